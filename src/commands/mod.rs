@@ -1,0 +1,16 @@
+//! One file per subcommand. Commands wire the parts together and do nothing else.
+
+mod generate;
+mod serve;
+
+use crate::cli::{Cli, Command};
+use crate::ui;
+
+/// Does what the command line asks for.
+pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
+    match &cli.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Completions { shell } => ui::print(&generate::completions(*shell)),
+        Command::Man { command } => ui::print(&generate::man_page(command.as_deref())?),
+    }
+}

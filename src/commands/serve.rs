@@ -1,0 +1,217 @@
+//! `serve`: the batch scan service on this machine.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use crate::cli::{ServeArgs, ServeFormat};
+use crate::error::{Failure, Kind};
+use crate::sandbox::{self, Catalog, Credentials, Options, faults::Faults};
+use crate::signals::Signals;
+use crate::ui;
+
+pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+    let faults = Faults::parse(&args.faults)?;
+    let credentials = credentials(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(args, faults, credentials))
+}
+
+async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> anyhow::Result<()> {
+    let mut signals = Signals::catch().context("cannot catch signals")?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .map_err(|error| cannot_listen(args.listen, error))?;
+    let address = listener
+        .local_addr()
+        .context("the listener has no address")?;
+
+    let started = Instant::now();
+    let catalog = sandbox::generate(args.seed, args.batches as usize, faults.unknown_fields);
+    log::info!(
+        "made up {} batches in {:.1?}",
+        catalog.len(),
+        started.elapsed()
+    );
+    warn_of_risks(address, &args.faults);
+    announce(args, address, &credentials, &catalog)?;
+
+    let options = Options {
+        credentials,
+        faults,
+        seed: args.seed,
+        page_size: args.page_size as usize,
+        token_ttl: args.token_ttl,
+        v1_limit: args.v1_limit.map(|limit| limit as usize),
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let serving = sandbox::run(listener, catalog, options, async {
+        // An error means that the sender is gone, and then it is time to stop as well.
+        let _ = stopped.await;
+    });
+    let told_twice = async {
+        let first = signals.next().await;
+        log::info!("stopping: finishing open requests");
+        let _ = stop.send(first);
+        signals.next().await
+    };
+    let started = Instant::now();
+    tokio::select! {
+        requests = serving => {
+            let requests = requests?;
+            let seconds = started.elapsed().as_secs_f64();
+            ui::conclude(&format!("stopped after {requests} requests in {seconds:.1} s"));
+            Ok(())
+        }
+        kind = told_twice => {
+            Err(Failure::new(kind, "stopped at once, with requests still open").into())
+        }
+    }
+}
+
+fn credentials(args: &ServeArgs) -> anyhow::Result<Credentials> {
+    let given = [
+        ("--client-id", Some(&args.client_id)),
+        ("--client-secret", args.client_secret.as_ref()),
+    ];
+    for (flag, value) in given {
+        if value.is_some_and(String::is_empty) {
+            return Err(Failure::new(Kind::Usage, format!("`{flag}` is empty"))
+                .hint(format!(
+                    "give a value, or leave `{flag}` out for a made-up one"
+                ))
+                .into());
+        }
+    }
+    Ok(Credentials {
+        client_id: args.client_id.clone(),
+        client_secret: match &args.client_secret {
+            Some(secret) => secret.clone(),
+            None => sandbox::random_secret()?,
+        },
+    })
+}
+
+fn cannot_listen(address: SocketAddr, error: io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program listens there; choose another port, or `--listen 127.0.0.1:0` for a free one"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 are for administrators; choose a higher one, such as 8080"
+        }
+        _ => "choose an address of this machine, such as 127.0.0.1:8080",
+    };
+    Failure::new(Kind::Output, format!("cannot listen on {address}"))
+        .caused_by(error)
+        .hint(hint)
+}
+
+fn warn_of_risks(address: SocketAddr, faults: &[String]) {
+    if !address.ip().is_loopback() {
+        log::warn!(
+            "listening on {address}: other machines can reach this service, and plain http hides nothing"
+        );
+    }
+    if !faults.is_empty() {
+        log::warn!("misbehaving on purpose: {}", faults.join(", "));
+    }
+}
+
+/// What a client needs to know, in the names that scripts rely on.
+#[derive(Serialize)]
+struct Access<'a> {
+    base_url: &'a str,
+    client_id: &'a str,
+    client_secret: &'a str,
+}
+
+fn announce(
+    args: &ServeArgs,
+    address: SocketAddr,
+    credentials: &Credentials,
+    catalog: &Catalog,
+) -> anyhow::Result<()> {
+    let base_url = format!("http://{}", reachable(address));
+    let access = Access {
+        base_url: &base_url,
+        client_id: &credentials.client_id,
+        client_secret: &credentials.client_secret,
+    };
+    ui::print(&match args.format {
+        ServeFormat::Json => serde_json::to_string(&access)? + "\n",
+        ServeFormat::Text => for_people(&access, catalog, args.seed),
+    })
+}
+
+/// An address to connect to: "any address" is one to listen on only.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn for_people(access: &Access<'_>, catalog: &Catalog, seed: u64) -> String {
+    let Access {
+        base_url,
+        client_id,
+        client_secret,
+    } = access;
+    let id = form_argument("client_id", client_id);
+    let secret = form_argument("client_secret", client_secret);
+    let batches = match catalog.span() {
+        Some((first, last)) => format!("{} from {first} to {last} (seed {seed})", catalog.len()),
+        None => "none".to_owned(),
+    };
+    format!(
+        "\
+The batch scan service is running. Stop it with Ctrl-C.
+
+  base URL       {base_url}
+  client id      {client_id}
+  client secret  {client_secret}
+  batches        {batches}
+
+A token, and the first page with it:
+
+  curl {base_url}/v2/auth -d grant_type=client_credentials {id} {secret}
+  curl {base_url}/v2/batches -H 'Authorization: Bearer <access_token>'
+"
+    )
+}
+
+/// A field of curl's form, escaped for the form and for the shell where it needs to be.
+fn form_argument(name: &str, value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if value.bytes().all(plain) {
+        return format!("-d {name}={value}");
+    }
+    format!("--data-urlencode '{name}={}'", value.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::form_argument;
+
+    #[test]
+    fn awkward_credentials_survive_the_shell() {
+        assert_eq!(
+            form_argument("client_id", "a-b_c.1"),
+            "-d client_id=a-b_c.1"
+        );
+        assert_eq!(
+            form_argument("client_secret", "it's 100%"),
+            r"--data-urlencode 'client_secret=it'\''s 100%'"
+        );
+    }
+}

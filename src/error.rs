@@ -1,0 +1,203 @@
+//! What went wrong, as an exit code.
+//!
+//! Code that knows the class of a failure returns a [`Failure`]; everything above it adds context
+//! with `anyhow`. [`kind_of`] walks the chain back to the class, and `ui` renders the rest.
+
+use std::error::Error;
+use std::fmt;
+
+/// The class of a failure. Scripts act on its code, so codes never change their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Internal,
+    Usage,
+    Credentials,
+    Unavailable,
+    Refused,
+    Protocol,
+    Output,
+    Empty,
+    Locked,
+    Unsafe,
+    Hangup,
+    Interrupted,
+    Terminated,
+    ClosedPipe,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Internal,
+        Self::Usage,
+        Self::Credentials,
+        Self::Unavailable,
+        Self::Refused,
+        Self::Protocol,
+        Self::Output,
+        Self::Empty,
+        Self::Locked,
+        Self::Unsafe,
+        Self::Hangup,
+        Self::Interrupted,
+        Self::Terminated,
+        Self::ClosedPipe,
+    ];
+
+    /// Code, name in JSON errors, and meaning: the one table behind exits, errors and man pages.
+    const fn row(self) -> (u8, &'static str, &'static str) {
+        match self {
+            Self::Internal => (1, "internal", "something unexpected inside trayscan"),
+            Self::Usage => (
+                2,
+                "usage",
+                "wrong usage or settings: flags, dates, config file, missing credentials (nothing was sent)",
+            ),
+            Self::Credentials => (4, "credentials", "credentials or token refused (401, 403)"),
+            Self::Unavailable => (
+                5,
+                "unavailable",
+                "the service could not be reached or stayed unavailable after all retries",
+            ),
+            Self::Refused => (
+                6,
+                "refused",
+                "the service refused the request (422 and other 4xx)",
+            ),
+            Self::Protocol => (
+                7,
+                "protocol",
+                "the service answered something that breaks its interface",
+            ),
+            Self::Output => (
+                8,
+                "output",
+                "the output could not be written (disk full, no permission, port in use)",
+            ),
+            Self::Empty => (9, "empty", "nothing matched, with --fail-on-empty"),
+            Self::Locked => (11, "locked", "another run holds the archive"),
+            Self::Unsafe => (
+                13,
+                "unsafe",
+                "stopped for safety: TLS not trusted, redirect to another origin, plain http to another machine",
+            ),
+            Self::Hangup => (129, "hangup", "ended by SIGHUP"),
+            Self::Interrupted => (130, "interrupted", "ended by SIGINT (Ctrl-C)"),
+            Self::Terminated => (143, "terminated", "ended by SIGTERM"),
+            Self::ClosedPipe => (
+                141,
+                "closed_pipe",
+                "the reader of the pipe left early; the output is not complete",
+            ),
+        }
+    }
+
+    pub(crate) const fn code(self) -> u8 {
+        self.row().0
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    pub(crate) const fn meaning(self) -> &'static str {
+        self.row().2
+    }
+
+    /// Tells whether a scheduler may simply run the same command again later.
+    pub(crate) const fn retry_later(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Locked)
+    }
+}
+
+/// A failure of a known class: what happened, why, and what to do next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    message: String,
+    hint: Option<String>,
+    cause: Option<anyhow::Error>,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            cause: None,
+        }
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says why it happened.
+    pub(crate) fn caused_by(mut self, cause: impl Into<anyhow::Error>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(AsRef::as_ref)
+    }
+}
+
+/// Returns the class of `error`: that of the outermost [`Failure`] in its chain.
+pub(crate) fn kind_of(error: &anyhow::Error) -> Kind {
+    failures(error)
+        .next()
+        .map_or(Kind::Internal, |failure| failure.kind)
+}
+
+/// Returns the outermost hint in the chain of `error`.
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&str> {
+    failures(error).find_map(|failure| failure.hint.as_deref())
+}
+
+fn failures(error: &anyhow::Error) -> impl Iterator<Item = &Failure> {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<Failure>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn the_class_and_the_hint_survive_added_context() {
+        let failure = Failure::new(Kind::Output, "cannot write").hint("free some space");
+        let error = Err::<(), _>(failure)
+            .context("export stopped")
+            .expect_err("a failure");
+        assert_eq!(kind_of(&error), Kind::Output);
+        assert_eq!(hint_of(&error), Some("free some space"));
+    }
+
+    #[test]
+    fn an_error_of_no_known_class_is_internal() {
+        assert_eq!(kind_of(&anyhow::anyhow!("odd")), Kind::Internal);
+    }
+
+    #[test]
+    fn no_two_classes_share_a_code_or_a_name() {
+        for (index, kind) in Kind::ALL.iter().enumerate() {
+            for other in &Kind::ALL[index + 1..] {
+                assert_ne!(kind.code(), other.code());
+                assert_ne!(kind.name(), other.name());
+            }
+        }
+    }
+}

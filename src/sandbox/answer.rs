@@ -1,0 +1,216 @@
+//! Answers: a status, headers, and a body made of slices that are ready to be sent.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+use tokio::time::Sleep;
+
+/// One field that a request has wrong: an entry of a 422's detail (interface, section 7).
+#[derive(Debug, Serialize)]
+pub(super) struct Invalid {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    loc: Vec<&'static str>,
+    msg: String,
+}
+
+impl Invalid {
+    pub(super) fn new(
+        kind: &'static str,
+        loc: impl Into<Vec<&'static str>>,
+        msg: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            loc: loc.into(),
+            msg: msg.into(),
+        }
+    }
+
+    pub(super) fn missing(loc: [&'static str; 2]) -> Self {
+        Self::new("missing", loc, "Field required")
+    }
+
+    pub(super) fn empty(loc: [&'static str; 2]) -> Self {
+        Self::new(
+            "string_too_short",
+            loc,
+            "Input should have at least 1 character",
+        )
+    }
+
+    pub(super) fn doubled(loc: [&'static str; 2]) -> Self {
+        Self::new("doubled", loc, "Field given more than once")
+    }
+}
+
+/// The body of an error.
+#[derive(Serialize)]
+struct Detail<T> {
+    detail: T,
+}
+
+/// What the service says to one request.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    parts: Vec<Bytes>,
+    /// How many batches are in it; for the log.
+    pub(super) batches: Option<usize>,
+    /// Bytes after which the body breaks off on purpose.
+    pub(super) cut: Option<u64>,
+}
+
+impl Answer {
+    /// A success whose body is `parts`, one after another.
+    pub(super) fn of(parts: Vec<Bytes>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            headers: vec![(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            )],
+            parts,
+            batches: None,
+            cut: None,
+        }
+    }
+
+    /// A success that holds `count` batches.
+    pub(super) fn of_batches(parts: Vec<Bytes>, count: usize) -> Self {
+        Self {
+            batches: Some(count),
+            ..Self::of(parts)
+        }
+    }
+
+    pub(super) fn json(value: &impl Serialize) -> Self {
+        let text = serde_json::to_vec(value).expect("an answer has text for keys");
+        Self::of(vec![Bytes::from(text)])
+    }
+
+    /// An error: every one has a `detail` (interface, section 7).
+    pub(super) fn error(status: StatusCode, detail: impl Serialize) -> Self {
+        Self {
+            status,
+            ..Self::json(&Detail { detail })
+        }
+    }
+
+    /// A refusal that names each field at fault.
+    pub(super) fn invalid(fields: &[Invalid]) -> Self {
+        Self::error(StatusCode::UNPROCESSABLE_ENTITY, fields)
+    }
+
+    /// A refusal with the status that a fault chose, in the shape that goes with it.
+    pub(super) fn refusal(status: u16, field: Invalid) -> Self {
+        match StatusCode::from_u16(status) {
+            Ok(status) if status != StatusCode::UNPROCESSABLE_ENTITY => {
+                Self::error(status, field.msg)
+            }
+            _ => Self::invalid(&[field]),
+        }
+    }
+
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    pub(super) fn into_response(self) -> Response<Parts> {
+        let body = Parts {
+            left: self.len(),
+            until_cut: self.cut,
+            pause: None,
+            waiting: self.parts.into(),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+impl From<Invalid> for Answer {
+    fn from(field: Invalid) -> Self {
+        Self::invalid(&[field])
+    }
+}
+
+/// The body of an answer.
+pub(super) struct Parts {
+    waiting: VecDeque<Bytes>,
+    left: u64,
+    until_cut: Option<u64>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// Ends a body before its length, on purpose.
+#[derive(Debug)]
+pub(super) struct Cut;
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cut on purpose")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+impl Parts {
+    /// What was sent so far leaves for the network while this waits; an error at once would
+    /// overtake it in hyper's buffer.
+    const BEFORE_CUT: Duration = Duration::from_millis(20);
+
+    fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Cut> {
+        let pause = self
+            .pause
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(Self::BEFORE_CUT)));
+        ready!(pause.as_mut().poll(context));
+        Poll::Ready(Cut)
+    }
+}
+
+impl Body for Parts {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        if self.until_cut == Some(0) {
+            let cut = ready!(self.poll_cut(context));
+            return Poll::Ready(Some(Err(cut)));
+        }
+        let Some(mut part) = self.waiting.pop_front() else {
+            return Poll::Ready(None);
+        };
+        if let Some(until_cut) = &mut self.until_cut {
+            part.truncate(usize::try_from(*until_cut).unwrap_or(usize::MAX));
+            *until_cut -= part.len() as u64;
+        }
+        self.left -= part.len() as u64;
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}

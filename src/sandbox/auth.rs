@@ -1,0 +1,225 @@
+//! Credentials and tokens (interface, sections 4 and 5).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{StatusCode, body::Bytes};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::Version;
+use super::answer::{Answer, Invalid};
+use super::faults::Faults;
+
+/// What a client must present. No `Debug`: one of the two is secret.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+}
+
+impl Credentials {
+    /// Compares both in a time that tells nothing of either: digests have one length.
+    fn are(&self, client_id: &str, client_secret: &str) -> bool {
+        let digest = |text: &str| Sha256::digest(text.as_bytes());
+        let same_id = digest(&self.client_id).ct_eq(&digest(client_id));
+        let same_secret = digest(&self.client_secret).ct_eq(&digest(client_secret));
+        (same_id & same_secret).into()
+    }
+}
+
+/// Returns 256 random bits as text that is safe in a form, a header and a shell.
+pub(crate) fn random_secret() -> Result<String, getrandom::Error> {
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(random_key()?))
+}
+
+pub(super) fn random_key() -> Result<[u8; 32], getrandom::Error> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)?;
+    Ok(key)
+}
+
+/// Reads the credentials from a form; a field that is wrong in any way is named.
+pub(super) fn read_form(headers: &HeaderMap, body: &Bytes) -> Result<Credentials, Answer> {
+    let text = str::from_utf8(body).unwrap_or("\u{fffd}");
+    let is_form = text.is_empty() || (is_form(headers) && !text.contains('\u{fffd}'));
+    if !is_form {
+        let msg = "Body should be form-encoded text (application/x-www-form-urlencoded)";
+        return Err(Invalid::new("form_parsing", ["body"], msg).into());
+    }
+    let mut wrong = Vec::new();
+    let mut field = |name: &'static str| {
+        let loc = ["body", name];
+        let mut values = form_urlencoded::parse(body).filter(|(key, _)| key == name);
+        let found = match (values.next(), values.next()) {
+            (None, _) => Err(Invalid::missing(loc)),
+            (Some(_), Some(_)) => Err(Invalid::doubled(loc)),
+            (Some((_, value)), None) if value.is_empty() => Err(Invalid::empty(loc)),
+            (Some((_, value)), None) => Ok(value.into_owned()),
+        };
+        found.map_err(|invalid| wrong.push(invalid)).ok()
+    };
+    let client_id = field("client_id");
+    let client_secret = field("client_secret");
+    let grant_type = field("grant_type");
+    if grant_type.is_some_and(|grant_type| grant_type != "client_credentials") {
+        let msg = "Input should be 'client_credentials'";
+        wrong.push(Invalid::new("literal_error", ["body", "grant_type"], msg));
+    }
+    match (client_id, client_secret) {
+        (Some(client_id), Some(client_secret)) if wrong.is_empty() => Ok(Credentials {
+            client_id,
+            client_secret,
+        }),
+        _ => Err(Answer::invalid(&wrong)),
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = content_type
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    essence
+        .trim()
+        .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// The tokens that were given out and are still good.
+///
+/// Only digests are kept: they can be looked up without comparing secrets byte by byte, and a copy
+/// of this memory lets nobody in.
+pub(super) struct Tokens {
+    credentials: Credentials,
+    ttl: Duration,
+    uses: Option<u32>,
+    shared: bool,
+    tell_expiry: bool,
+    given: Mutex<Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    grants: HashMap<[u8; 32], Grant>,
+    /// In order of issue, which is the order of expiry.
+    ages: VecDeque<[u8; 32]>,
+}
+
+struct Grant {
+    version: Version,
+    expires: Instant,
+    uses_left: Option<u32>,
+}
+
+impl Tokens {
+    /// Tokens to remember; past that the oldest is forgotten, so that memory stays bounded.
+    const REMEMBERED: usize = 100_000;
+
+    pub(super) fn new(credentials: Credentials, ttl: Duration, faults: &Faults) -> Self {
+        Self {
+            credentials,
+            ttl,
+            uses: faults.token_uses,
+            shared: faults.tokens_shared,
+            tell_expiry: faults.expires_in,
+            given: Mutex::default(),
+        }
+    }
+
+    /// Answers a token for the right credentials.
+    pub(super) fn issue(&self, version: Version, presented: &Credentials) -> Answer {
+        if !self
+            .credentials
+            .are(&presented.client_id, &presented.client_secret)
+        {
+            return Answer::error(
+                StatusCode::UNAUTHORIZED,
+                "Unknown client_id or wrong client_secret",
+            );
+        }
+        let Ok(token) = random_secret() else {
+            return Answer::error(StatusCode::SERVICE_UNAVAILABLE, "No randomness for a token");
+        };
+        self.remember(version, &token);
+        let mut body = json!({ "access_token": token });
+        // Other fields of the token response: not shown (interface, section 4).
+        if self.tell_expiry {
+            body["token_type"] = "bearer".into();
+            body["expires_in"] = self.ttl.as_secs().into();
+        }
+        Answer::json(&body).with(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))
+    }
+
+    fn remember(&self, version: Version, token: &str) {
+        let now = Instant::now();
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = &mut *given;
+        while let Some(oldest) = given.ages.front() {
+            let expired = given
+                .grants
+                .get(oldest)
+                .is_none_or(|grant| grant.expires <= now);
+            if !expired && given.ages.len() < Self::REMEMBERED {
+                break;
+            }
+            given.grants.remove(oldest);
+            given.ages.pop_front();
+        }
+        let digest = Sha256::digest(token.as_bytes()).into();
+        let expires = now.checked_add(self.ttl).unwrap_or(now);
+        given.grants.insert(
+            digest,
+            Grant {
+                version,
+                expires,
+                uses_left: self.uses,
+            },
+        );
+        given.ages.push_back(digest);
+    }
+
+    /// Tells whether the request with `headers` may have the batches of `version`.
+    pub(super) fn admit(&self, version: Version, headers: &HeaderMap) -> bool {
+        let Some(token) = bearer(headers) else {
+            return false;
+        };
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(grant) = given.grants.get_mut(&digest) else {
+            return false;
+        };
+        // Whether versions share tokens: not shown (interface, section 5, rule 5).
+        if grant.expires <= Instant::now() || (grant.version != version && !self.shared) {
+            return false;
+        }
+        match &mut grant.uses_left {
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+            None => true,
+        }
+    }
+}
+
+/// Returns the bearer token; `None` where there is none, or more than one header to choose from.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (value, None) = (values.next()?, values.next()) else {
+        return None;
+    };
+    let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme
+        .eq_ignore_ascii_case(b"Bearer ")
+        .then_some(token.trim_ascii())
+}

@@ -1,0 +1,272 @@
+//! The batches of a range, whole (version 1) or page by page (version 2).
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::answer::{Answer, Invalid};
+use super::catalog::Catalog;
+use super::chance::{happens, mix};
+use super::cursor::{Cursor, Sealer};
+use super::faults::{DatesWithCursor, Excess, Faults, Order};
+use super::shuffle::Shuffle;
+use super::{dates, query};
+
+/// What version 1 takes where it has a limit (interface, section 8).
+const V1_LIMIT: usize = 1000;
+
+/// The catalogue with all that decides how it is handed out.
+pub(super) struct Batches {
+    pub(super) catalog: Catalog,
+    pub(super) faults: Faults,
+    pub(super) seed: u64,
+    pub(super) page_size: usize,
+    pub(super) v1_limit: Option<usize>,
+    pub(super) cursors: Sealer,
+    /// Ranges whose cursor has expired already, as `cursor-expiry` does once for each.
+    pub(super) expired: Mutex<HashSet<Bounds>>,
+}
+
+/// `start_date` and `end_date`, in seconds since 1970.
+type Bounds = (Option<i64>, Option<i64>);
+
+impl Batches {
+    /// Answers `GET /v1/batches`: everything in one flat array.
+    pub(super) fn flat(&self, query: &str) -> Result<Answer, Answer> {
+        let (start, end) = bounds(query).map_err(|wrong| Answer::invalid(&wrong))?;
+        let all = self.catalog.between(start, end);
+        let mut count = all.len();
+        let excess = self.faults.v1_excess;
+        let limit = self
+            .v1_limit
+            .or(excess.map(|_| V1_LIMIT))
+            .unwrap_or(usize::MAX);
+        if count > limit {
+            if let Some(Excess::Refuse(status)) = excess {
+                let msg = format!("More than {limit} batches in this range");
+                return Err(Answer::refusal(
+                    status,
+                    Invalid::new("too_many", ["query", "start_date"], msg),
+                ));
+            }
+            count = limit;
+        }
+        let selection = Selection::new(self, all);
+        let again = selection.doubled(0..count);
+        let answered = count + again.len();
+        let mut parts = vec![Bytes::from_static(b"[")];
+        parts.extend(selection.text(0..count));
+        parts.extend(selection.behind(count, &again));
+        parts.push(Bytes::from_static(b"]"));
+        Ok(Answer::of_batches(parts, answered))
+    }
+
+    /// Answers `GET /v2/batches`: one page, with the cursor of the next.
+    pub(super) fn page(&self, query: &str) -> Result<Answer, Answer> {
+        let cursor = self.cursor(query)?;
+        let selection = Selection::new(self, self.catalog.between(cursor.start, cursor.end));
+        let len = selection.batches.len();
+        let first = usize::try_from(cursor.position)
+            .unwrap_or(usize::MAX)
+            .min(len);
+
+        let leave_empty = happens(mix(self.seed, cursor.position), self.faults.empty_pages);
+        if leave_empty && !cursor.after_empty {
+            let next = Cursor {
+                after_empty: true,
+                ..cursor
+            };
+            return Ok(self.envelope(Vec::new(), 0, Some(next)));
+        }
+        let past = len.min(first.saturating_add(self.page_size));
+        // What was on the page before may come again, and on the last page its own.
+        let mut again = selection.doubled(first.saturating_sub(self.page_size)..first);
+        if past == len {
+            again.extend(selection.doubled(first..past));
+        }
+        let count = past - first + again.len();
+        let mut parts = selection.text(first..past);
+        parts.extend(selection.behind(past - first, &again));
+        let next = Cursor {
+            position: past as u64,
+            after_empty: false,
+            ..cursor
+        };
+        Ok(self.envelope(parts, count, (past < len).then_some(next)))
+    }
+
+    fn envelope(&self, batches: Vec<Bytes>, count: usize, next: Option<Cursor>) -> Answer {
+        let mut parts = vec![Bytes::from_static(b"{\"data\":[")];
+        parts.extend(batches);
+        parts.push(match next {
+            Some(next) => Bytes::from(format!(
+                "],\"next_token\":\"{}\"}}",
+                self.cursors.seal(&next)
+            )),
+            None => Bytes::from_static(b"],\"next_token\":null}"),
+        });
+        Answer::of_batches(parts, count)
+    }
+
+    /// Returns where the request goes on: at its `next_token`, or at the first page of its range.
+    fn cursor(&self, query: &str) -> Result<Cursor, Answer> {
+        let token = query::parameter(query, "next_token");
+        let (token, (start, end)) = match (token, bounds(query)) {
+            (Ok(token), Ok(bounds)) => (token, bounds),
+            (token, bounds) => {
+                let mut wrong = bounds.err().unwrap_or_default();
+                wrong.extend(token.err());
+                return Err(Answer::invalid(&wrong));
+            }
+        };
+        let Some(token) = token else {
+            return Ok(Cursor {
+                start,
+                end,
+                position: 0,
+                after_empty: false,
+            });
+        };
+        let Some(cursor) = self.cursors.open(&token) else {
+            return Err(self.bad_cursor("Not a next_token of this service"));
+        };
+        self.check_dates(&cursor, start, end)?;
+        if self.expires_now(&cursor) {
+            return Err(self.bad_cursor("This next_token has expired"));
+        }
+        Ok(cursor)
+    }
+
+    /// Dates beside a cursor are not needed, for it carries them; but they must not contradict it.
+    fn check_dates(
+        &self,
+        cursor: &Cursor,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> Result<(), Answer> {
+        let dates = [
+            ("start_date", start, cursor.start),
+            ("end_date", end, cursor.end),
+        ];
+        let mut wrong = Vec::new();
+        for (name, given, carried) in dates {
+            let loc = ["query", name];
+            match self.faults.dates_with_cursor {
+                DatesWithCursor::Required if given.is_none() && carried.is_some() => {
+                    wrong.push(Invalid::missing(loc));
+                }
+                DatesWithCursor::Refused if given.is_some() => {
+                    let msg = "Not allowed together with next_token";
+                    wrong.push(Invalid::new("extra_forbidden", loc, msg));
+                }
+                _ => {}
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(Answer::invalid(&wrong));
+        }
+        if dates
+            .iter()
+            .any(|(_, given, carried)| given.is_some() && given != carried)
+        {
+            return Err(self.bad_cursor("This next_token belongs to another range"));
+        }
+        Ok(())
+    }
+
+    fn expires_now(&self, cursor: &Cursor) -> bool {
+        let page = cursor.position / self.page_size as u64 + 1;
+        self.faults.cursor_expiry == Some(page)
+            && self
+                .expired
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert((cursor.start, cursor.end))
+    }
+
+    /// Error for an invalid `next_token`: not shown (interface, section 7).
+    fn bad_cursor(&self, msg: &str) -> Answer {
+        let field = Invalid::new("value_error", ["query", "next_token"], msg);
+        Answer::refusal(self.faults.bad_cursor, field)
+    }
+}
+
+/// Reads both dates; each that is wrong is named.
+fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
+    let date = |name: &'static str| match query::parameter(query, name)? {
+        Some(text) => dates::parse(&text, ["query", name]).map(Some),
+        None => Ok(None),
+    };
+    match (date("start_date"), date("end_date")) {
+        (Ok(start), Ok(end)) => Ok((start, end)),
+        (start, end) => Err(start.err().into_iter().chain(end.err()).collect()),
+    }
+}
+
+/// The batches of one range, in the order of the answer.
+struct Selection<'a> {
+    service: &'a Batches,
+    batches: Range<usize>,
+    shuffle: Shuffle,
+}
+
+impl<'a> Selection<'a> {
+    fn new(service: &'a Batches, batches: Range<usize>) -> Self {
+        Self {
+            service,
+            shuffle: Shuffle::new(service.seed, batches.len()),
+            batches,
+        }
+    }
+
+    /// Returns which batch of the catalogue stands at `place` of the answer.
+    fn at(&self, place: usize) -> usize {
+        match self.service.faults.order {
+            Order::OldestFirst => self.batches.start + place,
+            Order::NewestFirst => self.batches.end - 1 - place,
+            Order::Shuffled => self.batches.start + self.shuffle.at(place),
+        }
+    }
+
+    /// Returns the text of what stands at `places`.
+    fn text(&self, places: Range<usize>) -> Vec<Bytes> {
+        if self.service.faults.order == Order::OldestFirst {
+            let start = self.batches.start;
+            return self
+                .service
+                .catalog
+                .slices(start + places.start..start + places.end);
+        }
+        vec![
+            self.service
+                .catalog
+                .gather(places.map(|place| self.at(place))),
+        ]
+    }
+
+    /// Returns those batches at `places` that are answered twice.
+    fn doubled(&self, places: Range<usize>) -> Vec<usize> {
+        let probability = self.service.faults.duplicates;
+        if probability <= 0.0 {
+            return Vec::new();
+        }
+        let batches = places.map(|place| self.at(place));
+        batches
+            .filter(|&batch| happens(mix(self.service.seed, batch as u64), probability))
+            .collect()
+    }
+
+    /// Returns the text of `batches` as it follows `count` others.
+    fn behind(&self, count: usize, batches: &[usize]) -> Vec<Bytes> {
+        if batches.is_empty() {
+            return Vec::new();
+        }
+        let text = self.service.catalog.gather(batches.iter().copied());
+        match count {
+            0 => vec![text],
+            _ => vec![Bytes::from_static(b","), text],
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `next_token`: where a walk through the pages goes on, sealed so that nobody else can make one.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+/// A place in the answer to one request: the range that was asked for, and how far the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// Bounds of the range, in seconds since 1970.
+    pub(super) start: Option<i64>,
+    pub(super) end: Option<i64>,
+    /// Batches of the range that come before this page.
+    pub(super) position: u64,
+    /// The page before was left empty on purpose, so this one is not.
+    pub(super) after_empty: bool,
+}
+
+/// Length of the plain cursor: flags, two bounds, position.
+const PLAIN: usize = 1 + 8 + 8 + 8;
+/// Half of the digest is ample against guessing and keeps addresses short.
+const SEAL: usize = 16;
+
+/// Makes cursors and recognises its own. A new key each start: cursors of another run are foreign.
+pub(super) struct Sealer {
+    key: Hmac<Sha256>,
+}
+
+impl Sealer {
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        Self {
+            key: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
+        }
+    }
+
+    pub(super) fn seal(&self, cursor: &Cursor) -> String {
+        let mut bytes = cursor.to_bytes().to_vec();
+        let seal = self
+            .key
+            .clone()
+            .chain_update(&bytes)
+            .finalize()
+            .into_bytes();
+        bytes.extend_from_slice(&seal[..SEAL]);
+        BASE64_URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Returns what `text` stands for, or `None` where this sealer did not make it.
+    pub(super) fn open(&self, text: &str) -> Option<Cursor> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (plain, seal) = bytes.split_first_chunk::<PLAIN>()?;
+        if seal.len() != SEAL {
+            return None;
+        }
+        // Compares in constant time.
+        self.key
+            .clone()
+            .chain_update(plain)
+            .verify_truncated_left(seal)
+            .ok()?;
+        Some(Cursor::from_bytes(plain))
+    }
+}
+
+impl Cursor {
+    const HAS_START: u8 = 1;
+    const HAS_END: u8 = 2;
+    const AFTER_EMPTY: u8 = 4;
+
+    pub(super) fn to_bytes(self) -> [u8; PLAIN] {
+        let flag = |on: bool, flag: u8| if on { flag } else { 0 };
+        let mut bytes = [0; PLAIN];
+        bytes[0] = flag(self.start.is_some(), Self::HAS_START)
+            | flag(self.end.is_some(), Self::HAS_END)
+            | flag(self.after_empty, Self::AFTER_EMPTY);
+        bytes[1..9].copy_from_slice(&self.start.unwrap_or_default().to_be_bytes());
+        bytes[9..17].copy_from_slice(&self.end.unwrap_or_default().to_be_bytes());
+        bytes[17..].copy_from_slice(&self.position.to_be_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; PLAIN]) -> Self {
+        let word = |first: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[first..first + 8]);
+            word
+        };
+        let bound = |flag: u8, first: usize| {
+            (bytes[0] & flag != 0).then(|| i64::from_be_bytes(word(first)))
+        };
+        Self {
+            start: bound(Self::HAS_START, 1),
+            end: bound(Self::HAS_END, 9),
+            position: u64::from_be_bytes(word(17)),
+            after_empty: bytes[0] & Self::AFTER_EMPTY != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_cursor_comes_back_as_it_was(
+            start: Option<i64>, end: Option<i64>, position: u64, after_empty: bool,
+        ) {
+            let cursor = Cursor { start, end, position, after_empty };
+            let sealer = Sealer::new([7; 32]);
+            prop_assert_eq!(sealer.open(&sealer.seal(&cursor)), Some(cursor));
+            prop_assert_eq!(Sealer::new([8; 32]).open(&sealer.seal(&cursor)), None);
+        }
+
+        #[test]
+        fn an_altered_cursor_is_nobodys(position: u64, place: prop::sample::Index, to in "[A-Za-z0-9_-]") {
+            let sealer = Sealer::new([7; 32]);
+            let cursor = Cursor { start: None, end: None, position, after_empty: false };
+            let mut text = sealer.seal(&cursor);
+            let place = place.index(text.len());
+            prop_assume!(text[place..=place] != to);
+            text.replace_range(place..=place, &to);
+            prop_assert_eq!(sealer.open(&text), None);
+        }
+
+        #[test]
+        fn any_text_is_refused_quietly(text: String) {
+            prop_assert_eq!(Sealer::new([7; 32]).open(&text), None);
+        }
+    }
+}

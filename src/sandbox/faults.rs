@@ -1,0 +1,340 @@
+//! Misbehaviour on purpose: what `--fault` may ask for.
+//!
+//! Some faults are those of any network; the others are readings of what the interface leaves open
+//! ("not shown"), so that a client can be tried under each of them.
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::cli;
+use crate::error::{Failure, Kind};
+
+/// Every fault: its name, its value (empty where it takes none), and what it does.
+const ALL: [(&str, &str, &str); 22] = [
+    ("503", "P", "answer 503, with this probability per request"),
+    ("500", "P", "answer 500, likewise"),
+    ("429", "P", "answer 429, likewise"),
+    (
+        "retry-after",
+        "DURATION",
+        "send Retry-After (whole seconds) with those",
+    ),
+    ("latency", "DURATION", "wait before every answer"),
+    (
+        "reset",
+        "P",
+        "reset the connection in the middle of the body",
+    ),
+    (
+        "truncate",
+        "P",
+        "close the connection before the body has its length",
+    ),
+    ("v2-missing", "", "answer 404 on all of version 2"),
+    (
+        "v1-truncate",
+        "",
+        "version 1 cuts off what is above its limit",
+    ),
+    (
+        "v1-refuse",
+        "[STATUS]",
+        "version 1 refuses more than its limit (else 422)",
+    ),
+    (
+        "cursor-expiry",
+        "N",
+        "refuse the cursor of page N once for each range",
+    ),
+    (
+        "dates-with-cursor",
+        "required|refused",
+        "dates must, or must not, go with next_token",
+    ),
+    ("empty-pages", "P", "put empty pages before full ones"),
+    ("shuffle", "", "answer in no order"),
+    ("newest-first", "", "answer the newest batches first"),
+    ("duplicates", "P", "answer a batch again on the next page"),
+    (
+        "unknown-fields",
+        "",
+        "add fields that the interface does not know",
+    ),
+    ("token-uses", "N", "a token is good for N requests"),
+    (
+        "tokens-shared",
+        "",
+        "a token of one version is good for the other",
+    ),
+    (
+        "expires-in",
+        "",
+        "tell token_type and expires_in with the token",
+    ),
+    (
+        "bad-token",
+        "STATUS",
+        "answer this to a missing or bad token (else 401)",
+    ),
+    (
+        "bad-cursor",
+        "STATUS",
+        "answer this to a bad next_token (else 422)",
+    ),
+];
+
+/// What `--fault` is for, in a sentence or two.
+pub(crate) const ABOUT: &str = "Misbehave on purpose; repeatable, and reproducible with `--seed`. \
+    P is a probability from 0 to 1.";
+
+/// Returns every fault as it is written, with what it does.
+pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
+    ALL.iter()
+        .map(|(name, value, meaning)| (spelling(name, value), *meaning))
+}
+
+/// Returns the help text of `--fault`, with every fault in it.
+pub(crate) fn help() -> String {
+    let mut text = format!("{ABOUT}\n");
+    for (spelling, meaning) in spellings() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{spelling:36} {meaning}");
+    }
+    text
+}
+
+fn spelling(name: &str, value: &str) -> String {
+    match value {
+        "" => name.to_owned(),
+        value if value.starts_with('[') => format!("{name}[:{}]", value.trim_matches(['[', ']'])),
+        value => format!("{name}:{value}"),
+    }
+}
+
+/// How the service misbehaves; by default, not at all.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fault of its own, on or off"
+)]
+pub(crate) struct Faults {
+    /// Statuses answered at random, with their names and probabilities.
+    pub(super) statuses: Vec<(u16, f64)>,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) latency: Duration,
+    pub(super) reset: f64,
+    pub(super) truncate: f64,
+    pub(super) v2_missing: bool,
+    pub(super) v1_excess: Option<Excess>,
+    pub(super) cursor_expiry: Option<u64>,
+    pub(super) dates_with_cursor: DatesWithCursor,
+    pub(super) empty_pages: f64,
+    pub(super) order: Order,
+    pub(super) duplicates: f64,
+    pub(crate) unknown_fields: bool,
+    pub(super) token_uses: Option<u32>,
+    pub(super) tokens_shared: bool,
+    pub(super) expires_in: bool,
+    pub(super) bad_token: u16,
+    pub(super) bad_cursor: u16,
+}
+
+/// What version 1 does with more batches than its limit (interface, section 8: not shown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    Truncate,
+    Refuse(u16),
+}
+
+/// Whether dates go with a cursor (interface, section 4, rule 4: not shown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DatesWithCursor {
+    Allowed,
+    Required,
+    Refused,
+}
+
+/// In which order batches are answered (interface, section 4: not shown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    OldestFirst,
+    NewestFirst,
+    Shuffled,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            statuses: Vec::new(),
+            retry_after: None,
+            latency: Duration::ZERO,
+            reset: 0.0,
+            truncate: 0.0,
+            v2_missing: false,
+            v1_excess: None,
+            cursor_expiry: None,
+            dates_with_cursor: DatesWithCursor::Allowed,
+            empty_pages: 0.0,
+            order: Order::OldestFirst,
+            duplicates: 0.0,
+            unknown_fields: false,
+            token_uses: None,
+            tokens_shared: false,
+            expires_in: false,
+            bad_token: 401,
+            bad_cursor: 422,
+        }
+    }
+}
+
+impl Faults {
+    /// Reads `NAME` and `NAME:VALUE` words; of two that contradict each other the later holds.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let mut faults = Self::default();
+        for word in words {
+            faults.add(word).map_err(|reason| refuse(word, &reason))?;
+        }
+        Ok(faults)
+    }
+
+    fn add(&mut self, word: &str) -> Result<(), String> {
+        let (name, value) = match word.split_once(':') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        match (name, value) {
+            ("503" | "500" | "429", Some(value)) => {
+                let status = status(name)?;
+                self.statuses.retain(|&(other, _)| other != status);
+                self.statuses.push((status, probability(value)?));
+            }
+            ("retry-after", Some(value)) => self.retry_after = Some(cli::duration(value)?),
+            ("latency", Some(value)) => self.latency = cli::duration(value)?,
+            ("reset", Some(value)) => self.reset = probability(value)?,
+            ("truncate", Some(value)) => self.truncate = probability(value)?,
+            ("v2-missing", None) => self.v2_missing = true,
+            ("v1-truncate", None) => self.v1_excess = Some(Excess::Truncate),
+            ("v1-refuse", None) => self.v1_excess = Some(Excess::Refuse(422)),
+            ("v1-refuse", Some(value)) => self.v1_excess = Some(Excess::Refuse(status(value)?)),
+            // Page 1 has no cursor that could be refused.
+            ("cursor-expiry", Some(value)) => self.cursor_expiry = Some(at_least(2, value)?),
+            ("dates-with-cursor", Some("required")) => {
+                self.dates_with_cursor = DatesWithCursor::Required;
+            }
+            ("dates-with-cursor", Some("refused")) => {
+                self.dates_with_cursor = DatesWithCursor::Refused;
+            }
+            ("empty-pages", Some(value)) => self.empty_pages = probability(value)?,
+            ("shuffle", None) => self.order = Order::Shuffled,
+            ("newest-first", None) => self.order = Order::NewestFirst,
+            ("duplicates", Some(value)) => self.duplicates = probability(value)?,
+            ("unknown-fields", None) => self.unknown_fields = true,
+            ("token-uses", Some(value)) => self.token_uses = Some(at_least(1, value)?),
+            ("tokens-shared", None) => self.tokens_shared = true,
+            ("expires-in", None) => self.expires_in = true,
+            ("bad-token", Some(value)) => self.bad_token = status(value)?,
+            ("bad-cursor", Some(value)) => self.bad_cursor = status(value)?,
+            (name, _) => return Err(misspelt(name)),
+        }
+        Ok(())
+    }
+
+    /// Tells whether anything depends on chance, so that draws are worth dealing.
+    pub(super) fn any_chance(&self) -> bool {
+        !self.statuses.is_empty()
+            || [self.reset, self.truncate]
+                .iter()
+                .any(|&probability| probability > 0.0)
+    }
+}
+
+fn refuse(word: &str, reason: &str) -> Failure {
+    let all: Vec<String> = spellings().map(|(spelling, _)| spelling).collect();
+    Failure::new(Kind::Usage, format!("`--fault {word}`: {reason}"))
+        .hint(format!("the faults are {}", all.join(", ")))
+}
+
+/// Says what is wrong with a name that has no such value, or that nobody knows.
+fn misspelt(name: &str) -> String {
+    if let Some((name, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
+        return match *value {
+            "" => "takes no value".to_owned(),
+            value => format!("write `{}`", spelling(name, value)),
+        };
+    }
+    let nearest = ALL
+        .iter()
+        .map(|(known, ..)| (strsim::jaro_winkler(name, known), known))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((likeness, known)) if likeness > 0.8 => {
+            format!("no such fault; did you mean `{known}`?")
+        }
+        _ => "no such fault".to_owned(),
+    }
+}
+
+fn probability(word: &str) -> Result<f64, String> {
+    let valid = word
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number));
+    valid.ok_or_else(|| format!("`{word}` is no probability from 0 to 1"))
+}
+
+/// A final refusal: what a client is to survive, not what it would retry.
+fn status(word: &str) -> Result<u16, String> {
+    let valid = word
+        .parse()
+        .ok()
+        .filter(|number| (400..=599).contains(number));
+    valid.ok_or_else(|| format!("`{word}` is no error status from 400 to 599"))
+}
+
+fn at_least<T: FromStr + PartialOrd + From<u8>>(least: u8, word: &str) -> Result<T, String> {
+    let valid = word.parse().ok().filter(|number| *number >= T::from(least));
+    valid.ok_or_else(|| format!("`{word}` is no whole number from {least} up"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(word: &str) -> Result<Faults, String> {
+        Faults::parse(&[word.to_owned()]).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn every_fault_in_the_table_is_understood() {
+        for (name, value, _) in ALL {
+            for value in value.trim_matches(['[', ']']).split('|') {
+                let word = match value {
+                    "" => name.to_owned(),
+                    "P" => format!("{name}:0.25"),
+                    "N" => format!("{name}:3"),
+                    "STATUS" => format!("{name}:403"),
+                    "DURATION" => format!("{name}:50ms"),
+                    value => format!("{name}:{value}"),
+                };
+                let changed = parse(&word).expect(&word);
+                let same = format!("{changed:?}") == format!("{:?}", Faults::default());
+                assert!(!same, "{word} changes nothing");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |word| parse(word).expect_err(word);
+        assert!(message("503:2").contains("`2` is no probability"));
+        assert!(message("503:nan").contains("`nan` is no probability"));
+        assert!(message("503").contains("write `503:P`"));
+        assert!(message("shuffle:1").contains("takes no value"));
+        assert!(message("shufle").contains("did you mean `shuffle`"));
+        assert!(message("latency:50").contains("a number and a unit"));
+        assert!(message("cursor-expiry:1").contains("from 2 up"));
+        assert!(message("dates-with-cursor:maybe").contains("required|refused"));
+        assert!(message("teapot").ends_with("no such fault"));
+    }
+}

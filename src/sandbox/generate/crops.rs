@@ -1,0 +1,119 @@
+//! What is grown: how it germinates, how large it is, when it is sown.
+
+pub(super) struct Crop {
+    pub(super) name: &'static str,
+    /// Trays that it is sown in, by their cells.
+    pub(super) trays: &'static [u32],
+    /// Usual share of cells that germinate, and of those that are usable, in per mille.
+    pub(super) germination: u32,
+    pub(super) usable: u32,
+    /// Usual median size of a seedling, in hundredths of a square millimetre.
+    pub(super) size: u32,
+    /// Usual coefficient of variation of the size, in hundredths of a percent.
+    pub(super) variation: u32,
+    /// How much is sown in each month, January first.
+    pub(super) months: [u32; 12],
+}
+
+const fn crop(
+    name: &'static str,
+    trays: &'static [u32],
+    (germination, usable): (u32, u32),
+    (size, variation): (u32, u32),
+    months: [u32; 12],
+) -> Crop {
+    Crop {
+        name,
+        trays,
+        germination,
+        usable,
+        size,
+        variation,
+        months,
+    }
+}
+
+const SPRING: [u32; 12] = [4, 9, 12, 9, 4, 2, 1, 1, 1, 0, 1, 2];
+const ALL_YEAR: [u32; 12] = [5, 7, 8, 8, 7, 6, 6, 7, 6, 4, 3, 3];
+const SUMMER: [u32; 12] = [1, 1, 3, 6, 9, 10, 8, 5, 2, 1, 0, 0];
+const AUTUMN: [u32; 12] = [1, 1, 1, 1, 2, 5, 9, 12, 9, 4, 1, 1];
+const WINTER: [u32; 12] = [10, 8, 4, 1, 1, 1, 2, 2, 3, 5, 8, 11];
+
+pub(super) const CROPS: [Crop; 16] = [
+    crop(
+        "Tomato",
+        &[72, 104, 128],
+        (945, 905),
+        (28_500, 1_450),
+        WINTER,
+    ),
+    crop(
+        "Sweet pepper",
+        &[72, 104, 128],
+        (915, 860),
+        (19_800, 1_780),
+        WINTER,
+    ),
+    crop("Aubergine", &[72, 104], (890, 830), (24_100, 2_050), WINTER),
+    crop("Cucumber", &[50, 72], (960, 935), (61_000, 1_280), SPRING),
+    crop("Courgette", &[50, 72], (950, 920), (82_500, 1_350), SPRING),
+    crop("Watermelon", &[50, 72], (900, 840), (54_000, 1_900), SPRING),
+    crop(
+        "Lettuce",
+        &[240, 288, 338],
+        (955, 915),
+        (9_200, 1_620),
+        ALL_YEAR,
+    ),
+    crop("Chicorée", &[240, 288], (880, 790), (7_400, 2_380), SUMMER),
+    crop(
+        "White cabbage",
+        &[150, 240, 288],
+        (940, 900),
+        (11_300, 1_550),
+        SPRING,
+    ),
+    crop(
+        "Broccoli",
+        &[150, 240, 288],
+        (950, 910),
+        (12_100, 1_480),
+        ALL_YEAR,
+    ),
+    crop(
+        "Cauliflower",
+        &[150, 240],
+        (925, 870),
+        (12_800, 1_690),
+        SUMMER,
+    ),
+    crop("Leek", &[240, 338, 504], (865, 800), (3_100, 2_250), SPRING),
+    crop(
+        "Celery",
+        &[240, 338, 504],
+        (840, 755),
+        (2_600, 2_710),
+        SPRING,
+    ),
+    crop(
+        "Basil",
+        &[84, 104, 200],
+        (905, 865),
+        (6_300, 1_850),
+        ALL_YEAR,
+    ),
+    crop(
+        "Pansy",
+        &[288, 384, 512],
+        (870, 805),
+        (2_900, 2_190),
+        AUTUMN,
+    ),
+    crop(
+        "Scots pine",
+        &[84, 121, 198],
+        (810, 745),
+        (4_200, 2_840),
+        SUMMER,
+    ),
+];

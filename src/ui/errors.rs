@@ -1,0 +1,99 @@
+//! Errors, as text for people or as one JSON object for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{error_format, stderr_line, visible};
+use crate::cli::ErrorFormat;
+use crate::error::{self, Kind};
+use crate::ui::logger::{ERROR, HINT};
+
+/// Shows `error` on standard error and returns the exit code of its class.
+pub(crate) fn report(error: &anyhow::Error) -> u8 {
+    let kind = error::kind_of(error);
+    // The reader of the pipe has left: there is nothing to say, and often nobody to say it to.
+    if kind != Kind::ClosedPipe {
+        let hint = error::hint_of(error);
+        stderr_line(&match error_format() {
+            ErrorFormat::Text => text(error, hint),
+            ErrorFormat::Json => as_json(kind, &message(error), hint).to_string(),
+        });
+    }
+    kind.code()
+}
+
+/// Shows what clap has to say: help and version on standard output, mistakes on standard error.
+pub(crate) fn report_usage(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        let shown = super::print(&error.render().ansi().to_string());
+        return shown.map_or_else(|failure| report(&failure), |()| 0);
+    }
+    match error_format() {
+        ErrorFormat::Text => stderr_line(error.render().ansi().to_string().trim_end()),
+        ErrorFormat::Json => {
+            let (message, hint) = usage_message(error);
+            stderr_line(&as_json(Kind::Usage, &message, Some(hint)).to_string());
+        }
+    }
+    Kind::Usage.code()
+}
+
+/// The first paragraph of what clap says, on one line; the rest is usage and advice.
+fn usage_message(error: &clap::Error) -> (String, &'static str) {
+    use clap::error::ErrorKind;
+
+    let hint = "run `trayscan --help` for the commands and flags";
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return ("a command is missing".to_owned(), hint);
+    }
+    let rendered = error.render().to_string();
+    let paragraph = rendered.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    let message = words.join(" ");
+    (
+        message
+            .strip_prefix("error: ")
+            .unwrap_or(&message)
+            .to_owned(),
+        hint,
+    )
+}
+
+fn text(error: &anyhow::Error, hint: Option<&str>) -> String {
+    let mut text = format!(
+        "{ERROR}error:{ERROR:#} {}",
+        visible::escape(&error.to_string())
+    );
+    for cause in error.chain().skip(1) {
+        let _ = write!(
+            text,
+            "\n  caused by: {}",
+            visible::escape(&cause.to_string())
+        );
+    }
+    if let Some(hint) = hint {
+        let _ = write!(text, "\n  {HINT}hint:{HINT:#} {}", visible::escape(hint));
+    }
+    text
+}
+
+/// The whole chain on one line.
+fn message(error: &anyhow::Error) -> String {
+    let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
+    parts.join(": ")
+}
+
+/// The shape that scripts rely on: every key is always there.
+fn as_json(kind: Kind, message: &str, hint: Option<&str>) -> Value {
+    json!({"error": {
+        "code": kind.code(),
+        "kind": kind.name(),
+        "message": message,
+        "hint": hint,
+        "status": null,
+        "request": null,
+        "detail": null,
+        "retry_later": kind.retry_later(),
+    }})
+}

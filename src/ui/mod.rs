@@ -1,0 +1,61 @@
+//! Everything a person reads, and the only writers to standard output and standard error.
+//!
+//! The rest of the program logs with the `log` macros and returns errors; how that looks, and
+//! whether it shows at all, is decided here.
+
+mod errors;
+mod logger;
+mod panics;
+mod stdout;
+mod visible;
+
+pub(crate) use errors::{report, report_usage};
+pub(crate) use panics::guard;
+pub(crate) use stdout::print;
+
+use std::sync::OnceLock;
+
+use crate::cli::{Color, ErrorFormat, Verbosity};
+
+static ERROR_FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
+
+/// Prepares the streams. Comes before the command line is parsed, so that its errors look right.
+pub(crate) fn start(color: Color, error_format: ErrorFormat) {
+    match color {
+        // anstream looks at the terminal, `NO_COLOR`, `CLICOLOR` and `TERM`.
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+    // Set once: a second start in the same process keeps what the first chose.
+    let _ = ERROR_FORMAT.set(error_format);
+    logger::install();
+}
+
+/// Sets how much of the log shows.
+pub(crate) fn set_verbosity(verbosity: Verbosity) {
+    log::set_max_level(match verbosity {
+        Verbosity::Quiet => log::LevelFilter::Error,
+        Verbosity::Normal => log::LevelFilter::Warn,
+        Verbosity::Verbose => log::LevelFilter::Info,
+        Verbosity::EveryRequest => log::LevelFilter::Debug,
+    });
+}
+
+/// Shows the closing line of a run, unless it was asked to be quiet.
+pub(crate) fn conclude(line: &str) {
+    if log::max_level() >= log::LevelFilter::Warn {
+        stderr_line(&visible::escape(line));
+    }
+}
+
+fn error_format() -> ErrorFormat {
+    ERROR_FORMAT.get().copied().unwrap_or(ErrorFormat::Text)
+}
+
+/// Writes one line to standard error. Where even that fails, nobody is left to be told.
+fn stderr_line(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(anstream::stderr(), "{line}");
+}

@@ -1,0 +1,49 @@
+//! Text from elsewhere, made harmless for a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Shows control characters and bidirectional overrides in `text` as visible escapes.
+///
+/// Line breaks and tabs stay: messages of more than one line are made of them.
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_hidden(character) {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_hidden(character: char) -> bool {
+    let bidirectional = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    bidirectional || (character.is_control() && !matches!(character, '\n' | '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn ordinary_text_passes_untouched() {
+        let text = "Salat, Größe \"ok\"\n\t🌱 レタス";
+        assert_eq!(escape(text), text);
+    }
+
+    #[test]
+    fn escapes_and_overrides_become_visible() {
+        assert_eq!(escape("a\u{1b}[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(escape("a\u{202e}b\r"), "a\\u{202e}b\\u{d}");
+        assert_eq!(escape("\u{9b}2J"), "\\u{9b}2J");
+    }
+}
