@@ -1,0 +1,251 @@
+//! Mistakes on the command line, broken outputs, panics: one clear message and the right code.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use crate::harness::{Ended, run, trayscan};
+
+#[test]
+fn no_command_shows_the_help_with_code_2() {
+    let ended = run(&[]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    assert!(ended.stderr.contains("Usage: trayscan"), "{ended:?}");
+}
+
+#[test]
+fn help_and_version_go_to_standard_output_with_code_0() {
+    for args in [
+        &["--help"][..],
+        &["-h"],
+        &["serve", "--help"],
+        &["man", "-h"],
+        &["completions", "-h"],
+    ] {
+        let ended = run(args);
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (Some(0), ""),
+            "{args:?}"
+        );
+        assert!(ended.stdout.contains("Usage: trayscan"), "{ended:?}");
+    }
+    let version = format!("trayscan {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["--version"]).stdout, version);
+}
+
+#[test]
+fn mistakes_end_with_code_2_and_advice() {
+    for (args, says) in [
+        (&["serv"][..], "similar subcommand exists: 'serve'"),
+        (
+            &["serve", "--batch", "5"],
+            "similar argument exists: '--batches'",
+        ),
+        (
+            &["serve", "--batches", "many"],
+            "invalid value 'many' for '--batches <N>'",
+        ),
+        (&["serve", "--page-size", "0"], "0 is not in 1.."),
+        (
+            &["serve", "--token-ttl", "15"],
+            "write a number and a unit, such as 500ms",
+        ),
+        (
+            &["serve", "--listen", "8080"],
+            "write an IP address and a port, such as 127.0.0.1:8080",
+        ),
+        (
+            &["serve", "--client-secret", ""],
+            "`--client-secret` is empty",
+        ),
+        (&["serve", "-q", "-v"], "cannot be used with"),
+        (
+            &["completions", "tcsh"],
+            "possible values: bash, elvish, fish, powershell, zsh",
+        ),
+        (
+            &["man", "export"],
+            "possible values: serve, completions, man",
+        ),
+    ] {
+        let ended = run(args);
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(2), ""),
+            "{args:?}"
+        );
+        assert!(ended.stderr.starts_with("error: "), "{ended:?}");
+        assert!(ended.stderr.contains(says), "{ended:?}");
+    }
+}
+
+#[test]
+fn errors_can_be_one_json_object() {
+    for args in [
+        &["serve", "--error-format", "json", "--fault", "x"][..],
+        &["--error-format=json", "serve", "--batches", "x"],
+        &["--error-format=json"],
+    ] {
+        let ended = run(args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        let error = ended.error();
+        let keys: Vec<&String> = error.as_object().unwrap().keys().collect();
+        assert_eq!(
+            keys,
+            [
+                "code",
+                "detail",
+                "hint",
+                "kind",
+                "message",
+                "request",
+                "retry_later",
+                "status"
+            ]
+        );
+        assert_eq!(
+            (&error["code"], &error["kind"]),
+            (&2.into(), &"usage".into())
+        );
+        assert_eq!(error["retry_later"], false);
+        assert!(
+            !error["message"].as_str().unwrap().starts_with("error"),
+            "{error}"
+        );
+        assert!(error["hint"].is_string());
+    }
+    let output = trayscan(&["serv"])
+        .env("TRAYSCAN_ERROR_FORMAT", "json")
+        .output()
+        .unwrap();
+    assert_eq!(
+        Ended::of(output).error()["message"],
+        "unrecognized subcommand 'serv'"
+    );
+}
+
+#[test]
+fn a_secret_given_in_the_wrong_place_is_not_repeated() {
+    for args in [
+        &["serve", "--client-secrt=hunter2"][..],
+        &["serve", "--client-secret=hunter2", "--batches", "x"],
+        &[
+            "serve",
+            "--client-secret=hunter2",
+            "--client-secret=hunter2",
+        ],
+        &["serve", "--client-secret", "hunter2", "--fault", "x"],
+    ] {
+        for format in ["text", "json"] {
+            let ended = run(&[args, &["--error-format", format]].concat());
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_unless_told_otherwise() {
+    let coloured = |args: &[&str]| run(args).stderr.contains('\u{1b}');
+    assert!(!coloured(&["serv"]));
+    assert!(coloured(&["serv", "--color", "always"]));
+    assert!(coloured(&["serve", "--fault", "x", "--color=always"]));
+    assert!(!coloured(&["serve", "--fault", "x", "--color=never"]));
+}
+
+#[test]
+fn a_full_disk_ends_with_code_8() {
+    for args in [
+        &["man"][..],
+        &["completions", "zsh"],
+        &["--help"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
+        let Ok(full) = File::create("/dev/full") else {
+            eprintln!("skipped: this machine has no /dev/full");
+            return;
+        };
+        let ended = Ended::of(
+            trayscan(args)
+                .stdout(full)
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(ended.code, Some(8), "{args:?}: {ended:?}");
+        assert!(
+            ended
+                .stderr
+                .starts_with("error: cannot write to standard output\n"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_ends_it_quietly_with_141() {
+    for args in [
+        &["man"][..],
+        &["completions", "zsh"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = Ended::of(
+            trayscan(args)
+                .stdout(writer)
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (Some(141), ""),
+            "{args:?}"
+        );
+    }
+}
+
+/// Set in the child that is to panic.
+const PANIC: &str = "TRAYSCAN_TEST_PANIC";
+
+/// Runs this very test in a child, where it panics as the program would.
+fn panicking(how: &str) -> Ended {
+    let this = std::env::current_exe().unwrap();
+    let test = "errors::a_panic_ends_with_code_1_and_one_line";
+    let output = Command::new(this)
+        .args(["--exact", test, "--nocapture", "--quiet"])
+        .env(PANIC, how)
+        .env("RUST_BACKTRACE", "1")
+        .output()
+        .unwrap();
+    Ended::of(output)
+}
+
+#[test]
+#[allow(clippy::exit, reason = "the child ends as the program does")]
+fn a_panic_ends_with_code_1_and_one_line() {
+    match std::env::var(PANIC).as_deref() {
+        Ok("fixed") => std::process::exit(trayscan::guarded(|| panic!("out of cheese")).into()),
+        Ok("formatted") => {
+            let secret = "hunter2";
+            std::process::exit(trayscan::guarded(|| panic!("bad {secret}")).into());
+        }
+        _ => {}
+    }
+    let ended = panicking("fixed");
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(
+        ended.stderr.contains("errors.rs:") && ended.stderr.contains(": out of cheese; "),
+        "{ended:?}"
+    );
+    let ended = panicking("formatted");
+    assert_eq!(ended.code, Some(1));
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(
+        !ended.stderr.contains("hunter2"),
+        "what is formatted may be secret: {ended:?}"
+    );
+}

@@ -1,0 +1,466 @@
+//! Every fault that `--fault` knows: it strikes as told, nothing is lost by it, and a seed repeats it.
+
+use std::collections::HashSet;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{Reply, Request, Server, run};
+use crate::paging::ids;
+
+fn with(faults: &[&str]) -> Server {
+    with_options(&[], faults)
+}
+
+fn with_options(options: &[&str], faults: &[&str]) -> Server {
+    let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
+    Server::start(&options.iter().copied().chain(faults).collect::<Vec<_>>())
+}
+
+fn ask(server: &Server, token: &str, query: &str) -> Reply {
+    server.send(&Request::batches("v2", query).token(token))
+}
+
+/// Asks for a token so many times, and returns the statuses.
+fn statuses(server: &Server, requests: usize) -> Vec<u16> {
+    (0..requests)
+        .map(|_| server.send(&Request::auth("v2")).status)
+        .collect()
+}
+
+#[test]
+fn a_status_strikes_every_endpoint_with_its_detail() {
+    for (fault, status) in [("503:1", 503), ("500:1", 500), ("429:1", 429)] {
+        let server = with(&[fault]);
+        for request in [
+            Request::auth("v1"),
+            Request::auth("v2"),
+            Request::batches("v1", ""),
+            Request::batches("v2", ""),
+        ] {
+            let reply = server.send(&request);
+            assert_eq!(reply.status, status);
+            assert!(reply.json()["detail"].is_string());
+            assert_eq!(reply.header("retry-after"), None);
+        }
+        assert_eq!(
+            server.send(&Request::get("/nowhere")).status,
+            404,
+            "no endpoint, no fault"
+        );
+    }
+}
+
+#[test]
+fn a_probability_strikes_some_requests_and_repeats_with_the_seed() {
+    let run = |seed| {
+        statuses(
+            &with_options(&["--seed", seed], &["503:0.3", "429:0.1"]),
+            200,
+        )
+    };
+    let first = run("5");
+    let count = |status| first.iter().filter(|&&other| other == status).count();
+    assert!((30..90).contains(&count(503)), "{}", count(503));
+    assert!((3..40).contains(&count(429)), "{}", count(429));
+    assert_eq!(count(200) + count(503) + count(429), 200);
+    assert_eq!(first, run("5"));
+    assert_ne!(first, run("6"));
+}
+
+#[test]
+fn a_fault_strikes_the_same_page_whatever_was_asked_before() {
+    let pages = |others: bool| {
+        let server = with_options(&["--page-size", "10"], &["503:0.4"]);
+        let token = loop {
+            let reply = server.send(&Request::auth("v2"));
+            if reply.status == 200 {
+                break reply.json()["access_token"].as_str().unwrap().to_owned();
+            }
+        };
+        let mut tries = Vec::new();
+        let mut query = String::new();
+        loop {
+            if others {
+                ask(&server, &token, "start_date=2026-01-01T00:00:00Z");
+            }
+            let mut count = 1;
+            let page = loop {
+                let reply = ask(&server, &token, &query);
+                if reply.status == 200 {
+                    break reply.json();
+                }
+                count += 1;
+            };
+            tries.push(count);
+            match page["next_token"].as_str() {
+                Some(cursor) => query = format!("next_token={cursor}"),
+                None => return tries,
+            }
+        }
+    };
+    let alone = pages(false);
+    assert_eq!(alone.len(), 25);
+    assert!(alone.iter().any(|&tries| tries > 1));
+    assert_eq!(alone, pages(true));
+}
+
+#[test]
+fn retry_after_goes_with_what_should_be_tried_again() {
+    let server = with(&["429:1", "retry-after:7s"]);
+    assert_eq!(
+        server.send(&Request::auth("v2")).header("retry-after"),
+        Some("7")
+    );
+}
+
+#[test]
+fn latency_delays_every_answer() {
+    let server = with(&["latency:300ms"]);
+    for request in [Request::auth("v2"), Request::get("/nowhere")] {
+        let started = Instant::now();
+        server.send(&request);
+        assert!(started.elapsed() >= Duration::from_millis(300));
+    }
+}
+
+/// Sends the request for all batches on a raw socket; returns what came, and how it ended.
+fn cut_off(fault: &str) -> (Reply, Option<ErrorKind>) {
+    let server = with(&[fault]);
+    let mut stream = server.connect();
+    // The token comes before the cut: its body may be cut as well, so it is asked for until whole.
+    let token = loop {
+        let reply = Reply::parse(&server.exchange(&Request::auth("v1").to_bytes(&server)));
+        if reply.is_whole() {
+            break reply.json()["access_token"].as_str().unwrap().to_owned();
+        }
+    };
+    let request = Request::batches("v1", "").token(&token).to_bytes(&server);
+    let mut got = Vec::new();
+    let mut ended = None;
+    for _ in 0..100 {
+        stream.write_all(&request).unwrap();
+        got.clear();
+        ended = stream.read_to_end(&mut got).err().map(|error| error.kind());
+        let reply = Reply::parse(&got);
+        if !reply.is_whole() {
+            break;
+        }
+        stream = server.connect();
+    }
+    (Reply::parse(&got), ended)
+}
+
+#[test]
+fn truncate_closes_before_the_length_is_reached() {
+    let (reply, ended) = cut_off("truncate:0.5");
+    assert_eq!(reply.status, 200);
+    assert!(!reply.is_whole());
+    assert_eq!(ended, None, "an orderly end");
+}
+
+#[test]
+fn reset_breaks_the_connection_in_the_body() {
+    let (reply, ended) = cut_off("reset:0.5");
+    assert_eq!(reply.status, 200);
+    assert!(!reply.is_whole());
+    assert_eq!(ended, Some(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn cuts_fall_on_many_different_bytes() {
+    let server = with(&["truncate:1"]);
+    let lengths: HashSet<usize> = (0..40)
+        .map(|_| Reply::parse(&server.exchange(&Request::auth("v2").to_bytes(&server))))
+        .inspect(|reply| assert!(!reply.is_whole()))
+        .map(|reply| reply.body.len())
+        .collect();
+    assert!(lengths.len() > 15, "{lengths:?}");
+}
+
+#[test]
+fn v2_missing_leaves_version_1_alone() {
+    let server = with(&["v2-missing"]);
+    for request in [
+        Request::auth("v2"),
+        Request::batches("v2", ""),
+        Request::get("/v2/auth"),
+    ] {
+        let reply = server.send(&request);
+        assert_eq!(
+            (reply.status, &reply.json()["detail"]),
+            (404, &Value::from("Not Found"))
+        );
+    }
+    assert_eq!(server.flat("").len(), 250);
+}
+
+#[test]
+fn version_1_truncates_above_a_thousand() {
+    let at = |batches, options: &[&str], faults: &[&str]| {
+        let options = [&["--batches", batches], options].concat();
+        with_options(&options, faults).flat("").len()
+    };
+    assert_eq!(at("1001", &[], &["v1-truncate"]), 1000);
+    assert_eq!(at("1000", &[], &["v1-truncate"]), 1000);
+    assert_eq!(at("1001", &[], &[]), 1001, "not unless told");
+    assert_eq!(at("250", &["--v1-limit", "20"], &[]), 20);
+    assert_eq!(at("250", &["--v1-limit", "20"], &["v1-truncate"]), 20);
+}
+
+#[test]
+fn version_1_refuses_above_a_thousand() {
+    let server = with_options(&["--batches", "1500"], &["v1-refuse"]);
+    let token = server.token("v1");
+    let ask = |server: &Server, token: &str, query: &str| {
+        server.send(&Request::batches("v1", query).token(token))
+    };
+    assert_eq!(
+        ask(&server, &token, "").invalid_fields(),
+        ["query.start_date"]
+    );
+    assert_eq!(
+        ask(&server, &token, "start_date=2026-01-01T00:00:00Z").status,
+        200
+    );
+    assert_eq!(
+        server.pages("").concat().len(),
+        1500,
+        "version 2 has no such limit"
+    );
+
+    let server = with_options(&["--v1-limit", "100"], &["v1-refuse:413"]);
+    let reply = ask(&server, &server.token("v1"), "");
+    assert_eq!(reply.status, 413);
+    assert!(reply.json()["detail"].as_str().unwrap().contains("100"));
+}
+
+#[test]
+fn a_cursor_expires_once_on_its_page_for_each_range() {
+    let server = with_options(&["--page-size", "10"], &["cursor-expiry:3"]);
+    let token = server.token("v2");
+    for range in ["", "start_date=2025-01-01T00:00:00Z"] {
+        let next = |query: &str| {
+            let cursor = ask(&server, &token, query).json()["next_token"].clone();
+            format!("next_token={}", cursor.as_str().unwrap())
+        };
+        let third = next(&next(range));
+        assert_eq!(
+            ask(&server, &token, &third).invalid_fields(),
+            ["query.next_token"]
+        );
+        assert_eq!(ask(&server, &token, &third).status, 200, "once");
+        assert_eq!(
+            ask(&server, &token, &next(&next(range))).status,
+            200,
+            "once for this range"
+        );
+    }
+}
+
+#[test]
+fn dates_may_be_required_with_a_cursor() {
+    let server = with_options(&["--page-size", "10"], &["dates-with-cursor:required"]);
+    let token = server.token("v2");
+    let range = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
+    let cursor = ask(&server, &token, range).json()["next_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let alone = ask(&server, &token, &format!("next_token={cursor}"));
+    assert_eq!(
+        alone.invalid_fields(),
+        ["query.start_date", "query.end_date"]
+    );
+    let half = ask(
+        &server,
+        &token,
+        &format!("next_token={cursor}&end_date=2026-01-01T00:00:00Z"),
+    );
+    assert_eq!(half.invalid_fields(), ["query.start_date"]);
+    assert_eq!(
+        ask(&server, &token, &format!("{range}&next_token={cursor}")).status,
+        200
+    );
+    assert_eq!(server.pages("").concat().len(), 250, "no dates to repeat");
+}
+
+#[test]
+fn dates_may_be_refused_with_a_cursor() {
+    let server = with_options(&["--page-size", "10"], &["dates-with-cursor:refused"]);
+    let token = server.token("v2");
+    let range = "start_date=2025-01-01T00:00:00Z";
+    let cursor = ask(&server, &token, range).json()["next_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let both = ask(&server, &token, &format!("{range}&next_token={cursor}"));
+    assert_eq!(both.invalid_fields(), ["query.start_date"]);
+    assert_eq!(
+        ask(&server, &token, &format!("next_token={cursor}")).status,
+        200
+    );
+}
+
+#[test]
+fn every_order_holds_the_same_batches() {
+    let plain = with(&[]).flat("");
+    for fault in ["shuffle", "newest-first"] {
+        let server = with_options(&["--page-size", "33"], &[fault]);
+        let pages = server.pages("").concat();
+        assert_ne!(pages, plain, "{fault}");
+        assert_eq!(
+            pages,
+            server.flat(""),
+            "{fault}: one order for both versions"
+        );
+        assert_eq!(
+            pages,
+            server.pages("").concat(),
+            "{fault}: the same each time"
+        );
+        let (mut found, mut expected) = (ids(&pages), ids(&plain));
+        if fault == "newest-first" {
+            found.reverse();
+            assert_eq!(found, expected);
+        }
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{fault}");
+    }
+}
+
+#[test]
+fn a_shuffled_range_holds_what_the_plain_one_holds() {
+    let range = "start_date=2025-01-01T00:00:00Z&end_date=2025-12-31T23:59:59Z";
+    let sorted = |server: &Server| {
+        let batches = server.pages(range).concat();
+        let mut ids: Vec<String> = ids(&batches).into_iter().map(String::from).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let shuffled = with_options(&["--page-size", "7"], &["shuffle"]);
+    assert_eq!(sorted(&shuffled), sorted(&with(&[])));
+}
+
+#[test]
+fn duplicates_come_again_on_the_next_page_and_at_the_end() {
+    let plain = with(&[]).flat("");
+    let server = with_options(&["--page-size", "50"], &["duplicates:0.2"]);
+    let pages = server.pages("");
+    let all = pages.concat();
+    let distinct: HashSet<&str> = ids(&all).into_iter().collect();
+    assert_eq!(distinct.len(), 250);
+    assert!((270..340).contains(&all.len()), "{}", all.len());
+    let first: HashSet<&str> = ids(&pages[0]).into_iter().collect();
+    assert!(
+        ids(&pages[1]).iter().any(|id| first.contains(id)),
+        "between pages"
+    );
+    assert!(
+        all.iter().all(|batch| plain.contains(batch)),
+        "with the same content"
+    );
+    assert_eq!(all.len(), server.flat("").len(), "in version 1 as well");
+    assert_eq!(with(&["duplicates:1"]).flat("").len(), 500);
+}
+
+#[test]
+fn empty_pages_are_not_the_end() {
+    let server = with_options(&["--page-size", "25"], &["empty-pages:0.5"]);
+    let pages = server.pages("");
+    let empty = pages.iter().filter(|page| page.is_empty()).count();
+    assert!((1..10).contains(&empty), "{empty}");
+    assert_eq!(pages.concat(), server.flat(""));
+    let server = with_options(&["--page-size", "25"], &["empty-pages:1"]);
+    assert_eq!(server.pages("").len(), 20);
+}
+
+#[test]
+fn unknown_fields_are_added_to_the_known_ones() {
+    let plain = with(&[]).flat("");
+    for (known, more) in plain.iter().zip(with(&["unknown-fields"]).flat("")) {
+        let (known, more) = (known.as_object().unwrap(), more.as_object().unwrap());
+        assert_eq!(more.len(), known.len() + 2);
+        assert!(known.iter().all(|(field, value)| more[field] == *value));
+        assert!(more["scanner"].is_object());
+    }
+}
+
+#[test]
+fn a_token_may_wear_out() {
+    let server = with(&["token-uses:2"]);
+    let token = server.token("v2");
+    let answers: Vec<u16> = (0..4).map(|_| ask(&server, &token, "").status).collect();
+    assert_eq!(answers, [200, 200, 401, 401]);
+}
+
+#[test]
+fn tokens_may_be_good_for_both_versions() {
+    let server = with(&["tokens-shared"]);
+    assert_eq!(ask(&server, &server.token("v1"), "").status, 200);
+}
+
+#[test]
+fn a_token_may_tell_how_long_it_lives() {
+    let server = with_options(&["--token-ttl", "90s"], &["expires-in"]);
+    let body = server.send(&Request::auth("v2")).json();
+    assert_eq!(
+        (&body["expires_in"], &body["token_type"]),
+        (&90.into(), &"bearer".into())
+    );
+    let plain = with(&[]).send(&Request::auth("v2")).json();
+    assert_eq!(
+        plain.as_object().unwrap().len(),
+        1,
+        "the interface shows no other field"
+    );
+}
+
+#[test]
+fn bad_tokens_and_cursors_may_be_answered_otherwise() {
+    let server = with(&["bad-token:403", "bad-cursor:410"]);
+    let reply = ask(&server, "wrong", "");
+    assert_eq!(reply.status, 403);
+    assert!(reply.json()["detail"].is_string());
+    let reply = ask(&server, &server.token("v2"), "next_token=wrong");
+    assert_eq!(reply.status, 410);
+    assert!(reply.json()["detail"].is_string());
+    assert_eq!(
+        ask(&with(&["bad-token:422"]), "", "").invalid_fields(),
+        ["header.Authorization"]
+    );
+}
+
+#[test]
+fn faults_are_announced_and_off_by_default() {
+    let ended = with(&["shuffle", "503:0.1"]).stop();
+    assert!(
+        ended
+            .stderr
+            .contains("warning: misbehaving on purpose: shuffle, 503:0.1\n"),
+        "{ended:?}"
+    );
+    let ended = with(&[]).stop();
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+}
+
+#[test]
+fn a_fault_that_is_none_ends_with_code_2_and_the_list() {
+    let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "503:1.5"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended
+            .stderr
+            .starts_with("error: `--fault 503:1.5`: `1.5` is no probability"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("hint: the faults are 503:P, 500:P, 429:P"),
+        "{ended:?}"
+    );
+    assert!(ended.stdout.is_empty());
+}

@@ -1,0 +1,181 @@
+//! Man pages, completions and README agree with the program.
+//!
+//! `TRAYSCAN_REWRITE=1 cargo test generated` writes `man/` and `completions/` anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::harness::{run, trayscan};
+
+fn root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Returns the text of README, with the bars inside its tables as they are meant.
+fn readme() -> String {
+    fs::read_to_string(root("README.md"))
+        .unwrap()
+        .replace("\\|", "|")
+}
+
+fn printed(args: &[&str]) -> String {
+    let ended = run(args);
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (Some(0), ""),
+        "{args:?}"
+    );
+    ended.stdout
+}
+
+/// Returns the subcommands, as the help lists them.
+fn subcommands() -> Vec<String> {
+    let help = printed(&["-h"]);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    lines
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .collect()
+}
+
+/// Compares the files of `folder` with what they should be, or writes them.
+fn compare(folder: &str, expected: &[(String, String)]) {
+    let rewrite = std::env::var_os("TRAYSCAN_REWRITE").is_some();
+    for (name, text) in expected {
+        let path = root(folder).join(name);
+        if rewrite {
+            fs::write(&path, text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == *text,
+            "{folder}/{name} has drifted: run `TRAYSCAN_REWRITE=1 cargo test generated`"
+        );
+    }
+    let names: BTreeSet<String> = expected.iter().map(|(name, _)| name.clone()).collect();
+    let there: BTreeSet<String> = fs::read_dir(root(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(there, names, "{folder}");
+}
+
+#[test]
+fn man_pages_are_up_to_date() {
+    let mut pages = vec![("trayscan.1".to_owned(), printed(&["man"]))];
+    for command in subcommands() {
+        pages.push((format!("trayscan-{command}.1"), printed(&["man", &command])));
+    }
+    compare("man", &pages);
+}
+
+#[test]
+fn completions_are_up_to_date() {
+    let shells = [
+        ("bash", "trayscan.bash"),
+        ("elvish", "trayscan.elv"),
+        ("fish", "trayscan.fish"),
+        ("powershell", "_trayscan.ps1"),
+        ("zsh", "_trayscan"),
+    ];
+    let scripts = shells.map(|(shell, name)| (name.to_owned(), printed(&["completions", shell])));
+    compare("completions", &scripts);
+}
+
+#[test]
+fn the_readme_begins_with_the_two_commands() {
+    let readme = readme();
+    let commands: Vec<&str> = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("```"))
+        .take_while(|line| !line.starts_with("## "))
+        .filter(|line| line.starts_with("cargo "))
+        .collect();
+    assert_eq!(commands, ["cargo run --release -- serve", "cargo test"]);
+    let ci = fs::read_to_string(root(".ci/run")).unwrap();
+    assert!(
+        ci.lines().any(|line| line == "cargo test"),
+        "CI runs the same"
+    );
+}
+
+#[test]
+fn the_readme_lists_the_exit_codes_of_the_man_page() {
+    let man = printed(&["man"]);
+    let (_, section) = man.split_once(".SH \"EXIT STATUS\"\n").unwrap();
+    let (section, _) = section.split_once("\n.SH").unwrap();
+    let plain = section
+        .replace("\\fB", "")
+        .replace("\\fR", "")
+        .replace("\\-", "-");
+    let rows: Vec<String> = plain
+        .split(".TP\n")
+        .skip(1)
+        .map(|entry| {
+            let mut lines = entry.lines();
+            let (code, meaning) = (lines.next().unwrap(), lines.next().unwrap());
+            format!("| {code} | {meaning} |")
+        })
+        .collect();
+    assert_eq!(rows.len(), 15);
+    let readme = readme();
+    for row in rows {
+        assert!(
+            readme.lines().any(|line| line == row),
+            "README lacks: {row}"
+        );
+    }
+}
+
+#[test]
+fn the_run_that_the_readme_shows_is_real() {
+    let readme = readme();
+    let (_, block) = readme
+        .split_once("$ trayscan serve --client-secret demo\n")
+        .unwrap();
+    let (shown, _) = block.split_once("```").unwrap();
+    let mut child = trayscan(&[
+        "serve",
+        "--client-secret",
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let count = shown.lines().count();
+    let lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .take(count);
+    let real: String = lines.map(|line| line.unwrap() + "\n").collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (_, rest) = real.split_once("http://127.0.0.1:").unwrap();
+    let port = rest.lines().next().unwrap();
+    assert_eq!(real.replace(port, "8080"), shown);
+}
+
+#[test]
+fn the_readme_names_every_fault() {
+    let help = printed(&["serve", "--help"]);
+    let (_, faults) = help.split_once("P is a probability from").unwrap();
+    let (faults, _) = faults.split_once("Global options:").unwrap();
+    let readme = readme();
+    let names = faults
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split_whitespace().next());
+    let mut count = 0;
+    for name in names {
+        count += 1;
+        assert!(
+            readme.contains(&format!("`{name}`")),
+            "README lacks the fault {name}"
+        );
+    }
+    assert_eq!(count, 22);
+}

@@ -1,0 +1,417 @@
+//! Starts the service, speaks raw HTTP to it, and looks for secrets in what it printed.
+//!
+//! The HTTP here is written by hand on purpose: a client library would repair what is to be seen.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Ample for any answer on a loaded machine; a test that reaches it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Returns the program, in an environment with nothing of the developer's in it.
+pub(crate) fn trayscan(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trayscan"));
+    command.env_clear().args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn run(args: &[&str]) -> Ended {
+    Ended::of(trayscan(args).output().unwrap())
+}
+
+/// What a finished run left behind.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Returns the error object that `--error-format json` puts on the last line.
+    pub(crate) fn error(&self) -> Value {
+        let last = self.stderr.lines().last().unwrap_or_default();
+        let value: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"));
+        value["error"].clone()
+    }
+}
+
+/// A running service.
+pub(crate) struct Server {
+    child: Child,
+    stderr: Option<JoinHandle<String>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) client_id: String,
+    pub(crate) client_secret: String,
+    /// Tokens and cursors seen so far, which must not be seen anywhere else.
+    secrets: RefCell<Vec<String>>,
+}
+
+impl Server {
+    /// Starts the service on a free port, telling every request.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let fixed = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--format",
+            "json",
+            "-vv",
+        ];
+        Self::spawn(trayscan(&[&fixed[..], args].concat()))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        let mut first = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut first)
+            .unwrap();
+        let Ok(access) = serde_json::from_str::<Value>(&first) else {
+            panic!("no address in {first:?}: {}", stderr.join().unwrap());
+        };
+        let text = |key: &str| access[key].as_str().unwrap().to_owned();
+        Self {
+            address: text("base_url")
+                .strip_prefix("http://")
+                .unwrap()
+                .parse()
+                .unwrap(),
+            client_id: text("client_id"),
+            client_secret: text("client_secret"),
+            secrets: RefCell::default(),
+            stderr: Some(stderr),
+            child,
+        }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends `bytes` on a connection of their own and reads whatever comes until it is closed.
+    pub(crate) fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        // A reset is an answer too: what came before it is what there is.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    }
+
+    pub(crate) fn send(&self, request: &Request) -> Reply {
+        let reply = Reply::parse(&self.exchange(&request.to_bytes(self)));
+        if let Ok(value) = serde_json::from_slice::<Value>(&reply.body) {
+            let secrets =
+                ["access_token", "next_token"].map(|key| value[key].as_str().map(String::from));
+            self.secrets
+                .borrow_mut()
+                .extend(secrets.into_iter().flatten());
+        }
+        reply
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns a new token of `version` (`v1` or `v2`).
+    pub(crate) fn token(&self, version: &str) -> String {
+        let reply = self.send(&Request::auth(version));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["access_token"].as_str().unwrap().to_owned()
+    }
+
+    /// Returns all batches of `query` (which may be empty) through version 1.
+    pub(crate) fn flat(&self, query: &str) -> Vec<Value> {
+        let reply = self.send(&Request::batches("v1", query).token(&self.token("v1")));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json().as_array().unwrap().clone()
+    }
+
+    /// Returns the pages of `query` through version 2, following the cursor alone.
+    pub(crate) fn pages(&self, query: &str) -> Vec<Vec<Value>> {
+        let token = self.token("v2");
+        let mut pages = Vec::new();
+        let mut query = query.to_owned();
+        loop {
+            let reply = self.send(&Request::batches("v2", &query).token(&token));
+            assert_eq!(reply.status, 200, "{reply:?}");
+            let page = reply.json();
+            pages.push(page["data"].as_array().unwrap().clone());
+            match &page["next_token"] {
+                Value::Null => return pages,
+                next => query = format!("next_token={}", next.as_str().unwrap()),
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let command = format!("kill -{name} {}", self.pid());
+        assert!(
+            Command::new("sh")
+                .args(["-c", &command])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    /// Ends the service with SIGTERM and returns what it left behind.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    pub(crate) fn wait(mut self) -> Ended {
+        let mut stdout = String::new();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        let code = self.child.wait().unwrap().code();
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        self.look_for_secrets(&stderr);
+        Ended {
+            code,
+            stdout,
+            stderr,
+        }
+    }
+
+    fn look_for_secrets(&self, printed: &str) {
+        let secrets = self.secrets.borrow();
+        for secret in secrets.iter().chain([&self.client_secret]) {
+            assert!(
+                !printed.contains(secret.as_str()),
+                "a secret was printed: {printed}"
+            );
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(stderr) = self.stderr.take()
+            && !thread::panicking()
+        {
+            self.look_for_secrets(&stderr.join().unwrap());
+        }
+    }
+}
+
+/// A request in words; what is not said is left out.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
+    body: Body,
+}
+
+#[derive(Clone, Debug)]
+enum Body {
+    None,
+    Text(String),
+    /// The form with the right credentials, whatever they are.
+    Credentials,
+}
+
+impl Request {
+    pub(crate) fn new(method: &str, target: &str) -> Self {
+        Self {
+            method: method.into(),
+            target: target.into(),
+            headers: Vec::new(),
+            body: Body::None,
+        }
+    }
+
+    pub(crate) fn get(target: &str) -> Self {
+        Self::new("GET", target)
+    }
+
+    pub(crate) fn batches(version: &str, query: &str) -> Self {
+        match query {
+            "" => Self::get(&format!("/{version}/batches")),
+            query => Self::get(&format!("/{version}/batches?{query}")),
+        }
+    }
+
+    /// An auth request with the right credentials.
+    pub(crate) fn auth(version: &str) -> Self {
+        let form = Self::form(version, "");
+        Self {
+            body: Body::Credentials,
+            ..form
+        }
+    }
+
+    /// An auth request with `body` as its form.
+    pub(crate) fn form(version: &str, body: &str) -> Self {
+        Self::new("POST", &format!("/{version}/auth"))
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(body)
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Asks for another target, and keeps the rest.
+    pub(crate) fn target(mut self, target: &str) -> Self {
+        self.target = target.into();
+        self
+    }
+
+    /// Calls the body something else.
+    pub(crate) fn content_type(mut self, value: &str) -> Self {
+        self.headers.retain(|(name, _)| name != "Content-Type");
+        self.header("Content-Type", value)
+    }
+
+    pub(crate) fn token(self, token: &str) -> Self {
+        self.header("Authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn body(mut self, body: &str) -> Self {
+        self.body = Body::Text(body.into());
+        self
+    }
+
+    pub(crate) fn to_bytes(&self, server: &Server) -> Vec<u8> {
+        let body = match &self.body {
+            Body::None => None,
+            Body::Text(text) => Some(text.clone()),
+            Body::Credentials => Some(format!(
+                "client_id={}&client_secret={}&grant_type=client_credentials",
+                server.client_id, server.client_secret
+            )),
+        };
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        if !self.headers.iter().any(|(name, _)| name == "Host") {
+            write!(text, "Host: {}\r\n", server.address).unwrap();
+        }
+        for (name, value) in &self.headers {
+            write!(text, "{name}: {value}\r\n").unwrap();
+        }
+        if let Some(body) = &body {
+            write!(text, "Content-Length: {}\r\n", body.len()).unwrap();
+        }
+        text.push_str("Connection: close\r\n\r\n");
+        text.push_str(body.as_deref().unwrap_or_default());
+        text.into_bytes()
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let shown = || String::from_utf8_lossy(bytes).into_owned();
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no head in {:?}", shown()));
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3]
+            .parse()
+            .unwrap();
+        let headers = lines
+            .map(|line| line.split_once(": ").unwrap())
+            .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+            .collect();
+        Self {
+            status,
+            headers,
+            body: bytes[end + 4..].to_vec(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(other, _)| other == name);
+        let (_, value) = found.next()?;
+        assert!(found.next().is_none(), "{name} is there twice");
+        Some(value)
+    }
+
+    /// Tells whether the body is as long as its header says.
+    pub(crate) fn is_whole(&self) -> bool {
+        let length = self.header("content-length").unwrap();
+        length.parse() == Ok(self.body.len())
+    }
+
+    /// Reads the body, which must be whole and say that it is JSON.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/json"),
+            "{self:?}"
+        );
+        assert!(self.is_whole(), "{self:?}");
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// Returns the fields that a 422 names, as `query.start_date`, after checking its shape.
+    pub(crate) fn invalid_fields(&self) -> Vec<String> {
+        assert_eq!(self.status, 422, "{self:?}");
+        let detail = self.json()["detail"].clone();
+        let entries = detail
+            .as_array()
+            .unwrap_or_else(|| panic!("{detail}"))
+            .clone();
+        assert!(!entries.is_empty());
+        let field = |entry: &Value| {
+            assert!(
+                entry["type"].is_string() && entry["msg"].is_string(),
+                "{entry}"
+            );
+            let loc: Vec<&str> = entry["loc"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|part| part.as_str().unwrap())
+                .collect();
+            loc.join(".")
+        };
+        entries.iter().map(field).collect()
+    }
+}

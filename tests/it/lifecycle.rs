@@ -1,0 +1,216 @@
+//! Starting, announcing, stopping.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Reply, Request, Server, run, trayscan};
+
+const FREE_PORT: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
+
+#[test]
+fn the_first_line_is_one_json_object_with_the_real_port() {
+    let server = Server::start(&[]);
+    assert_ne!(server.address.port(), 0);
+    assert_eq!(server.client_id, "sandbox");
+    assert_eq!(server.client_secret.len(), 43, "256 bits");
+    assert_ne!(
+        Server::start(&[]).client_secret,
+        server.client_secret,
+        "a new one each start"
+    );
+    let ended = server.stop();
+    assert_eq!(ended.stdout, "", "and nothing after it");
+}
+
+#[test]
+fn people_get_lines_that_work_when_pasted() {
+    let mut child = trayscan(&FREE_PORT).stdout(Stdio::piped()).spawn().unwrap();
+    let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .take_while(|line| !line.contains("/v2/batches"))
+        .collect();
+    let field = |name: &str| {
+        let line = lines.iter().find(|line| line.contains(name)).unwrap();
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    let (url, secret) = (field("base URL"), field("client secret"));
+    assert!(url.starts_with("http://127.0.0.1:"), "{lines:?}");
+    let curl = lines.iter().find(|line| line.contains("curl")).unwrap();
+    let form =
+        format!("-d grant_type=client_credentials -d client_id=sandbox -d client_secret={secret}");
+    assert_eq!(curl.trim(), format!("curl {url}/v2/auth {form}"));
+    let batches = lines.iter().find(|line| line.contains("batches ")).unwrap();
+    assert!(
+        batches.contains("250 from 2023-11-") && batches.contains("(seed 1)"),
+        "{batches}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn sigterm_and_sigint_end_it_with_code_0() {
+    for signal in ["TERM", "INT"] {
+        let server = Server::start(&[]);
+        server.token("v2");
+        server.signal(signal);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let last = ended.stderr.lines().last().unwrap();
+        assert!(
+            last.starts_with("stopped after 1 requests in "),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn open_requests_are_finished_and_idle_connections_are_not_waited_for() {
+    let server = Server::start(&["--fault", "latency:1500ms"]);
+    let mut idle = server.connect();
+    let mut busy = server.connect();
+    busy.write_all(&Request::auth("v2").to_bytes(&server))
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let started = Instant::now();
+    server.signal("TERM");
+    let mut answer = Vec::new();
+    busy.read_to_end(&mut answer).unwrap();
+    let reply = Reply::parse(&answer);
+    assert_eq!(reply.status, 200);
+    assert!(reply.is_whole());
+    assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0, "closed");
+    assert_eq!(server.wait().code, Some(0));
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "nobody waits for the idle one"
+    );
+}
+
+#[test]
+fn no_new_connection_is_taken_while_draining() {
+    let server = Server::start(&["--fault", "latency:2s"]);
+    let mut busy = server.connect();
+    busy.write_all(&Request::auth("v2").to_bytes(&server))
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(std::net::TcpStream::connect(server.address).is_err());
+    assert_eq!(server.wait().code, Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = Server::start(&["--fault", "latency:1h"]);
+    let mut busy = server.connect();
+    busy.write_all(&Request::auth("v2").to_bytes(&server))
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("INT");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .ends_with("error: stopped at once, with requests still open\n"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_port_in_use_ends_with_code_8_and_a_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = run(&["serve", "--listen", &address]);
+    assert_eq!(ended.code, Some(8));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(lines[0], format!("error: cannot listen on {address}"));
+    assert!(
+        lines[1].starts_with("  caused by: Address already in use"),
+        "{ended:?}"
+    );
+    let hint = "another program listens there; choose another port, or `--listen 127.0.0.1:0` for a free one";
+    assert_eq!(lines[2..], [format!("  hint: {hint}")]);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn an_address_of_another_machine_ends_with_code_8() {
+    let ended = run(&["serve", "--listen", "192.0.2.1:8080"]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("hint: choose an address of this machine"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn other_machines_are_let_in_only_with_a_warning() {
+    let mut command = trayscan(&["serve", "--listen", "0.0.0.0:0", "--format", "json"]);
+    command.env("NO_COLOR", "1");
+    let server = Server::spawn(command);
+    assert!(
+        server.address.ip().is_loopback(),
+        "an address one can connect to"
+    );
+    let token = server.token("v2");
+    let request = Request::batches("v2", "")
+        .token(&token)
+        .header("Host", "scan.example");
+    assert_eq!(
+        server.send(&request).status,
+        200,
+        "and any name for it is taken"
+    );
+    let ended = server.stop();
+    assert!(
+        ended.stderr.starts_with("warning: listening on 0.0.0.0:"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn ipv6_is_served_where_there_is_any() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6 loopback");
+        return;
+    }
+    let server = Server::spawn(trayscan(&[
+        "serve", "--listen", "[::1]:0", "--format", "json",
+    ]));
+    assert!(server.address.is_ipv6());
+    assert_eq!(server.flat("").len(), 250);
+}
+
+#[test]
+fn the_log_tells_requests_only_when_asked_twice() {
+    let log = |flags: &[&str]| {
+        let fixed = ["serve", "--listen", "127.0.0.1:0", "--format", "json"];
+        let server = Server::spawn(trayscan(&[&fixed[..], flags].concat()));
+        server.pages("");
+        server.send(&Request::get("/some/secret/path"));
+        server.stop().stderr
+    };
+    assert_eq!(log(&["-q"]), "");
+    assert_eq!(log(&[]).lines().count(), 1);
+    assert!(log(&["-v"]).contains("info: made up 250 batches in "));
+    assert!(!log(&["-v"]).contains("GET"));
+    let every = log(&["-vv"]);
+    assert!(every.contains("debug: POST /v2/auth: 200, "), "{every}");
+    assert!(
+        every.contains("debug: GET /v2/batches: 200, 250 batches, "),
+        "{every}"
+    );
+    assert!(
+        every.contains("debug: GET an unknown path: 404, "),
+        "{every}"
+    );
+}

@@ -1,0 +1,34 @@
+//! End-to-end tests: the real binary, real sockets, requests written by hand.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may stop and may speak"
+)]
+
+// Starts the service, speaks raw HTTP to it, and looks for secrets in what it printed.
+mod harness;
+
+// The service against the text of its interface, clause by clause.
+mod interface;
+
+// Paging: one consistent set, whatever the page size and the bounds.
+mod paging;
+
+// Every fault that `--fault` knows.
+mod faults;
+
+// The made-up batches: believable, awkward, reproducible.
+mod data;
+
+// Hostile and sluggish clients.
+mod limits;
+
+// Starting, announcing, stopping.
+mod lifecycle;
+
+// Mistakes on the command line, broken outputs, panics.
+mod errors;
+
+// Man pages, completions and README agree with the program.
+mod generated;
