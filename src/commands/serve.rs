@@ -34,7 +34,15 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
         .context("the listener has no address")?;
 
     let started = Instant::now();
-    let catalog = sandbox::generate(args.seed, args.batches as usize, faults.unknown_fields);
+    let (seed, count, unknown_fields) = (args.seed, args.batches as usize, faults.unknown_fields);
+    let generating =
+        tokio::task::spawn_blocking(move || sandbox::generate(seed, count, unknown_fields));
+    let catalog = tokio::select! {
+        catalog = generating => catalog.context("cannot make up batches")?,
+        kind = signals.next() => {
+            return Err(Failure::new(kind, "stopped before there was anything to serve").into());
+        }
+    };
     log::info!(
         "made up {} batches in {:.1?}",
         catalog.len(),

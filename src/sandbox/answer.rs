@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::time::Sleep;
+
+use super::catalog::Catalog;
 
 /// One field that a request has wrong: an entry of a 422's detail (interface, section 7).
 #[derive(Debug, Serialize)]
@@ -62,7 +65,7 @@ struct Detail<T> {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
-    parts: Vec<Bytes>,
+    parts: Vec<Part>,
     /// How many batches are in it; for the log.
     pub(super) batches: Option<usize>,
     /// Bytes after which the body breaks off on purpose.
@@ -71,7 +74,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// A success whose body is `parts`, one after another.
-    pub(super) fn of(parts: Vec<Bytes>) -> Self {
+    pub(super) fn of(parts: Vec<Part>) -> Self {
         Self {
             status: StatusCode::OK,
             headers: vec![(
@@ -85,7 +88,7 @@ impl Answer {
     }
 
     /// A success that holds `count` batches.
-    pub(super) fn of_batches(parts: Vec<Bytes>, count: usize) -> Self {
+    pub(super) fn of_batches(parts: Vec<Part>, count: usize) -> Self {
         Self {
             batches: Some(count),
             ..Self::of(parts)
@@ -94,7 +97,7 @@ impl Answer {
 
     pub(super) fn json(value: &impl Serialize) -> Self {
         let text = serde_json::to_vec(value).expect("an answer has text for keys");
-        Self::of(vec![Bytes::from(text)])
+        Self::of(vec![Part::from(text)])
     }
 
     /// An error: every one has a `detail` (interface, section 7).
@@ -126,7 +129,7 @@ impl Answer {
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.parts.iter().map(|part| part.len() as u64).sum()
+        self.parts.iter().map(Part::len).sum()
     }
 
     pub(super) fn into_response(self) -> Response<Parts> {
@@ -149,9 +152,42 @@ impl From<Invalid> for Answer {
     }
 }
 
+/// A part of a body.
+pub(super) enum Part {
+    Ready(Bytes),
+    /// Batches that lie apart; they are put together when their turn comes, so that an answer takes
+    /// no more memory than what is on its way.
+    Gathered {
+        catalog: Arc<Catalog>,
+        batches: Vec<usize>,
+    },
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Ready(bytes) => bytes.len() as u64,
+            Self::Gathered { catalog, batches } => catalog.gathered_len(batches),
+        }
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Ready(bytes) => bytes,
+            Self::Gathered { catalog, batches } => catalog.gather(&batches),
+        }
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Part {
+    fn from(bytes: T) -> Self {
+        Self::Ready(bytes.into())
+    }
+}
+
 /// The body of an answer.
 pub(super) struct Parts {
-    waiting: VecDeque<Bytes>,
+    waiting: VecDeque<Part>,
     left: u64,
     until_cut: Option<u64>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -195,9 +231,10 @@ impl Body for Parts {
             let cut = ready!(self.poll_cut(context));
             return Poll::Ready(Some(Err(cut)));
         }
-        let Some(mut part) = self.waiting.pop_front() else {
+        let Some(part) = self.waiting.pop_front() else {
             return Poll::Ready(None);
         };
+        let mut part = part.into_bytes();
         if let Some(until_cut) = &mut self.until_cut {
             part.truncate(usize::try_from(*until_cut).unwrap_or(usize::MAX));
             *until_cut -= part.len() as u64;

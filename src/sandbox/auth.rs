@@ -116,8 +116,15 @@ struct Given {
 
 struct Grant {
     version: Version,
-    expires: Instant,
+    /// Nothing where that lies past all time.
+    expires: Option<Instant>,
     uses_left: Option<u32>,
+}
+
+impl Grant {
+    fn is_expired(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
 }
 
 impl Tokens {
@@ -167,7 +174,7 @@ impl Tokens {
             let expired = given
                 .grants
                 .get(oldest)
-                .is_none_or(|grant| grant.expires <= now);
+                .is_none_or(|grant| grant.is_expired(now));
             if !expired && given.ages.len() < Self::REMEMBERED {
                 break;
             }
@@ -175,7 +182,7 @@ impl Tokens {
             given.ages.pop_front();
         }
         let digest = Sha256::digest(token.as_bytes()).into();
-        let expires = now.checked_add(self.ttl).unwrap_or(now);
+        let expires = now.checked_add(self.ttl);
         given.grants.insert(
             digest,
             Grant {
@@ -198,7 +205,7 @@ impl Tokens {
             return false;
         };
         // Whether versions share tokens: not shown (interface, section 5, rule 5).
-        if grant.expires <= Instant::now() || (grant.version != version && !self.shared) {
+        if grant.is_expired(Instant::now()) || (grant.version != version && !self.shared) {
             return false;
         }
         match &mut grant.uses_left {

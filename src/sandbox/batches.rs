@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::answer::{Answer, Invalid};
+use super::answer::{Answer, Invalid, Part};
 use super::catalog::Catalog;
 use super::chance::{happens, mix};
 use super::cursor::{Cursor, Sealer};
@@ -19,7 +19,7 @@ const V1_LIMIT: usize = 1000;
 
 /// The catalogue with all that decides how it is handed out.
 pub(super) struct Batches {
-    pub(super) catalog: Catalog,
+    pub(super) catalog: Arc<Catalog>,
     pub(super) faults: Faults,
     pub(super) seed: u64,
     pub(super) page_size: usize,
@@ -56,10 +56,10 @@ impl Batches {
         let selection = Selection::new(self, all);
         let again = selection.doubled(0..count);
         let answered = count + again.len();
-        let mut parts = vec![Bytes::from_static(b"[")];
+        let mut parts = vec![fixed("[")];
         parts.extend(selection.text(0..count));
         parts.extend(selection.behind(count, &again));
-        parts.push(Bytes::from_static(b"]"));
+        parts.push(fixed("]"));
         Ok(Answer::of_batches(parts, answered))
     }
 
@@ -97,15 +97,15 @@ impl Batches {
         Ok(self.envelope(parts, count, (past < len).then_some(next)))
     }
 
-    fn envelope(&self, batches: Vec<Bytes>, count: usize, next: Option<Cursor>) -> Answer {
-        let mut parts = vec![Bytes::from_static(b"{\"data\":[")];
+    fn envelope(&self, batches: Vec<Part>, count: usize, next: Option<Cursor>) -> Answer {
+        let mut parts = vec![fixed("{\"data\":[")];
         parts.extend(batches);
         parts.push(match next {
-            Some(next) => Bytes::from(format!(
+            Some(next) => Part::from(format!(
                 "],\"next_token\":\"{}\"}}",
                 self.cursors.seal(&next)
             )),
-            None => Bytes::from_static(b"],\"next_token\":null}"),
+            None => fixed("],\"next_token\":null}"),
         });
         Answer::of_batches(parts, count)
     }
@@ -178,12 +178,15 @@ impl Batches {
 
     fn expires_now(&self, cursor: &Cursor) -> bool {
         let page = cursor.position / self.page_size as u64 + 1;
-        self.faults.cursor_expiry == Some(page)
-            && self
-                .expired
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert((cursor.start, cursor.end))
+        if self.faults.cursor_expiry != Some(page) {
+            return false;
+        }
+        let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ranges to remember; past that, some expire a second time rather than memory growing.
+        if expired.len() >= 1 << 16 {
+            expired.clear();
+        }
+        expired.insert((cursor.start, cursor.end))
     }
 
     /// Error for an invalid `next_token`: not shown (interface, section 7).
@@ -231,19 +234,34 @@ impl<'a> Selection<'a> {
     }
 
     /// Returns the text of what stands at `places`.
-    fn text(&self, places: Range<usize>) -> Vec<Bytes> {
+    fn text(&self, places: Range<usize>) -> Vec<Part> {
         if self.service.faults.order == Order::OldestFirst {
             let start = self.batches.start;
-            return self
+            let slices = self
                 .service
                 .catalog
                 .slices(start + places.start..start + places.end);
+            return slices.into_iter().map(Part::from).collect();
         }
-        vec![
-            self.service
-                .catalog
-                .gather(places.map(|place| self.at(place))),
-        ]
+        let batches: Vec<usize> = places.map(|place| self.at(place)).collect();
+        self.gathered(&batches)
+    }
+
+    /// Returns the text of `batches`, in pieces of a size that is worth putting together.
+    fn gathered(&self, batches: &[usize]) -> Vec<Part> {
+        const PIECE: usize = 512;
+        let mut parts = Vec::new();
+        for batches in batches.chunks(PIECE) {
+            if !parts.is_empty() {
+                parts.push(fixed(","));
+            }
+            let catalog = Arc::clone(&self.service.catalog);
+            parts.push(Part::Gathered {
+                catalog,
+                batches: batches.to_vec(),
+            });
+        }
+        parts
     }
 
     /// Returns those batches at `places` that are answered twice.
@@ -259,14 +277,15 @@ impl<'a> Selection<'a> {
     }
 
     /// Returns the text of `batches` as it follows `count` others.
-    fn behind(&self, count: usize, batches: &[usize]) -> Vec<Bytes> {
-        if batches.is_empty() {
-            return Vec::new();
+    fn behind(&self, count: usize, batches: &[usize]) -> Vec<Part> {
+        let mut parts = self.gathered(batches);
+        if count > 0 && !parts.is_empty() {
+            parts.insert(0, fixed(","));
         }
-        let text = self.service.catalog.gather(batches.iter().copied());
-        match count {
-            0 => vec![text],
-            _ => vec![Bytes::from_static(b","), text],
-        }
+        parts
     }
+}
+
+fn fixed(text: &'static str) -> Part {
+    Part::Ready(Bytes::from_static(text.as_bytes()))
 }

@@ -49,15 +49,18 @@ impl Catalog {
         };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let mut segments: Vec<(usize, Segment)> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores.min(wanted))
-                .map(|_| scope.spawn(make_some))
+            // Where no more threads are to be had, those that are there do the work.
+            let workers: Vec<_> = (1..cores.min(wanted))
+                .map_while(|_| thread::Builder::new().spawn_scoped(scope, make_some).ok())
                 .collect();
-            let made = workers.into_iter().map(|worker| {
-                worker
+            let mut made = make_some();
+            for worker in workers {
+                let more = worker
                     .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            made.flatten().collect()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                made.extend(more);
+            }
+            made
         });
         segments.sort_unstable_by_key(|&(number, _)| number);
         Self {
@@ -110,17 +113,20 @@ impl Catalog {
     }
 
     /// Returns the objects of `batches`, in that order, joined by commas.
-    pub(super) fn gather(&self, batches: impl IntoIterator<Item = usize>) -> Bytes {
-        let mut joined = Vec::new();
-        for batch in batches {
-            if !joined.is_empty() {
-                joined.push(b',');
-            }
-            let place = batch % SEGMENT;
-            let object = self.segments[batch / SEGMENT].slice(place..place + 1);
-            joined.extend_from_slice(&object);
-        }
-        Bytes::from(joined)
+    pub(super) fn gather(&self, batches: &[usize]) -> Bytes {
+        let objects: Vec<Bytes> = batches.iter().map(|&batch| self.object(batch)).collect();
+        Bytes::from(objects.join(&b','))
+    }
+
+    /// Returns how long that is.
+    pub(super) fn gathered_len(&self, batches: &[usize]) -> u64 {
+        let objects: usize = batches.iter().map(|&batch| self.object(batch).len()).sum();
+        (objects + batches.len().saturating_sub(1)) as u64
+    }
+
+    fn object(&self, batch: usize) -> Bytes {
+        let place = batch % SEGMENT;
+        self.segments[batch / SEGMENT].slice(place..place + 1)
     }
 }
 
@@ -200,7 +206,12 @@ mod tests {
     fn gathering_follows_the_order_asked_for() {
         let catalog = numbers(SEGMENT + 3);
         let order = [SEGMENT, 2, SEGMENT + 2, 2];
-        assert_eq!(catalog.gather(order), joined(order.into_iter()));
+        assert_eq!(catalog.gather(&order), joined(order.into_iter()));
+        assert_eq!(
+            catalog.gathered_len(&order),
+            catalog.gather(&order).len() as u64
+        );
+        assert_eq!(catalog.gathered_len(&[]), 0);
     }
 
     #[test]

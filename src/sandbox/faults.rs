@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::cli;
 use crate::error::{Failure, Kind};
+use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
 const ALL: [(&str, &str, &str); 22] = [
@@ -119,7 +120,7 @@ fn spelling(name: &str, value: &str) -> String {
     reason = "each is a fault of its own, on or off"
 )]
 pub(crate) struct Faults {
-    /// Statuses answered at random, with their names and probabilities.
+    /// Statuses answered at random, each with its probability.
     pub(super) statuses: Vec<(u16, f64)>,
     pub(super) retry_after: Option<Duration>,
     pub(super) latency: Duration,
@@ -263,15 +264,9 @@ fn misspelt(name: &str) -> String {
             value => format!("write `{}`", spelling(name, value)),
         };
     }
-    let nearest = ALL
-        .iter()
-        .map(|(known, ..)| (strsim::jaro_winkler(name, known), known))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((likeness, known)) if likeness > 0.8 => {
-            format!("no such fault; did you mean `{known}`?")
-        }
-        _ => "no such fault".to_owned(),
+    match words::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
+        Some(known) => format!("no such fault; did you mean `{known}`?"),
+        None => "no such fault".to_owned(),
     }
 }
 
@@ -283,7 +278,6 @@ fn probability(word: &str) -> Result<f64, String> {
     valid.ok_or_else(|| format!("`{word}` is no probability from 0 to 1"))
 }
 
-/// A final refusal: what a client is to survive, not what it would retry.
 fn status(word: &str) -> Result<u16, String> {
     let valid = word
         .parse()

@@ -1,6 +1,7 @@
 //! Which endpoint a request is for, who may have it, and which fault strikes it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,7 @@ impl Sandbox {
             local_only,
             answered: AtomicU64::new(0),
             batches: Batches {
-                catalog,
+                catalog: Arc::new(catalog),
                 faults,
                 seed,
                 page_size,
@@ -113,7 +114,12 @@ impl Sandbox {
             Some(_) => request.uri().path().to_owned(),
             None => "an unknown path".to_owned(),
         };
-        let method = request.method().clone();
+        let method = match *request.method() {
+            Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE => {
+                request.method().to_string()
+            }
+            _ => "Another method on".to_owned(),
+        };
 
         let (answer, ending) = self.struck(request).await;
         self.answered.fetch_add(1, Ordering::Relaxed);
@@ -165,12 +171,10 @@ impl Sandbox {
             return Answer::error(StatusCode::NOT_FOUND, "Not Found");
         };
         if *request.method() != endpoint.method() {
-            let allowed = match endpoint {
-                Endpoint::Auth(_) => "POST",
-                Endpoint::Batches(_) => "GET",
-            };
+            let allowed =
+                HeaderValue::from_str(endpoint.method().as_str()).expect("a method is text");
             return Answer::error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
-                .with(header::ALLOW, HeaderValue::from_static(allowed));
+                .with(header::ALLOW, allowed);
         }
         if let Some(answer) = draw.and_then(|draw| self.random_status(draw)) {
             return answer;
@@ -292,15 +296,21 @@ fn named_host(request: &Request<Incoming>) -> Result<Option<&str>, Answer> {
     named.map(Some).ok_or_else(missing)
 }
 
+/// Tells whether `host`, perhaps with a port, is a name that means this machine everywhere.
 fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => (address, rest),
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse()
-            .is_ok_and(|address: IpAddr| address.is_loopback())
+    let is_port = |rest: &str| {
+        let digits = rest.strip_prefix(':').unwrap_or(rest);
+        rest.is_empty()
+            || (rest.starts_with(':') && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_loopback = name
+        .parse()
+        .is_ok_and(|address: IpAddr| address.is_loopback());
+    is_port(port) && (name.eq_ignore_ascii_case("localhost") || is_loopback)
 }
 
 #[cfg(test)]
@@ -325,6 +335,9 @@ mod tests {
             "10.0.0.1",
             "[::2]",
             "127.1.example:80",
+            "[::1].evil.example",
+            "localhost:80@evil.example",
+            "localhost:x",
         ] {
             assert!(!is_local(host), "{host}");
         }

@@ -1,12 +1,11 @@
 //! Connections and their limits: who may stay, for how long, and how all of them come to an end.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::answer::{Cut, Parts};
 use super::routes::{Ending, Sandbox};
-use super::wire::Wire;
+use super::wire::{Activity, Link, Wire};
 
 /// How long a request's header may take, and how long a connection may idle between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -43,78 +42,50 @@ pub(super) async fn serve(
     let mut shutdown = pin!(shutdown);
     let (closing, _) = watch::channel(());
     let mut connections = Connections::default();
+    let mut newcomer = None;
     loop {
-        connections.make_room().await;
+        if let Some(stream) = newcomer.take() {
+            if connections.make_room() {
+                connections.open(stream, &sandbox, closing.subscribe());
+            } else {
+                newcomer = Some(stream);
+            }
+        }
         tokio::select! {
             () = &mut shutdown => break,
             Some(ended) = connections.tasks.join_next() => connections.forget(ended),
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => connections.open(stream, &sandbox, closing.subscribe()),
+            accepted = listener.accept(), if newcomer.is_none() => match accepted {
+                Ok((stream, _)) => newcomer = Some(stream),
                 Err(error) => connections.relieve(&error).await,
             },
+            // All are busy; the first that is not makes room.
+            () = tokio::time::sleep(BREATH), if newcomer.is_some() => {}
         }
     }
-    drop(listener);
-    // Nobody listens where no connection is open.
-    let _ = closing.send(());
-    let _ = tokio::time::timeout(DRAIN, async {
-        while let Some(ended) = connections.tasks.join_next().await {
-            connections.forget(ended);
-        }
-    })
-    .await;
+    drop((listener, newcomer));
+    connections.drain(&closing).await;
 }
 
-/// What a connection is doing: it decides who has to go when there is no room.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Activity {
-    /// It has never sent a whole request.
-    Silent,
-    /// It waits between two requests.
-    Idle,
-    Busy,
-}
-
-/// What a connection's task and the outside both know of it.
-struct Shared {
-    activity: AtomicU8,
-    reset: Arc<AtomicBool>,
-}
-
-impl Shared {
-    fn set(&self, activity: Activity) {
-        self.activity.store(activity as u8, Ordering::Relaxed);
-    }
-
-    fn is(&self, activity: Activity) -> bool {
-        self.activity.load(Ordering::Relaxed) == activity as u8
-    }
-}
-
-/// The open connections, oldest first.
+/// The open connections.
 #[derive(Default)]
 struct Connections {
     /// Each ends with its number.
     tasks: JoinSet<u64>,
-    open: BTreeMap<u64, (Arc<Shared>, AbortHandle)>,
+    open: HashMap<u64, (Arc<Link>, AbortHandle)>,
     accepted: u64,
 }
 
 impl Connections {
     fn open(&mut self, stream: TcpStream, sandbox: &Arc<Sandbox>, closing: watch::Receiver<()>) {
-        let shared = Arc::new(Shared {
-            activity: AtomicU8::new(Activity::Silent as u8),
-            reset: Arc::default(),
-        });
+        let link = Arc::new(Link::default());
         self.accepted += 1;
         let number = self.accepted;
-        let connection = connection(stream, Arc::clone(sandbox), Arc::clone(&shared), closing);
+        let connection = connection(stream, Arc::clone(sandbox), Arc::clone(&link), closing);
         let task = self.tasks.spawn(async move {
             connection.await;
             number
         });
-        self.open.insert(number, (shared, task));
+        self.open.insert(number, (link, task));
     }
 
     fn forget(&mut self, ended: Result<u64, JoinError>) {
@@ -126,31 +97,42 @@ impl Connections {
         }
     }
 
-    /// Waits until one more connection fits: the longest silent one gives way, then the longest
-    /// idle one; busy ones are waited for.
-    async fn make_room(&mut self) {
-        while self.open.len() >= CONNECTIONS {
-            if !self.evict()
-                && let Some(ended) = self.tasks.join_next().await
-            {
-                self.forget(ended);
-            }
-        }
+    /// Makes sure that one more connection fits; false where all are busy.
+    fn make_room(&mut self) -> bool {
+        self.open.len() < CONNECTIONS || self.evict()
     }
 
+    /// Ends a connection that does nothing: one of the larger crowd, the longest unmoved.
+    ///
+    /// Many that never sent a request are an attack, and each makes way for the next; a few are
+    /// newcomers, and make it to their first request while idle ones leave.
     fn evict(&mut self) -> bool {
-        let oldest = |activity| {
-            let mut open = self.open.iter();
-            open.find(|(_, (shared, _))| shared.is(activity))
-                .map(|(number, _)| *number)
+        let crowd = |activity| {
+            self.open
+                .iter()
+                .filter(move |(_, (link, _))| link.is(activity))
         };
-        let Some(number) = oldest(Activity::Silent).or_else(|| oldest(Activity::Idle)) else {
+        let (silent, idle) = (
+            crowd(Activity::Silent).count(),
+            crowd(Activity::Idle).count(),
+        );
+        let larger = if silent > idle {
+            Activity::Silent
+        } else {
+            Activity::Idle
+        };
+        let oldest = crowd(larger).min_by_key(|(number, (link, _))| (link.since(), **number));
+        let Some(number) = oldest.map(|(number, _)| *number) else {
             return false;
         };
+        self.end(number);
+        true
+    }
+
+    fn end(&mut self, number: u64) {
         if let Some((_, task)) = self.open.remove(&number) {
             task.abort();
         }
-        true
     }
 
     /// Accepting failed. Where descriptors have run out, a connection that does nothing gives way.
@@ -159,32 +141,51 @@ impl Connections {
         self.evict();
         tokio::time::sleep(BREATH).await;
     }
+
+    /// Waits until open requests are finished, for as long as that is reasonable.
+    async fn drain(&mut self, closing: &watch::Sender<()>) {
+        // Nobody listens where no connection is open.
+        let _ = closing.send(());
+        // Half a request is no request.
+        let silent = self
+            .open
+            .iter()
+            .filter(|(_, (link, _))| link.is(Activity::Silent));
+        for number in silent.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.end(number);
+        }
+        let _ = tokio::time::timeout(DRAIN, async {
+            while let Some(ended) = self.tasks.join_next().await {
+                self.forget(ended);
+            }
+        })
+        .await;
+        if !self.open.is_empty() {
+            log::warn!("{} requests were cut off after {DRAIN:?}", self.open.len());
+        }
+    }
 }
 
 /// Serves one connection to its end.
 async fn connection(
     stream: TcpStream,
     sandbox: Arc<Sandbox>,
-    shared: Arc<Shared>,
+    link: Arc<Link>,
     mut closing: watch::Receiver<()>,
 ) {
     // An answer is written whole, so waiting to fill a packet only delays its last one.
     let _ = stream.set_nodelay(true);
-    let wire = Wire::new(stream, Arc::clone(&shared.reset));
+    let wire = Wire::new(stream, Arc::clone(&link));
     let service = service_fn(|request| {
-        let (sandbox, shared) = (&sandbox, &shared);
+        let (sandbox, link) = (&sandbox, &link);
         async move {
-            shared.set(Activity::Busy);
+            link.set(Activity::Busy);
             let (answer, ending) = sandbox.answer(request).await;
             if ending == Some(Ending::Reset) {
-                shared.reset.store(true, Ordering::Relaxed);
+                link.reset();
             }
-            let shared = Arc::clone(shared);
-            Ok::<_, Infallible>(
-                answer
-                    .into_response()
-                    .map(|parts| Sending { parts, shared }),
-            )
+            let link = Arc::clone(link);
+            Ok::<_, Infallible>(answer.into_response().map(|parts| Sending { parts, link }))
         }
     });
     let serving = http1::Builder::new()
@@ -205,15 +206,15 @@ async fn connection(
     }
 }
 
-/// The body of an answer; its connection is busy until it is gone.
+/// The body of an answer; when it is gone from here, some of it may still be on its way.
 struct Sending {
     parts: Parts,
-    shared: Arc<Shared>,
+    link: Arc<Link>,
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.shared.set(Activity::Idle);
+        self.link.set(Activity::Flushing);
     }
 }
 

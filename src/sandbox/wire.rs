@@ -4,9 +4,9 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -15,21 +15,76 @@ use tokio_io_timeout::TimeoutWriter;
 /// How long a peer may take no byte of its answer.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// What a connection is doing: it decides who has to go when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Activity {
+    /// It has never sent a whole request.
+    Silent,
+    /// It waits between two requests.
+    Idle,
+    /// A request is being answered.
+    Busy,
+    /// The answer is complete, but not all of it has left.
+    Flushing,
+}
+
+/// What is known of a connection on both sides of HTTP.
+pub(super) struct Link {
+    activity: AtomicU8,
+    /// When that began, in milliseconds since the connection did.
+    since: AtomicU64,
+    opened: Instant,
+    reset: AtomicBool,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            activity: AtomicU8::new(Activity::Silent as u8),
+            since: AtomicU64::new(0),
+            opened: Instant::now(),
+            reset: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn set(&self, activity: Activity) {
+        let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.since.store(since, Ordering::Relaxed);
+        self.activity.store(activity as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn is(&self, activity: Activity) -> bool {
+        self.activity.load(Ordering::Relaxed) == activity as u8
+    }
+
+    /// Returns when it began to do what it does.
+    pub(super) fn since(&self) -> Instant {
+        self.opened + Duration::from_millis(self.since.load(Ordering::Relaxed))
+    }
+
+    /// Lets the connection end in a reset.
+    pub(super) fn reset(&self) {
+        self.reset.store(true, Ordering::Relaxed);
+    }
+}
+
 pub(super) struct Wire {
     stream: Pin<Box<TimeoutWriter<TcpStream>>>,
-    /// Set where the connection is to end in a reset.
-    reset: Arc<AtomicBool>,
+    link: Arc<Link>,
     /// What goes out in place of an answer of hyper's own, and how much of it is gone.
     instead: Option<(Vec<u8>, usize)>,
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, reset: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(stream: TcpStream, link: Arc<Link>) -> Self {
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(WRITE_TIMEOUT));
         Self {
             stream: Box::pin(stream),
-            reset,
+            link,
             instead: None,
         }
     }
@@ -52,7 +107,7 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        if self.reset.load(Ordering::Relaxed) {
+        if self.link.reset.load(Ordering::Relaxed) {
             // Where this fails the connection is closed in the ordinary way.
             let _ = self.stream.get_ref().set_zero_linger();
         }
@@ -101,7 +156,12 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.as_mut().poll_flush(context)
+        let flushed = self.stream.as_mut().poll_flush(context);
+        // hyper flushes when it has nothing left to write.
+        if flushed.is_ready() && self.link.is(Activity::Flushing) {
+            self.link.set(Activity::Idle);
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -115,12 +175,12 @@ impl AsyncWrite for Wire {
 /// always has content.
 fn with_detail(bytes: &[u8]) -> Option<Vec<u8>> {
     const EMPTY: &str = "content-length: 0\r\n";
-    if !bytes.starts_with(b"HTTP/1.1 4") || !bytes.ends_with(b"\r\n\r\n") {
+    let is_refusal = bytes.starts_with(b"HTTP/1.1 4") || bytes.starts_with(b"HTTP/1.0 4");
+    if !is_refusal || !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
     let head = str::from_utf8(bytes).ok()?;
     let detail = match head.get(9..12)? {
-        "414" => "The address is too long",
         "431" => "The headers are too large",
         _ => "This is no HTTP request",
     };
