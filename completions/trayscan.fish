@@ -33,15 +33,94 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -s q -l quiet -d 'Show e
 complete -c trayscan -n "__fish_trayscan_needs_command" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s V -l version -d 'Print version'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "export" -d 'Fetch batches and write them in one format'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "check" -d 'Try credentials and service, and tell what was found'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "serve" -d 'Run the batch scan service on this machine'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show where settings come from, or begin a config file'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "man" -d 'Print a manual page (roff)'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l where -d 'Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fields -d 'Fields to write, in this order; or fields to leave out, each with a leading minus' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by a field, descending with `:desc` [default: the order of the service]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l limit -d 'End after so many batches' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s o -l output -d 'File to write; `.gz` or `.zst` at its end compresses [default: standard output]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s f -l format -d 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]' -r -f -a "json\t''
+ndjson\t''
+csv\t''
+tsv\t''
+table\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-id -d 'The client identifier' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l parallel -d 'Requests at a time, at most [default: 4]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retries -d 'Times that a request is tried again [default: 5]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l progress -d 'When to show progress; `auto`: when standard error is a terminal' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l lenient -d 'Carry on past batches that break the interface, as far as the format can'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fail-on-empty -d 'End with code 9 when nothing matches'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l no-clobber -d 'Do not replace a file that exists'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l numbers -d 'json, ndjson: decimals as numbers, with the same digits'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l decimal-comma -d 'csv, tsv: a decimal comma (and `;` between cells)'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l bom -d 'csv, tsv: begin with a byte order mark'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l no-header -d 'csv, tsv: no line of names'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l excel -d 'csv, tsv: for a double click in Excel: byte order mark, CRLF, no cell runs as a formula'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-id -d 'The client identifier' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l parallel -d 'Requests at a time, at most [default: 4]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retries -d 'Times that a request is tried again [default: 5]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s f -l format -d 'How the findings are shown' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l listen -d 'Address and port to listen on; port 0 picks a free one' -r
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s f -l format -d 'How the address and the credentials are printed: lines for people, or one JSON line' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l batches -d 'How many batches to make up' -r
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l seed -d 'What the made-up batches and the faults grow from' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-id -d 'The client identifier to accept' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-id -d 'The client identifier to accept (variables are not read: they are for the real service)' -r
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-secret -d 'The client secret to accept [default: a new random one]' -r
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l token-ttl -d 'How long a token lives' -r
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l page-size -d 'Batches in a page of version 2' -r
@@ -55,6 +134,60 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "path" -d 'Print where the config file is looked for'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "show" -d 'Print the settings that hold and where each comes from; secrets are masked'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and not __fish_seen_subcommand_from path show init" -f -a "init" -d 'Begin a config file, with every key explained'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l config -d 'Config file [default: the platform\'s place for it]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-id -d 'The client identifier' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l parallel -d 'Requests at a time, at most [default: 4]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retries -d 'Times that a request is tried again [default: 5]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l config -d 'Config file [default: the platform\'s place for it]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand completions" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
 always\t''
 never\t''"

@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -22,17 +23,21 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
+  trayscan export --sandbox               a first look, without any set-up
+  trayscan export --since 30d -o a.csv    the last 30 days, to a file
+  trayscan check                          try credentials and service
   trayscan serve                          the service, with 250 made-up batches
   trayscan serve --batches 1000000        a large one
   trayscan serve --fault 503:0.1          one that is often busy
   trayscan completions zsh                completions for your shell
   trayscan man serve | man -l -           the manual page of one command";
 
-/// Tray scan batches of plant nurseries: the whole batch scan service on your own machine
+/// Export tray scan batches of plant nurseries, complete and exact
 ///
-/// A batch is one tray scan session with its germination and seedling statistics. `trayscan serve`
-/// runs the service that hands them out, with made-up batches and credentials of its own, so that
-/// clients can be written, shown and tested without an account.
+/// A batch is one tray scan session with its germination and seedling statistics. `trayscan export`
+/// fetches batches from the batch scan service and writes them to a file or a pipe: all of them, each
+/// once, exactly as the service has them, or a clear failure. `trayscan serve` is the service itself,
+/// with made-up batches, for a first look and for tests.
 #[derive(Debug, Parser)]
 #[command(
     name = "trayscan",
@@ -48,6 +53,10 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) global: Global,
+
+    /// The settings that came from variables, by the names of their fields.
+    #[arg(skip)]
+    pub(crate) from_environment: Vec<String>,
 }
 
 /// What every command takes.
@@ -120,7 +129,13 @@ impl ErrorFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Export(Box<ExportArgs>),
+    Check(CheckArgs),
     Serve(ServeArgs),
+
+    /// Show where settings come from, or begin a config file
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(ConfigCommand),
 
     /// Print a completion script for a shell
     ///
@@ -141,7 +156,325 @@ pub(crate) enum Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 3] = ["serve", "completions", "man"];
+pub(crate) const PAGES: [&str; 6] = ["export", "check", "serve", "config", "completions", "man"];
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  trayscan export --sandbox
+  trayscan export --since 30d -o batches.csv
+  trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
+  trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
+  trayscan export -f ndjson | jq -r .batch_name";
+
+/// Fetch batches and write them in one format
+///
+/// Writes to standard output, or with `-o` to a file that appears whole or not at all. Every batch of
+/// the range is there exactly once; where that cannot be, nothing is published and the exit code tells
+/// why.
+#[derive(Args, Debug)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+
+    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
+    ///
+    /// FIELD OP VALUE with one of = != < <= > >= and ~ (contains, ignoring case). Numbers compare as
+    /// numbers, dates as instants, the rest as text. `FIELD=` is null, `FIELD!=` is not null; null
+    /// matches nothing else. `warnings` and `!warnings` for the boolean.
+    #[arg(long = "where", value_name = "EXPR", help_heading = "Selection")]
+    pub(crate) conditions: Vec<String>,
+
+    /// Fields to write, in this order; or fields to leave out, each with a leading minus
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
+    pub(crate) fields: Option<String>,
+
+    /// Sort by a field, descending with `:desc` [default: the order of the service]
+    #[arg(long, value_name = "FIELD[:desc]", help_heading = "Selection")]
+    pub(crate) sort: Option<String>,
+
+    /// End after so many batches
+    #[arg(long, value_name = "N", help_heading = "Selection")]
+    pub(crate) limit: Option<u64>,
+
+    /// Carry on past batches that break the interface, as far as the format can
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) lenient: bool,
+
+    /// End with code 9 when nothing matches
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) fail_on_empty: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// When to show progress; `auto`: when standard error is a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) progress: Progress,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct RangeArgs {
+    /// First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)
+    ///
+    /// A second (2026-05-01T06:00:00Z, or with an offset), a day, month or year (2026-05-01, 2026-05,
+    /// 2026; UTC), `today`, `yesterday`, or that long ago (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes).
+    #[arg(
+        long,
+        value_name = "DATE",
+        visible_alias = "since",
+        allow_hyphen_values = true
+    )]
+    pub(crate) start: Option<String>,
+
+    /// Last date, in the same forms; a day, month or year counts whole
+    #[arg(
+        long,
+        value_name = "DATE",
+        visible_alias = "until",
+        allow_hyphen_values = true
+    )]
+    pub(crate) end: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct OutputArgs {
+    /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]
+    #[arg(short, long, value_enum)]
+    pub(crate) format: Option<Format>,
+
+    /// Do not replace a file that exists
+    #[arg(long)]
+    pub(crate) no_clobber: bool,
+
+    /// json, ndjson: decimals as numbers, with the same digits
+    #[arg(long)]
+    pub(crate) numbers: bool,
+
+    /// csv, tsv: what stands between cells [default: a comma, or a tab]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub(crate) delimiter: Option<String>,
+
+    /// csv, tsv: a decimal comma (and `;` between cells)
+    #[arg(long)]
+    pub(crate) decimal_comma: bool,
+
+    /// csv, tsv: begin with a byte order mark
+    #[arg(long)]
+    pub(crate) bom: bool,
+
+    /// csv, tsv: no line of names
+    #[arg(long)]
+    pub(crate) no_header: bool,
+
+    /// csv, tsv: for a double click in Excel: byte order mark, CRLF, no cell runs as a formula
+    #[arg(long)]
+    pub(crate) excel: bool,
+}
+
+/// What an export is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Ndjson,
+    Csv,
+    Tsv,
+    Table,
+}
+
+impl Format {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Table => "table",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Progress {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where batches come from, and how they are asked for.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Service")]
+pub(crate) struct ServiceArgs {
+    /// Use made-up batches from a service that runs for this command only; needs no set-up
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+
+    /// Address of the service, such as `https://scan.example.com/api`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TRAYSCAN_BASE_URL",
+        hide_env_values = true
+    )]
+    pub(crate) base_url: Option<String>,
+
+    /// The client identifier
+    #[arg(
+        long,
+        value_name = "ID",
+        env = "TRAYSCAN_CLIENT_ID",
+        hide_env_values = true
+    )]
+    pub(crate) client_id: Option<String>,
+
+    /// The client secret; others may see it here: rather use a file or the variable
+    #[arg(
+        long,
+        value_name = "SECRET",
+        env = "TRAYSCAN_CLIENT_SECRET",
+        hide_env_values = true
+    )]
+    pub(crate) client_secret: Option<String>,
+
+    /// File with the client secret; `-` for standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TRAYSCAN_CLIENT_SECRET_FILE",
+        hide_env_values = true
+    )]
+    pub(crate) client_secret_file: Option<String>,
+
+    /// Version of the interface [default: auto, which is v2, and v1 only where there is no v2]
+    #[arg(long, value_enum, env = "TRAYSCAN_API", hide_env_values = true)]
+    pub(crate) api: Option<Api>,
+
+    /// Requests at a time, at most [default: 4]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TRAYSCAN_PARALLEL",
+        hide_env_values = true
+    )]
+    pub(crate) parallel: Option<u32>,
+
+    /// Times that a request is tried again [default: 5]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "TRAYSCAN_RETRIES",
+        hide_env_values = true
+    )]
+    pub(crate) retries: Option<u32>,
+
+    /// Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]
+    #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_RETRY_WAIT", hide_env_values = true)]
+    pub(crate) retry_wait: Option<Duration>,
+
+    /// Longest time without a byte arriving [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_TIMEOUT", hide_env_values = true)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Certificate (PEM) to trust beside the system's
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TRAYSCAN_CA_CERT",
+        hide_env_values = true
+    )]
+    pub(crate) ca_cert: Option<String>,
+
+    /// Allow plain http to another machine
+    #[arg(long, env = "TRAYSCAN_ALLOW_HTTP", hide_env_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) allow_http: Option<bool>,
+
+    /// Profile of the config file [default: its `default_profile`, else `default`]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TRAYSCAN_PROFILE",
+        hide_env_values = true
+    )]
+    pub(crate) profile: Option<String>,
+
+    /// Config file [default: see `trayscan config path`]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TRAYSCAN_CONFIG",
+        hide_env_values = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    #[default]
+    Auto,
+    V1,
+    V2,
+}
+
+/// Try credentials and service, and tell what was found
+///
+/// Goes step by step: settings and where they come from, connection, TLS, both versions, the clock.
+/// Nothing is changed anywhere.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// How the findings are shown
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) format: ReportFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print where the config file is looked for
+    Path(ConfigArgs),
+
+    /// Print the settings that hold and where each comes from; secrets are masked
+    Show(ServiceArgs),
+
+    /// Begin a config file, with every key explained
+    Init(ConfigArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ConfigArgs {
+    /// Config file [default: the platform's place for it]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TRAYSCAN_CONFIG",
+        hide_env_values = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+}
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -176,7 +509,7 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "N",
         default_value_t = 250,
-        value_parser = clap::value_parser!(u32).range(..=100_000_000),
+        value_parser = clap::value_parser!(u32).range(..=20_000_000),
         help_heading = "Data"
     )]
     pub(crate) batches: u32,
@@ -185,7 +518,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Data")]
     pub(crate) seed: u64,
 
-    /// The client identifier to accept
+    /// The client identifier to accept (variables are not read: they are for the real service)
     #[arg(
         long,
         value_name = "ID",
@@ -275,9 +608,41 @@ pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, clap::Error>
         Color::Always => clap::ColorChoice::Always,
         Color::Never => clap::ColorChoice::Never,
     };
-    let mut command = command().color(choice);
+    let mut command = without_empty_variables(command().color(choice));
     let matches = command.try_get_matches_from_mut(args)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    cli.from_environment = from_environment(&matches);
+    Ok(cli)
+}
+
+/// Lets a variable that is set to nothing count as one that is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let value = arg.get_env().and_then(std::env::var_os);
+            if value.is_some_and(|value| value.is_empty()) {
+                arg.env(clap::builder::Resettable::Reset)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
+/// Names what was read from variables, in the subcommand that was chosen.
+fn from_environment(matches: &clap::ArgMatches) -> Vec<String> {
+    let mut chosen = matches;
+    while let Some((_, inner)) = chosen.subcommand() {
+        chosen = inner;
+    }
+    let is_variable = |id: &&clap::Id| {
+        chosen.value_source(id.as_str()) == Some(clap::parser::ValueSource::EnvVariable)
+    };
+    chosen
+        .ids()
+        .filter(is_variable)
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// The flags that decide how a mistake on the command line itself is shown.

@@ -109,6 +109,16 @@ impl Kind {
     }
 }
 
+/// The exchange with the service in which a failure happened, for programs.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Method and path; never the query.
+    pub(crate) request: String,
+    pub(crate) status: Option<u16>,
+    /// What the service said of it.
+    pub(crate) detail: Option<serde_json::Value>,
+}
+
 /// A failure of a known class: what happened, why, and what to do next.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -116,6 +126,7 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     cause: Option<anyhow::Error>,
+    sent: Option<Box<Sent>>,
 }
 
 impl Failure {
@@ -125,12 +136,19 @@ impl Failure {
             message: message.into(),
             hint: None,
             cause: None,
+            sent: None,
         }
     }
 
     /// Says what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says in which exchange it happened.
+    pub(crate) fn about(mut self, sent: Sent) -> Self {
+        self.sent = Some(Box::new(sent));
         self
     }
 
@@ -163,6 +181,11 @@ pub(crate) fn kind_of(error: &anyhow::Error) -> Kind {
 /// Returns the outermost hint in the chain of `error`.
 pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&str> {
     failures(error).find_map(|failure| failure.hint.as_deref())
+}
+
+/// Returns the exchange in which `error` happened.
+pub(crate) fn sent_of(error: &anyhow::Error) -> Option<&Sent> {
+    failures(error).find_map(|failure| failure.sent.as_deref())
 }
 
 fn failures(error: &anyhow::Error) -> impl Iterator<Item = &Failure> {

@@ -1,15 +1,48 @@
 //! Tray scan batches, complete and exact.
 //!
 //! A run flows from top to bottom through these modules: [`cli`] holds the words a user may type,
-//! [`commands`] does what they ask for, and [`sandbox`] is the batch scan service itself, embedded.
-//! Beside the flow stand [`error`] (what can go wrong, as an exit code), [`signals`] (being told to
-//! stop) and [`ui`] (everything a person reads).
+//! [`settings`] decides what holds, [`commands`] wires the parts together. [`fetch`] turns a range into
+//! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
+//! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
+//!
+//! Beside the flow stand [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
+//! wrong, as an exit code), [`signals`] (being told to stop) and [`ui`] (everything a person reads).
 
 // The command line: clap types only.
 mod cli;
 
+// Flags, variables, config file, defaults: what holds, and where it came from.
+mod settings;
+
 // One file per subcommand; wires the parts together.
 mod commands;
+
+// Dates as people write them, and the range that is asked for.
+mod dates;
+
+// A range to pages: versions, cursors, windows.
+mod fetch;
+
+// Credentials to token.
+mod auth;
+
+// The four endpoints, one exchange at a time.
+mod service;
+
+// What flows: one batch, as the service sent it.
+mod batch;
+
+// The loop from pages to a writer.
+mod pipeline;
+
+// Which batches, which fields, in which order.
+mod select;
+
+// Which batches have been written already.
+mod seen;
+
+// Formats, and where bytes end up.
+mod writers;
 
 // The batch scan service, from its interface document; shares nothing with a client.
 mod sandbox;
@@ -20,8 +53,11 @@ mod error;
 // SIGINT, SIGTERM and their kin.
 mod signals;
 
-// Standard output, standard error, the log, errors and panics.
+// Standard output, standard error, the log, errors, panics and progress.
 mod ui;
+
+// Words that were nearly right.
+mod words;
 
 use std::ffi::OsString;
 

@@ -7,6 +7,7 @@ use crate::error::Kind;
 /// The signals that ask the program to end, caught from the moment of [`Signals::catch`] on.
 #[cfg(unix)]
 pub(crate) struct Signals {
+    hangup: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
@@ -17,6 +18,7 @@ impl Signals {
         use tokio::signal::unix::{SignalKind, signal};
 
         Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
@@ -25,6 +27,7 @@ impl Signals {
     /// Waits for the next one.
     pub(crate) async fn next(&mut self) -> Kind {
         tokio::select! {
+            _ = self.hangup.recv() => Kind::Hangup,
             _ = self.interrupt.recv() => Kind::Interrupted,
             _ = self.terminate.recv() => Kind::Terminated,
         }

@@ -37,7 +37,8 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     } else {
         command
     })
-    .title(title.to_uppercase());
+    .title(title.to_uppercase())
+    .source(concat!("trayscan ", env!("CARGO_PKG_VERSION")));
 
     let mut page = Vec::new();
     man.render_title(&mut page)?;

@@ -1,7 +1,11 @@
 //! One file per subcommand. Commands wire the parts together and do nothing else.
 
+mod check;
+mod config;
+mod export;
 mod generate;
 mod serve;
+mod source;
 
 use crate::cli::{Cli, Command};
 use crate::ui;
@@ -9,6 +13,9 @@ use crate::ui;
 /// Does what the command line asks for.
 pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
+        Command::Export(args) => export::run(cli, args),
+        Command::Check(args) => check::run(cli, args),
+        Command::Config(command) => config::run(cli, command),
         Command::Serve(args) => serve::run(args),
         Command::Completions { shell } => ui::print(&generate::completions(*shell)),
         Command::Man { command } => ui::print(&generate::man_page(command.as_deref())?),

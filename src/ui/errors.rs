@@ -1,12 +1,14 @@
 //! Errors, as text for people or as one JSON object for programs.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::stdout::print_styled;
 use super::{error_format, stderr_line, visible};
 use crate::cli::ErrorFormat;
-use crate::error::{self, Kind};
+use crate::error::{self, Kind, Sent};
 use crate::ui::logger::{ERROR, HINT};
 
 /// Shows `error` on standard error and returns the exit code of its class.
@@ -17,7 +19,9 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
         let hint = error::hint_of(error);
         stderr_line(&match error_format() {
             ErrorFormat::Text => text(error, hint),
-            ErrorFormat::Json => as_json(kind, &message(error), hint).to_string(),
+            ErrorFormat::Json => {
+                as_json(kind, &message(error), hint, error::sent_of(error)).to_string()
+            }
         });
     }
     kind.code()
@@ -26,17 +30,26 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 /// Shows what clap has to say: help and version on standard output, mistakes on standard error.
 pub(crate) fn report_usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        let shown = super::print(&error.render().ansi().to_string());
+        let shown = print_styled(&error.render().ansi().to_string());
         return shown.map_or_else(|failure| report(&failure), |()| 0);
     }
     match error_format() {
-        ErrorFormat::Text => stderr_line(error.render().ansi().to_string().trim_end()),
+        ErrorFormat::Text => stderr_line(usage_text(error).trim_end()),
         ErrorFormat::Json => {
             let (message, hint) = usage_message(error);
-            stderr_line(&as_json(Kind::Usage, &message, Some(hint)).to_string());
+            stderr_line(&as_json(Kind::Usage, &message, Some(hint), None).to_string());
         }
     }
     Kind::Usage.code()
+}
+
+/// What clap says, in colour unless it repeats something that a terminal would obey.
+fn usage_text(error: &clap::Error) -> String {
+    let rendered = error.render();
+    match visible::escape(&rendered.to_string()) {
+        Cow::Borrowed(_) => rendered.ansi().to_string(),
+        Cow::Owned(escaped) => escaped,
+    }
 }
 
 /// The first paragraph of what clap says, on one line; the rest is usage and advice.
@@ -85,15 +98,15 @@ fn message(error: &anyhow::Error) -> String {
 }
 
 /// The shape that scripts rely on: every key is always there.
-fn as_json(kind: Kind, message: &str, hint: Option<&str>) -> Value {
+fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -> Value {
     json!({"error": {
         "code": kind.code(),
         "kind": kind.name(),
         "message": message,
         "hint": hint,
-        "status": null,
-        "request": null,
-        "detail": null,
+        "status": sent.and_then(|sent| sent.status),
+        "request": sent.map(|sent| &sent.request),
+        "detail": sent.and_then(|sent| sent.detail.as_ref()),
         "retry_later": kind.retry_later(),
     }})
 }

@@ -6,12 +6,15 @@
 mod errors;
 mod logger;
 mod panics;
+mod progress;
 mod stdout;
 mod visible;
 
 pub(crate) use errors::{report, report_usage};
 pub(crate) use panics::guard;
+pub(crate) use progress::ProgressLine;
 pub(crate) use stdout::print;
+pub(crate) use visible::one_line;
 
 use std::sync::OnceLock;
 
@@ -50,6 +53,29 @@ pub(crate) fn conclude(line: &str) {
     }
 }
 
+/// Tells something that is worth knowing and no reason to worry.
+pub(crate) fn note(text: &str) {
+    if log::max_level() >= log::LevelFilter::Warn {
+        let style = logger::HINT;
+        stderr_line(&format!("{style}note:{style:#} {}", visible::escape(text)));
+    }
+}
+
+/// Tells whether colour belongs on standard output.
+pub(crate) fn color_on_stdout() -> bool {
+    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+}
+
+/// Returns how many columns the terminal has that standard output is; nothing where it is none.
+pub(crate) fn terminal_width() -> Option<usize> {
+    use std::io::IsTerminal as _;
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;
+    Some(width.into())
+}
+
 fn error_format() -> ErrorFormat {
     ERROR_FORMAT.get().copied().unwrap_or(ErrorFormat::Text)
 }
@@ -57,5 +83,7 @@ fn error_format() -> ErrorFormat {
 /// Writes one line to standard error. Where even that fails, nobody is left to be told.
 fn stderr_line(line: &str) {
     use std::io::Write as _;
-    let _ = writeln!(anstream::stderr(), "{line}");
+    progress::aside(|| {
+        let _ = writeln!(anstream::stderr(), "{line}");
+    });
 }

@@ -1,12 +1,20 @@
 //! Standard output, checked: every write and flush may fail, and a reader may leave.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use crate::error::{Failure, Kind};
 
-/// Writes `text` to standard output and flushes it.
+/// Writes `text` to standard output as it is, and flushes it.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = anstream::stdout().lock();
+    write(io::stdout().lock(), text)
+}
+
+/// Writes `text` to standard output, with its colours where those are wanted.
+pub(super) fn print_styled(text: &str) -> anyhow::Result<()> {
+    write(anstream::stdout().lock(), text)
+}
+
+fn write(mut stdout: impl Write, text: &str) -> anyhow::Result<()> {
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())

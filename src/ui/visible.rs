@@ -7,16 +7,28 @@ use std::fmt::Write as _;
 ///
 /// Line breaks and tabs stay: messages of more than one line are made of them.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
+    escape_where(text, is_hidden)
+}
+
+/// Like [`escape`], but line breaks and tabs are shown too.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escape_where(text, |character| {
+        is_hidden(character) || matches!(character, '\n' | '\t')
+    })
+}
+
+fn escape_where(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&is_hidden) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        if is_hidden(character) {
+        match character {
+            '\n' if is_hidden('\n') => shown.push_str("\\n"),
+            '\t' if is_hidden('\t') => shown.push_str("\\t"),
             // Writing to a string cannot fail.
-            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
-        } else {
-            shown.push(character);
+            hidden if is_hidden(hidden) => drop(write!(shown, "\\u{{{:x}}}", u32::from(hidden))),
+            character => shown.push(character),
         }
     }
     Cow::Owned(shown)
@@ -32,12 +44,18 @@ fn is_hidden(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::{escape, one_line};
 
     #[test]
     fn ordinary_text_passes_untouched() {
         let text = "Salat, Größe \"ok\"\n\t🌱 レタス";
         assert_eq!(escape(text), text);
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        assert_eq!(one_line("a\nb\tc\u{7}"), "a\\nb\\tc\\u{7}");
+        assert_eq!(one_line("plain"), "plain");
     }
 
     #[test]

@@ -1,0 +1,367 @@
+//! Finding the values of a batch in its text, and what is wrong with them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{BATCH_ID, Batch, COLUMNS, Column, Kind, Moment, Span, find_column, number, unquote};
+
+/// What a batch has wrong, by the interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It is no JSON object; the text says why.
+    NoObject(String),
+    /// A required field is not there.
+    Missing(&'static str),
+    /// A required field is null.
+    Null(&'static str),
+    /// A field does not hold what it should.
+    WrongType(&'static str, Kind),
+    /// The identifier says nothing.
+    EmptyId,
+    /// A field stands there twice.
+    Repeated(String),
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoObject(why) => write!(f, "it is no JSON object: {why}"),
+            Self::Missing(field) => write!(f, "`{field}` is missing"),
+            Self::Null(field) => write!(f, "`{field}` is null"),
+            Self::WrongType(field, kind) => {
+                let expected = match kind {
+                    Kind::Text => "text",
+                    Kind::Date => "a UTC date such as 2026-05-01T06:00:00Z",
+                    Kind::Integer => "a whole number",
+                    Kind::Decimal => "a decimal number in a string, such as \"87.50\"",
+                    Kind::Boolean => "true or false",
+                };
+                write!(f, "`{field}` is not {expected}")
+            }
+            Self::EmptyId => f.write_str("`batch_id` is empty"),
+            Self::Repeated(field) => write!(f, "`{field}` is there twice"),
+        }
+    }
+}
+
+/// A batch that was read, with what was wrong with it.
+pub(crate) struct Read {
+    /// Nothing where there is no object, or none with an identifier.
+    pub(crate) batch: Option<Batch>,
+    pub(crate) flaws: Vec<Flaw>,
+    /// A field that may be null was not even there.
+    pub(crate) absent: Option<&'static str>,
+}
+
+impl Batch {
+    /// Reads a batch from `text`, an object without blanks between its parts.
+    pub(crate) fn read(text: &str) -> Read {
+        let fields = match serde_json::from_str::<Fields<'_>>(text) {
+            Ok(Fields(fields)) => fields,
+            Err(error) => {
+                let flaws = vec![Flaw::NoObject(reason(&error))];
+                return Read {
+                    batch: None,
+                    flaws,
+                    absent: None,
+                };
+            }
+        };
+        let mut flaws = Vec::new();
+        let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
+        let mut unknown: Vec<(Cow<'_, str>, Span, Span)> = Vec::new();
+        for (name, value) in &fields {
+            let repeated = if let Some(column) = find_column(name) {
+                found[column].replace(value.get()).is_some()
+            } else {
+                let repeated = unknown.iter().any(|(other, ..)| other == name);
+                // The name stands right before the colon that stands before the value.
+                let value = span(text, value.get());
+                let end = value.start - 1;
+                let start = name_start(text, end as usize);
+                unknown.push((name.clone(), Span { start, end }, value));
+                repeated
+            };
+            if repeated {
+                flaws.push(Flaw::Repeated(name.clone().into_owned()));
+            }
+        }
+        let mut written = [None; COLUMNS.len()];
+        let (mut flawed, mut absent) = (0, None);
+        for (place, column) in COLUMNS.iter().enumerate() {
+            match flaw(column, found[place]) {
+                Some(flaw) => {
+                    flaws.push(flaw);
+                    flawed |= 1 << place;
+                }
+                None if found[place].is_none() => absent = absent.or(Some(column.name)),
+                None => {}
+            }
+            written[place] = found[place].map(|value| span(text, value));
+        }
+        let has_id = flawed & (1 << BATCH_ID) == 0;
+        let batch = has_id.then(|| Self {
+            text: text.into(),
+            written,
+            unknown: unknown
+                .into_iter()
+                .map(|(_, name, value)| (name, value))
+                .collect(),
+            flawed,
+        });
+        Read {
+            batch,
+            flaws,
+            absent,
+        }
+    }
+}
+
+/// Returns what is wrong with the JSON text of `column`.
+fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
+    let name = column.name;
+    let value = match value {
+        None | Some("null") if column.nullable => return None,
+        None => return Some(Flaw::Missing(name)),
+        Some("null") => return Some(Flaw::Null(name)),
+        Some(value) => value,
+    };
+    let is_string = value.starts_with('"');
+    let fits = match column.kind {
+        Kind::Text => is_string && is_unicode(value),
+        Kind::Date => is_string && Moment::parse(&unquote(value)).is_some(),
+        Kind::Decimal => is_string && number::is_number(&unquote(value)),
+        Kind::Integer => value.parse::<i64>().is_ok(),
+        Kind::Boolean => matches!(value, "true" | "false"),
+    };
+    if !fits {
+        return Some(Flaw::WrongType(name, column.kind));
+    }
+    (column.name == COLUMNS[BATCH_ID].name && value == "\"\"").then_some(Flaw::EmptyId)
+}
+
+/// Tells whether a JSON string can be read as text: an escape may name half a character.
+fn is_unicode(json: &str) -> bool {
+    !json.contains('\\') || serde_json::from_str::<String>(json).is_ok()
+}
+
+/// Returns where `part` lies in `text`, of which it is a slice.
+fn span(text: &str, part: &str) -> Span {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    let place = |place: usize| u32::try_from(place).expect("a batch is at most a few megabytes");
+    Span {
+        start: place(start),
+        end: place(start + part.len()),
+    }
+}
+
+/// Returns where the name that ends (with its quote) at `end` starts.
+fn name_start(text: &str, end: usize) -> u32 {
+    let bytes = text.as_bytes();
+    let is_opening = |quote: &usize| {
+        let escapes = bytes[..*quote]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'\\')
+            .count();
+        bytes[*quote] == b'"' && escapes % 2 == 0
+    };
+    let start = (0..end - 1).rev().find(is_opening).unwrap_or_default();
+    u32::try_from(start).expect("before the end")
+}
+
+/// Says what `serde_json` says, without the place: lines and columns are not those of the answer.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The fields of an object, in order, repeated ones too.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A name, borrowed where it has no escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch that is right, as pairs of name and JSON text.
+    fn right() -> Vec<(&'static str, &'static str)> {
+        COLUMNS
+            .iter()
+            .map(|column| {
+                let value = match column.kind {
+                    Kind::Text => "\"te\\\"xt\"",
+                    Kind::Date => "\"2026-05-01T06:00:00.5Z\"",
+                    Kind::Integer => "12",
+                    Kind::Decimal => "\"87.50\"",
+                    Kind::Boolean => "true",
+                };
+                (column.name, value)
+            })
+            .collect()
+    }
+
+    fn read(fields: &[(&str, &str)]) -> Read {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        Batch::read(&format!("{{{}}}", fields.join(",")))
+    }
+
+    /// Reads a batch that is right but for `field`, which holds `value`.
+    fn with(field: &'static str, value: &'static str) -> Vec<Flaw> {
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != field);
+        fields.push((field, value));
+        read(&fields).flaws
+    }
+
+    #[test]
+    fn every_value_is_found_where_it_stands() {
+        let Read {
+            batch,
+            flaws,
+            absent,
+        } = read(&right());
+        let batch = batch.expect("a batch");
+        assert_eq!((flaws, absent), (vec![], None));
+        for (place, (_, value)) in right().into_iter().enumerate() {
+            assert_eq!(batch.json(place), Some(value));
+        }
+        assert_eq!(batch.id(), "te\"xt");
+        assert_eq!(batch.created(), Moment::parse("2026-05-01T06:00:00.5Z"));
+    }
+
+    #[test]
+    fn unknown_fields_are_kept_with_their_names_as_written() {
+        let mut fields = right();
+        fields.insert(3, ("o\\\"d:d\\\\", "{\"a\":[1,null]}"));
+        fields.push(("", "1.0"));
+        let batch = read(&fields).batch.expect("a batch");
+        let unknown: Vec<(&str, &str)> = batch.unknown().collect();
+        assert_eq!(
+            unknown,
+            [("\"o\\\"d:d\\\\\"", "{\"a\":[1,null]}"), ("\"\"", "1.0")]
+        );
+    }
+
+    #[test]
+    fn a_nullable_field_may_be_null_or_absent() {
+        assert_eq!(with("comment", "null"), []);
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != "comment");
+        let read = read(&fields);
+        assert_eq!((read.flaws, read.absent), (vec![], Some("comment")));
+    }
+
+    #[test]
+    fn what_breaks_the_interface_is_named() {
+        use Flaw::{EmptyId, Missing, Null, Repeated, WrongType};
+
+        assert_eq!(with("batch_name", "null"), [Null("batch_name")]);
+        assert_eq!(with("batch_id", "\"\""), [EmptyId]);
+        for (field, kind, value) in [
+            ("batch_id", Kind::Text, "7"),
+            ("comment", Kind::Text, "\"\\ud800\""),
+            (
+                "batch_creation_date",
+                Kind::Date,
+                "\"2026-05-01T06:00:00+02:00\"",
+            ),
+            ("number_of_images", Kind::Integer, "12.0"),
+            ("number_of_images", Kind::Integer, "\"12\""),
+            (
+                "total_cells_per_tray",
+                Kind::Integer,
+                "99999999999999999999",
+            ),
+            ("avg_germination_rate", Kind::Decimal, "87.50"),
+            ("avg_germination_rate", Kind::Decimal, "\"87,50\""),
+            ("avg_germination_rate", Kind::Decimal, "\"\""),
+            ("warnings", Kind::Boolean, "\"true\""),
+            ("warnings", Kind::Boolean, "0"),
+        ] {
+            assert_eq!(with(field, value), [WrongType(field, kind)], "{value}");
+        }
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != "warnings");
+        assert_eq!(read(&fields).flaws, [Missing("warnings")]);
+        let mut fields = right();
+        fields.extend([("comment", "null"), ("x", "1"), ("x", "1")]);
+        assert_eq!(
+            read(&fields).flaws,
+            [Repeated("comment".into()), Repeated("x".into())]
+        );
+    }
+
+    #[test]
+    fn a_batch_without_an_identifier_is_none() {
+        let mut fields = right();
+        fields.remove(BATCH_ID);
+        assert!(read(&fields).batch.is_none());
+        for text in ["null", "5", "[]", "{", "{\"a\":}", "{\"a\":1,}"] {
+            let read = Batch::read(text);
+            assert!(
+                read.batch.is_none() && matches!(read.flaws[..], [Flaw::NoObject(_)]),
+                "{text}"
+            );
+        }
+    }
+}

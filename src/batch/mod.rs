@@ -1,0 +1,182 @@
+//! A batch: one tray scan session, as the service sent it.
+//!
+//! [`COLUMNS`] is the one list of its fields; everything that goes through fields goes through it.
+//! The text of a batch is kept as it was received, with an index of where each value stands, so that
+//! nothing is lost on the way to the output: no decimal becomes a float, no field is forgotten.
+
+// Finding the values in the text, and what is wrong with them.
+mod index;
+
+// Instants and decimals, compared as what they are.
+mod moment;
+mod number;
+
+use std::borrow::Cow;
+
+pub(crate) use moment::{Moment, whole_second};
+pub(crate) use number::{compare as compare_numbers, is_number};
+
+/// What a field holds (interface, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Date,
+    Integer,
+    Decimal,
+    Boolean,
+}
+
+impl Kind {
+    pub(crate) fn is_numeric(self) -> bool {
+        matches!(self, Self::Integer | Self::Decimal)
+    }
+}
+
+/// A field of a batch.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// What people read above it.
+    pub(crate) label: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) nullable: bool,
+}
+
+const fn column(name: &'static str, label: &'static str, kind: Kind, nullable: bool) -> Column {
+    Column {
+        name,
+        label,
+        kind,
+        nullable,
+    }
+}
+
+/// The fields, in the order of the interface.
+pub(crate) const COLUMNS: [Column; 18] = [
+    column("batch_id", "id", Kind::Text, false),
+    column("batch_name", "name", Kind::Text, false),
+    column("batch_creation_date", "created (UTC)", Kind::Date, false),
+    column("crop_type", "crop", Kind::Text, true),
+    column("number_of_images", "images", Kind::Integer, false),
+    column("total_cells_per_tray", "cells", Kind::Integer, true),
+    column(
+        "avg_germinated_seedlings",
+        "germinated",
+        Kind::Decimal,
+        true,
+    ),
+    column(
+        "avg_non_germinated_seedlings",
+        "not germ.",
+        Kind::Decimal,
+        true,
+    ),
+    column("avg_germination_rate", "germ. %", Kind::Decimal, true),
+    column("avg_usable_seedlings", "usable", Kind::Decimal, true),
+    column("avg_non_usable_cells", "not usable", Kind::Decimal, true),
+    column("avg_usable_seedling_rate", "usable %", Kind::Decimal, true),
+    column("avg_coefficient_of_variation", "CV %", Kind::Decimal, true),
+    column(
+        "avg_median_seedling_size_mm2",
+        "size mm²",
+        Kind::Decimal,
+        true,
+    ),
+    column("scanned_by_email", "scanned by", Kind::Text, true),
+    column("analysis_link", "report", Kind::Text, true),
+    column("comment", "comment", Kind::Text, true),
+    column("warnings", "warn", Kind::Boolean, false),
+];
+
+pub(crate) const BATCH_ID: usize = 0;
+pub(crate) const CREATION_DATE: usize = 2;
+pub(crate) const WARNINGS: usize = 17;
+
+/// Returns the place of the column called `name`.
+pub(crate) fn find_column(name: &str) -> Option<usize> {
+    COLUMNS.iter().position(|column| column.name == name)
+}
+
+/// Part of the text of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// One batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The object on one line, without blanks between its parts, otherwise as received.
+    text: Box<str>,
+    /// Where each column's value stands; nothing where the service wrote none.
+    written: [Option<Span>; COLUMNS.len()],
+    /// Names and values of the fields that the interface does not know.
+    unknown: Vec<(Span, Span)>,
+    /// Columns whose value breaks the interface, one bit each.
+    flawed: u32,
+}
+
+impl Batch {
+    /// Returns the whole object as received.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the JSON text of `column`; nothing where it is null.
+    pub(crate) fn json(&self, column: usize) -> Option<&str> {
+        self.member(column).filter(|json| *json != "null")
+    }
+
+    /// Returns what the service wrote for `column`, null too; nothing where it wrote nothing.
+    pub(crate) fn member(&self, column: usize) -> Option<&str> {
+        self.written[column].map(|span| self.part(span))
+    }
+
+    /// Returns `column` as plain text: strings without their quotes, the rest as received.
+    pub(crate) fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.json(column).map(unquote)
+    }
+
+    /// Like [`Batch::plain`], but nothing where the value is not what its column holds.
+    pub(crate) fn typed(&self, column: usize) -> Option<Cow<'_, str>> {
+        if self.flawed & (1 << column) == 0 {
+            self.plain(column)
+        } else {
+            None
+        }
+    }
+
+    /// Returns when the batch was created; nothing where that is not known.
+    pub(crate) fn created(&self) -> Option<Moment> {
+        Moment::parse(&self.typed(CREATION_DATE)?)
+    }
+
+    /// Returns the identifier. Only a batch that has one is ever made.
+    pub(crate) fn id(&self) -> Cow<'_, str> {
+        self.plain(BATCH_ID).unwrap_or_default()
+    }
+
+    /// Returns JSON names (in quotes) and values of the fields that the interface does not know.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.unknown
+            .iter()
+            .map(|&(name, value)| (self.part(name), self.part(value)))
+    }
+
+    fn part(&self, span: Span) -> &str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+}
+
+/// Returns what a JSON string says; any other JSON text as it is.
+pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
+    match json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    {
+        None => Cow::Borrowed(json),
+        Some(inside) if !inside.contains('\\') => Cow::Borrowed(inside),
+        // Half of a surrogate pair says nothing; with `--lenient` it is carried as it was written.
+        Some(inside) => serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned),
+    }
+}

@@ -1,0 +1,94 @@
+//! Instants as the service writes them: UTC, to any fraction of a second.
+
+use chrono::NaiveDate;
+
+/// An instant. Orders as time does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    /// Whole seconds since 1970.
+    pub(crate) second: i64,
+    /// The digits behind the second, without the zeros that say nothing.
+    fraction: Box<str>,
+}
+
+impl Moment {
+    /// Reads `YYYY-MM-DDTHH:MM:SSZ`, with or without a fraction of the second.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_suffix('Z')?;
+        let (whole, fraction) = match rest.split_once('.') {
+            Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
+            Some(_) => return None,
+            None => (rest, ""),
+        };
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        Some(Self {
+            second: whole_second(whole)?,
+            fraction: fraction.trim_end_matches('0').into(),
+        })
+    }
+
+    /// The very start of a second.
+    pub(crate) fn at(second: i64) -> Self {
+        Self {
+            second,
+            fraction: "".into(),
+        }
+    }
+}
+
+/// Reads `YYYY-MM-DDTHH:MM:SS`, in exactly this shape, as seconds since 1970.
+pub(crate) fn whole_second(text: &str) -> Option<i64> {
+    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let fits = |(byte, shape): (u8, &u8)| match shape {
+        b'd' => byte.is_ascii_digit(),
+        separator => byte == *separator,
+    };
+    if text.len() != SHAPE.len() || !text.bytes().zip(SHAPE).all(fits) {
+        return None;
+    }
+    let number = |from: usize, to: usize| text[from..to].parse::<u32>().ok();
+    let year = i32::try_from(number(0, 4)?).ok()?;
+    let day = NaiveDate::from_ymd_opt(year, number(5, 7)?, number(8, 10)?)?;
+    let time = day.and_hms_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?)?;
+    Some(time.and_utc().timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Moment;
+
+    fn at(text: &str) -> Moment {
+        Moment::parse(text).expect(text)
+    }
+
+    #[test]
+    fn fractions_order_within_their_second() {
+        assert!(at("2026-05-01T06:00:00Z") < at("2026-05-01T06:00:00.001Z"));
+        assert!(at("2026-05-01T06:00:00.49Z") < at("2026-05-01T06:00:00.5Z"));
+        assert!(at("2026-05-01T06:00:00.999999Z") < at("2026-05-01T06:00:01Z"));
+        assert_eq!(at("2026-05-01T06:00:00.50Z"), at("2026-05-01T06:00:00.5Z"));
+        assert_eq!(at("2026-05-01T06:00:00.000Z"), Moment::at(1_777_615_200));
+    }
+
+    #[test]
+    fn what_is_not_utc_is_no_moment() {
+        for text in [
+            "2026-05-01T06:00:00",
+            "2026-05-01T06:00:00+00:00",
+            "2026-05-01T06:00:00+02:00",
+            "2026-05-01 06:00:00Z",
+            "2026-05-01",
+            "2026-05-01T06:00:00.Z",
+            "2026-05-01T06:00:00.5.5Z",
+            "2026-02-29T06:00:00Z",
+            "2026-05-01T24:00:00Z",
+            "",
+            "Z",
+            "2026-05-01T06:00:00.-5Z",
+        ] {
+            assert_eq!(Moment::parse(text), None, "{text}");
+        }
+    }
+}

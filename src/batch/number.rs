@@ -1,0 +1,95 @@
+//! Decimal numbers as text: compared digit by digit, so that no size or precision is too much.
+
+use std::cmp::Ordering;
+
+/// Tells whether `text` is a decimal number: digits, perhaps a sign before and a fraction behind.
+pub(crate) fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    match unsigned.split_once('.') {
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => digits(unsigned),
+    }
+}
+
+/// Compares two texts that [`is_number`] accepts.
+pub(crate) fn compare(left: &str, right: &str) -> Ordering {
+    let (left, right) = (Parts::of(left), Parts::of(right));
+    match (left.negative, right.negative) {
+        (false, true) => Ordering::Greater,
+        (true, false) => Ordering::Less,
+        (false, false) => left.compare_size(&right),
+        (true, true) => right.compare_size(&left),
+    }
+}
+
+/// A number without the zeros that say nothing.
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Self {
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let whole = whole.trim_start_matches('0');
+        let fraction = fraction.trim_end_matches('0');
+        let zero = whole.is_empty() && fraction.is_empty();
+        Self {
+            negative: unsigned.len() < text.len() && !zero,
+            whole,
+            fraction,
+        }
+    }
+
+    fn compare_size(&self, other: &Self) -> Ordering {
+        let length = self.whole.len().cmp(&other.whole.len());
+        length
+            .then_with(|| self.whole.cmp(other.whole))
+            .then_with(|| self.fraction.cmp(other.fraction))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_plain_decimals_are_numbers() {
+        for text in [
+            "0",
+            "-1",
+            "87.50",
+            "007",
+            "123456789012345678901234567890.123",
+        ] {
+            assert!(is_number(text), "{text}");
+        }
+        for text in [
+            "", "-", ".5", "5.", "+1", "1e5", "1,5", " 1", "1.2.3", "NaN", "--1", "٣",
+        ] {
+            assert!(!is_number(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_compare_as_numbers(a: i64, b: i64, zeros in 0_usize..3, scale in 0_usize..5) {
+            let write = |number: i64, zeros: usize| {
+                let digits = format!("{:0width$}", i128::from(number).abs(), width = scale + 1);
+                let (whole, fraction) = digits.split_at(digits.len() - scale);
+                let sign = if number < 0 { "-" } else { "" };
+                let tail = "0".repeat(zeros);
+                match scale + zeros {
+                    0 => format!("{sign}{whole}"),
+                    _ => format!("{sign}{tail}{whole}.{fraction}0{tail}"),
+                }
+            };
+            prop_assert_eq!(compare(&write(a, zeros), &write(b, 0)), a.cmp(&b));
+            prop_assert_eq!(compare(&write(a, zeros), &write(a, 0)), Ordering::Equal);
+        }
+    }
+}

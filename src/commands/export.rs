@@ -1,0 +1,216 @@
+//! `export`: from pages to a file, a pipe or the terminal.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use chrono::Utc;
+
+use super::source::Source;
+use crate::cli::{Cli, ExportArgs};
+use crate::dates::Range;
+use crate::error::{Failure, Kind};
+use crate::fetch::{Findings, Pages};
+use crate::pipeline::{self, Plan, Tally};
+use crate::select::{Condition, Fields, Sorting};
+use crate::signals::Signals;
+use crate::ui::{self, ProgressLine};
+use crate::writers::{self, Destination, Notes, Output, Style, Target};
+
+/// How long the rest of a run may take to notice that it was told to stop.
+const GRACE: Duration = Duration::from_millis(200);
+
+pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
+    let wanted = Wanted::new(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::catch().context("cannot catch signals")?;
+        tokio::select! {
+            // An export that is stuck in a write hears no signal: this waits beside it.
+            kind = signals.next() => {
+                let hint = match &wanted.destination.path {
+                    Some(path) => format!("`{}` is as it was before", path.display()),
+                    None => "the output is not complete".to_owned(),
+                };
+                Err(Failure::new(kind, format!("{}; {hint}", kind.meaning())).into())
+            }
+            ended = export(cli, args, &wanted) => ended,
+        }
+    });
+    writers::sweep();
+    runtime.shutdown_timeout(GRACE);
+    ended
+}
+
+/// What the command line asks for, checked before anything is sent.
+struct Wanted {
+    destination: Destination,
+    fields: Fields,
+    conditions: Vec<Condition>,
+    sorting: Option<Sorting>,
+    range: Range,
+}
+
+impl Wanted {
+    fn new(args: &ExportArgs) -> Result<Self, Failure> {
+        Ok(Self {
+            destination: Destination::new(&args.output)?,
+            fields: args
+                .fields
+                .as_deref()
+                .map_or_else(|| Ok(Fields::all()), Fields::parse)?,
+            conditions: args
+                .conditions
+                .iter()
+                .map(|text| Condition::parse(text))
+                .collect::<Result<_, _>>()?,
+            sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
+            range: Range::parse(
+                args.range.start.as_deref(),
+                args.range.end.as_deref(),
+                Utc::now(),
+            )?,
+        })
+    }
+}
+
+async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let source = Source::open(&args.service, &cli.from_environment).await?;
+    let destination = &wanted.destination;
+    // Opened before the first request, so that a place that cannot be written is found out at once.
+    let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
+    let output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    let live = output.is_live();
+    let style = Style {
+        fields: wanted.fields.clone(),
+        width: ui::terminal_width().filter(|_| destination.path.is_none()),
+        color: destination.path.is_none() && ui::color_on_stdout(),
+    };
+    let mut writer = writers::create(destination.format, output, &args.output, style)?;
+    log::info!(
+        "asking {} for {}",
+        source.service.base_url(),
+        wanted.range.describe()
+    );
+
+    let data_on_terminal =
+        live && std::io::stdout().is_terminal() && destination.format != crate::cli::Format::Table;
+    let progress = ProgressLine::start(args.progress, data_on_terminal, &source.stats);
+    let mut pages = Pages::new(
+        source.service.clone(),
+        source.retry_policy(),
+        source.stats.clone(),
+        source.manners.api.value,
+        wanted.range,
+        args.lenient,
+    );
+    let plan = Plan {
+        range: wanted.range,
+        conditions: wanted.conditions.clone(),
+        sorting: wanted.sorting,
+        limit: args.limit,
+        live,
+    };
+    let ran = pipeline::run(&mut pages, writer.as_mut(), &plan, &source.stats).await;
+    drop(progress);
+    let tally = ran.map_err(|failure| stopped(failure, &source, destination))?;
+    if tally.written == 0 && args.fail_on_empty {
+        return Err(Failure::new(Kind::Empty, "nothing matched")
+            .hint(format!(
+                "asked for {}; `--fail-on-empty` makes this an error",
+                wanted.range.describe()
+            ))
+            .into());
+    }
+    let (output, notes) = writer.finish().map_err(Failure::from_output)?;
+    output.publish()?;
+
+    tell_findings(pages.findings(), &tally, args.lenient);
+    tell_notes(&notes, wanted);
+    ui::conclude(&format!(
+        "{} ({}{}, {}) to {} in {:.1} s",
+        count(tally.written, "batch", "batches"),
+        wanted.range.describe(),
+        pages
+            .version()
+            .map_or_else(String::new, |version| format!(", {version}")),
+        count(source.stats.requests.get(), "request", "requests"),
+        destination.name(),
+        started.elapsed().as_secs_f64(),
+    ));
+    Ok(())
+}
+
+/// Says how far it came, where it came anywhere.
+fn stopped(failure: Failure, source: &Source, destination: &Destination) -> anyhow::Error {
+    let pages = source.stats.pages.get();
+    if failure.kind == Kind::ClosedPipe || pages == 0 {
+        return failure.into();
+    }
+    let left = match &destination.path {
+        Some(path) => format!("`{}` is as it was before", path.display()),
+        None => "the output is not complete".to_owned(),
+    };
+    anyhow::Error::new(failure).context(format!(
+        "the export stopped after {} ({}); {left}",
+        count(pages, "page", "pages"),
+        count(source.stats.batches.get(), "batch", "batches"),
+    ))
+}
+
+fn tell_findings(findings: &Findings, tally: &Tally, lenient: bool) {
+    if tally.duplicates > 0 {
+        log::info!(
+            "{} came more than once and stand there once",
+            count(tally.duplicates, "batch", "batches")
+        );
+    }
+    if tally.conflicts > 0 {
+        log::warn!(
+            "{} came again with other content; the first stays",
+            count(tally.conflicts, "batch", "batches")
+        );
+    }
+    if let Some(field) = findings.absent {
+        log::warn!("`{field}` is missing in some batches; it counts as null");
+    }
+    if lenient && findings.flawed > 0 {
+        let example = findings.example.as_deref().unwrap_or_default();
+        log::warn!(
+            "{} break the interface ({} left out, for want of a batch_id); the first: {example}",
+            count(findings.flawed, "batch", "batches"),
+            findings.skipped,
+        );
+    }
+}
+
+fn tell_notes(notes: &Notes, wanted: &Wanted) {
+    let format = wanted.destination.format.name();
+    if !notes.left_out.is_empty() {
+        log::warn!(
+            "{format} has no place for the fields {}: they are left out",
+            notes.left_out.join(", ")
+        );
+    }
+    if notes.formula_cells > 0 {
+        ui::note(&format!(
+            "{} would run as formulas in a spreadsheet; `--excel` makes them harmless",
+            count(notes.formula_cells, "text cell", "text cells")
+        ));
+    }
+    if notes.hidden_columns > 0 {
+        ui::note(&format!(
+            "{} do not fit; choose with `--fields`, or write a file with `-o`",
+            count(notes.hidden_columns as u64, "more column", "more columns")
+        ));
+    }
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

@@ -1,0 +1,106 @@
+//! The loop from pages to a writer, and only the loop.
+
+use crate::batch::Batch;
+use crate::dates::Range;
+use crate::error::Failure;
+use crate::fetch::Pages;
+use crate::seen::{Arrival, Seen};
+use crate::select::{Condition, Sorting};
+use crate::service::Stats;
+use crate::writers::BatchWriter;
+
+/// What is wanted of the batches that come.
+pub(crate) struct Plan {
+    pub(crate) range: Range,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) sorting: Option<Sorting>,
+    pub(crate) limit: Option<u64>,
+    /// Somebody reads along: hand each page on at once.
+    pub(crate) live: bool,
+}
+
+/// What came of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) written: u64,
+    /// Came again, just the same.
+    pub(crate) duplicates: u64,
+    /// Came again, with other content.
+    pub(crate) conflicts: u64,
+}
+
+/// Writes the batches of `pages` that `plan` wants.
+pub(crate) async fn run(
+    pages: &mut Pages,
+    writer: &mut dyn BatchWriter,
+    plan: &Plan,
+    stats: &Stats,
+) -> Result<Tally, Failure> {
+    let mut tally = Tally::default();
+    let mut seen = Seen::new();
+    let mut held: Vec<Batch> = Vec::new();
+    let limit = plan.limit.unwrap_or(u64::MAX);
+    'pages: while plan.sorting.is_some() || tally.written < limit {
+        let Some(page) = pages.next().await? else {
+            break;
+        };
+        for batch in page {
+            match seen.note(&batch) {
+                Arrival::New => {}
+                Arrival::Again => {
+                    tally.duplicates += 1;
+                    continue;
+                }
+                Arrival::Changed => {
+                    tally.conflicts += 1;
+                    continue;
+                }
+            }
+            if !plan.wants(&batch) {
+                continue;
+            }
+            if plan.sorting.is_some() {
+                held.push(batch);
+                stats.batches.add(1);
+                continue;
+            }
+            writer.write(&batch).map_err(Failure::from_output)?;
+            stats.batches.add(1);
+            tally.written += 1;
+            if tally.written == limit {
+                break 'pages;
+            }
+        }
+        if plan.live {
+            writer.flush().map_err(Failure::from_output)?;
+        }
+    }
+    if let Some(sorting) = plan.sorting {
+        held.sort_by(|left, right| sorting.compare(left, right));
+        for batch in held
+            .iter()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        {
+            writer.write(batch).map_err(Failure::from_output)?;
+            tally.written += 1;
+        }
+    }
+    Ok(tally)
+}
+
+impl Plan {
+    fn wants(&self, batch: &Batch) -> bool {
+        !self.is_past_the_end(batch)
+            && self
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(batch))
+    }
+
+    /// Tells whether `batch` was created in the second that belongs to the next period.
+    fn is_past_the_end(&self, batch: &Batch) -> bool {
+        self.range.excludes_end
+            && self.range.end.is_some()
+            && batch.created().map(|created| created.second) == self.range.end
+    }
+}

@@ -1,0 +1,141 @@
+//! The service, as a client sees it: its four endpoints, and nothing else.
+//!
+//! One exchange at a time: what is sent, what came back, and of which class a failure is. Trying
+//! again, tokens and pages are for others.
+
+mod error;
+mod redact;
+mod request;
+pub(crate) mod retry;
+pub(crate) mod split;
+mod stats;
+
+use std::fmt;
+
+use reqwest::Method;
+
+use crate::dates::{Range, written};
+use crate::error::Failure;
+use crate::settings::{Access, BaseUrl, Manners, Secret};
+
+pub(crate) use error::{Fault, ServiceError};
+pub(crate) use request::{Answer, Http};
+pub(crate) use stats::Stats;
+
+use request::Exchange;
+use std::sync::Arc;
+
+/// The versions of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    V2,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}
+
+/// What the auth endpoint gave.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenResponse {
+    pub(crate) access_token: Secret,
+    /// In seconds; not shown by the interface, so nothing depends on it.
+    pub(crate) expires_in: Option<u64>,
+}
+
+/// The most that a token response may hold.
+const TOKEN_LIMIT: usize = 64 * 1024;
+
+pub(crate) struct Service {
+    http: Http,
+    access: Access,
+}
+
+impl Service {
+    pub(crate) fn new(
+        access: Access,
+        manners: &Manners,
+        stats: Arc<Stats>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            http: Http::new(&access.base_url, manners, stats)?,
+            access,
+        })
+    }
+
+    pub(crate) fn base_url(&self) -> &BaseUrl {
+        &self.access.base_url
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// `POST /v1/auth` and `POST /v2/auth`.
+    pub(crate) async fn auth(&self, version: Version) -> Result<TokenResponse, ServiceError> {
+        let exchange = Exchange {
+            method: Method::POST,
+            path: format!("/{version}/auth"),
+            query: Vec::new(),
+            form: Some([
+                ("client_id", self.access.client_id.clone()),
+                (
+                    "client_secret",
+                    self.access.client_secret.expose().to_owned(),
+                ),
+                ("grant_type", "client_credentials".to_owned()),
+            ]),
+            token: None,
+            secrets: vec![self.access.client_secret.clone()],
+        };
+        let mut answer = self.http.send(&exchange).await?;
+        let body = answer.whole(TOKEN_LIMIT).await?;
+        read_token(&body).map_err(|why| answer.broken(why))
+    }
+
+    /// `GET /v1/batches` and `GET /v2/batches`.
+    pub(crate) async fn batches(
+        &self,
+        version: Version,
+        token: &Secret,
+        range: &Range,
+        next_token: Option<&str>,
+    ) -> Result<Answer, ServiceError> {
+        let mut query = Vec::new();
+        query.extend(range.start.map(|start| ("start_date", written(start))));
+        query.extend(range.end.map(|end| ("end_date", written(end))));
+        query.extend(next_token.map(|cursor| ("next_token", cursor.to_owned())));
+        let mut secrets = vec![token.clone(), self.access.client_secret.clone()];
+        secrets.extend(next_token.map(Secret::new));
+        let exchange = Exchange {
+            method: Method::GET,
+            path: format!("/{version}/batches"),
+            query,
+            form: None,
+            token: Some(token.clone()),
+            secrets,
+        };
+        self.http.send(&exchange).await
+    }
+}
+
+fn read_token(body: &[u8]) -> Result<TokenResponse, &'static str> {
+    let value: serde_json::Value =
+        serde_json::from_slice(body).map_err(|_| "the token response is no JSON")?;
+    let token = value.get("access_token").and_then(|token| token.as_str());
+    let token = token.ok_or("the token response has no text `access_token`")?;
+    // It goes into a header: what cannot stand there is no token.
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("`access_token` is empty or holds what no header can");
+    }
+    Ok(TokenResponse {
+        access_token: Secret::new(token),
+        expires_in: value.get("expires_in").and_then(serde_json::Value::as_u64),
+    })
+}

@@ -1,0 +1,311 @@
+//! One HTTP exchange: send, status to error, body in pieces.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Client, Method, Response, StatusCode, redirect};
+use tokio::time::timeout_at;
+use url::Url;
+
+use super::{Fault, ServiceError, Stats, redact};
+use crate::error::{Failure, Kind};
+use crate::settings::{BaseUrl, Manners, Secret};
+
+/// The most that is read of an error's body.
+const ERROR_LIMIT: usize = 64 * 1024;
+/// Redirects within the service that are followed.
+const REDIRECTS: usize = 5;
+
+/// What is sent.
+pub(super) struct Exchange {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) form: Option<[(&'static str, String); 3]>,
+    pub(super) token: Option<Secret>,
+    /// What must not be shown if the answer repeats it.
+    pub(super) secrets: Vec<Secret>,
+}
+
+impl Exchange {
+    /// Names the exchange in messages.
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    fn failed(&self, fault: Fault) -> ServiceError {
+        let request = self.name();
+        ServiceError { request, fault }
+    }
+}
+
+pub(crate) struct Http {
+    client: Client,
+    base_url: BaseUrl,
+    timeout: Duration,
+    stats: Arc<Stats>,
+}
+
+impl Http {
+    pub(super) fn new(
+        base_url: &BaseUrl,
+        manners: &Manners,
+        stats: Arc<Stats>,
+    ) -> Result<Self, Failure> {
+        let timeout = manners.timeout.value;
+        let mut builder = Client::builder()
+            .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            // Waiting is for the loop above; a silent retry would not be told.
+            .retry(reqwest::retry::never())
+            .connect_timeout(timeout)
+            .read_timeout(timeout);
+        if base_url.is_loopback() {
+            builder = builder.no_proxy();
+        }
+        if let Some(path) = &manners.ca_cert {
+            builder = builder.tls_certs_merge(read_certificates(&path.value)?);
+        }
+        let client = builder.build().map_err(|error| {
+            Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+        })?;
+        Ok(Self {
+            client,
+            base_url: base_url.clone(),
+            timeout,
+            stats,
+        })
+    }
+
+    /// Sends `exchange` and returns a success, its body still to come.
+    pub(super) async fn send(&self, exchange: &Exchange) -> Result<Answer, ServiceError> {
+        let started = Instant::now();
+        // A service that sends a byte now and then must not hold us for ever.
+        let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
+        let mut url = self.base_url.join(&exchange.path);
+        if !exchange.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&exchange.query);
+        }
+        for _ in 0..=REDIRECTS {
+            let mut answer = self.once(exchange, url.clone(), deadline).await?;
+            let status = answer.response.status();
+            log::debug!(
+                "{}: {}, {:.1?}",
+                answer.request,
+                status.as_u16(),
+                started.elapsed()
+            );
+            if status.is_success() {
+                return Ok(answer);
+            }
+            match answer.redirected(&url, &exchange.method)? {
+                Some(place) => url = place,
+                None => return Err(answer.refused(&exchange.secrets).await),
+            }
+        }
+        Err(exchange.failed(Fault::Broken("it redirects in circles".to_owned())))
+    }
+
+    async fn once(
+        &self,
+        exchange: &Exchange,
+        url: Url,
+        deadline: tokio::time::Instant,
+    ) -> Result<Answer, ServiceError> {
+        let mut request = self
+            .client
+            .request(exchange.method.clone(), url)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(form) = &exchange.form {
+            request = request.form(form);
+        }
+        if let Some(token) = &exchange.token {
+            request = request.bearer_auth(token.expose());
+        }
+        self.stats.requests.add(1);
+        let response = match timeout_at(deadline, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(exchange.failed(classify(error, self.timeout))),
+            Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
+        };
+        Ok(Answer {
+            request: exchange.name(),
+            response,
+            deadline,
+            timeout: self.timeout,
+            stats: Arc::clone(&self.stats),
+        })
+    }
+}
+
+fn read_certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Failure> {
+    let failure = || {
+        Failure::new(
+            Kind::Usage,
+            format!("cannot read the certificate `{}`", path.display()),
+        )
+        .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
+    };
+    let pem = std::fs::read(path).map_err(|error| failure().caused_by(error))?;
+    let certificates =
+        Certificate::from_pem_bundle(&pem).map_err(|error| failure().caused_by(error))?;
+    if certificates.is_empty() {
+        return Err(failure());
+    }
+    Ok(certificates)
+}
+
+/// An answer whose body is still to come.
+pub(crate) struct Answer {
+    request: String,
+    response: Response,
+    deadline: tokio::time::Instant,
+    timeout: Duration,
+    stats: Arc<Stats>,
+}
+
+impl Answer {
+    /// Returns the next piece of the body; nothing at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ServiceError> {
+        let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
+            Ok(Ok(chunk)) => chunk,
+            Ok(Err(error)) if error.is_timeout() => {
+                return Err(self.fault(Fault::TimedOut(self.timeout)));
+            }
+            // Whatever it is, the body is not whole.
+            Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
+            Err(_) => return Err(self.fault(Fault::TimedOut(self.timeout * 10))),
+        };
+        if let Some(chunk) = &chunk {
+            self.stats.bytes.add(chunk.len() as u64);
+        }
+        Ok(chunk)
+    }
+
+    /// Returns the whole body, which may hold `limit` bytes at most.
+    pub(super) async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if body.len() + chunk.len() > limit {
+                return Err(self.broken("the answer is far too large"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// Says that the answer breaks the interface.
+    pub(crate) fn broken(&self, why: impl Into<String>) -> ServiceError {
+        self.fault(Fault::Broken(why.into()))
+    }
+
+    pub(crate) fn fault(&self, fault: Fault) -> ServiceError {
+        ServiceError {
+            request: self.request.clone(),
+            fault,
+        }
+    }
+
+    /// Returns the service's clock, where it tells it.
+    pub(crate) fn date(&self) -> Option<SystemTime> {
+        let date = self.response.headers().get(header::DATE)?.to_str().ok()?;
+        httpdate::parse_http_date(date).ok()
+    }
+
+    /// Returns where a redirect within the service leads; one to anywhere else is refused.
+    fn redirected(&self, from: &Url, method: &Method) -> Result<Option<Url>, ServiceError> {
+        let status = self.response.status();
+        let location = self.response.headers().get(header::LOCATION);
+        let Some(location) = location.filter(|_| status.is_redirection()) else {
+            return Ok(None);
+        };
+        let place = location
+            .to_str()
+            .ok()
+            .and_then(|location| from.join(location).ok());
+        let Some(place) = place else {
+            return Err(self.broken("it redirects to what is no address"));
+        };
+        if place.origin() != from.origin() {
+            return Err(self.fault(Fault::Elsewhere(place.origin().ascii_serialization())));
+        }
+        // Credentials are sent where the user said, and nowhere else.
+        if *method != Method::GET || status == StatusCode::NOT_MODIFIED {
+            return Err(self.broken(format!("it answered {} to a {method}", status.as_u16())));
+        }
+        Ok(Some(place))
+    }
+
+    /// Turns an answer that is no success into an error, with what the body says.
+    async fn refused(&mut self, secrets: &[Secret]) -> ServiceError {
+        let status = self.response.status().as_u16();
+        let retry_after = retry_after(self.response.headers());
+        let mut body = Vec::new();
+        // What is said beside the status is welcome but not needed.
+        while let Ok(Some(chunk)) = self.chunk().await {
+            let room = ERROR_LIMIT - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == ERROR_LIMIT {
+                break;
+            }
+        }
+        let (detail, value) = redact::detail(&body, secrets);
+        self.fault(Fault::Status {
+            status,
+            detail,
+            value,
+            retry_after,
+        })
+    }
+}
+
+/// Reads `Retry-After`, in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+/// Finds out of which class a failure to get an answer is.
+fn classify(error: reqwest::Error, timeout: Duration) -> Fault {
+    if error.is_timeout() {
+        return Fault::TimedOut(timeout);
+    }
+    // The address is in our own message, without its query.
+    let error = error.without_url();
+    if is_untrusted(&error) {
+        return Fault::Untrusted(root(&error).into());
+    }
+    Fault::Connection(root(&error).into())
+}
+
+/// Tells whether TLS failed because the other side could not prove who it is.
+fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    anyhow::Chain::new(error).any(|cause| {
+        let inner = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        tls.or_else(|| cause.downcast_ref()).is_some_and(|error| {
+            matches!(
+                error,
+                rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented
+            )
+        })
+    })
+}
+
+/// Returns the innermost cause in words: what stands above it only says that it happened.
+fn root(error: &(dyn Error + 'static)) -> String {
+    anyhow::Chain::new(error)
+        .last()
+        .map_or_else(String::new, ToString::to_string)
+}

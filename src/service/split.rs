@@ -1,0 +1,525 @@
+//! Answers taken apart as they arrive: batches leave one by one, whatever the size of the whole.
+//!
+//! This finds where values begin and end and checks what stands between them; each value is then
+//! read by `serde_json`, so nothing is accepted here that is not JSON. Blanks between the parts of a
+//! value are dropped on the way. Everything that is held is bounded.
+
+use std::fmt;
+
+use memchr::memchr2;
+
+/// The most that one value may hold: a batch is well below a kilobyte.
+const VALUE_LIMIT: usize = 1 << 20;
+/// The most blanks in a row.
+const BLANK_LIMIT: usize = 1 << 16;
+/// How deep a value may nest, as in `serde_json`.
+const DEPTH_LIMIT: usize = 127;
+
+/// What an answer looks like as a whole (interface, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Version 1: an array of batches.
+    Flat,
+    /// Version 2: an object with `data` and `next_token`.
+    Page,
+}
+
+/// Why an answer cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It ended too early: it may be whole the next time.
+    Cut,
+    /// It is not what the interface promises.
+    Broken(String),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("the answer ended before its JSON did"),
+            Self::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+fn broken<T>(why: impl Into<String>) -> Result<T, Unreadable> {
+    Err(Unreadable::Broken(why.into()))
+}
+
+/// Tells whether to go on after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    Stop,
+}
+
+/// Where in the answer the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Start,
+    /// After `{`: a name or the end.
+    FirstName,
+    Name,
+    Colon,
+    Value,
+    AfterValue,
+    /// After `[`: a batch or the end.
+    FirstBatch,
+    Batch,
+    AfterBatch,
+    End,
+}
+
+/// What `next_token` may be.
+enum Next {
+    Null,
+    Text(String),
+}
+
+/// A value of which part is still to come.
+#[derive(Default)]
+struct Piece {
+    text: Vec<u8>,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Blanks that were dropped; whether they part two words is seen at the next byte.
+    blanks: usize,
+}
+
+/// Takes one answer apart.
+pub(crate) struct Splitter {
+    shape: Shape,
+    at: At,
+    piece: Option<Piece>,
+    blanks: usize,
+    name: String,
+    has_data: bool,
+    /// What came for it: text or null.
+    next_token: Option<Next>,
+}
+
+impl Splitter {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            at: At::Start,
+            piece: None,
+            blanks: 0,
+            name: String::new(),
+            has_data: false,
+            next_token: None,
+        }
+    }
+
+    /// Takes more of the answer and hands each batch in it to `on_batch`, as JSON text.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        on_batch: &mut dyn FnMut(&str) -> Result<Flow, Unreadable>,
+    ) -> Result<Flow, Unreadable> {
+        let mut rest = bytes;
+        while let Some(&byte) = rest.first() {
+            if let Some(piece) = &mut self.piece {
+                let (taken, complete) = piece.take(rest)?;
+                rest = &rest[taken..];
+                if complete && self.complete(on_batch)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+                continue;
+            }
+            if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                self.blanks += 1;
+                if self.blanks > BLANK_LIMIT {
+                    return broken("the answer is full of blanks");
+                }
+                rest = &rest[1..];
+                continue;
+            }
+            self.blanks = 0;
+            if self.step(byte)? {
+                rest = &rest[1..];
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Moves on by one byte outside of values; returns false where the byte begins a value.
+    fn step(&mut self, byte: u8) -> Result<bool, Unreadable> {
+        self.at = match (self.at, byte) {
+            (At::Start, b'[') if self.shape == Shape::Flat => At::FirstBatch,
+            (At::Start, b'{') if self.shape == Shape::Page => At::FirstName,
+            (At::Start, _) => {
+                let expected = match self.shape {
+                    Shape::Flat => "an array",
+                    Shape::Page => "an object",
+                };
+                return broken(format!("the answer is not {expected} in JSON"));
+            }
+            (At::FirstName | At::AfterValue, b'}') => At::End,
+            (At::AfterValue, b',') => At::Name,
+            (At::Colon, b':') => At::Value,
+            (At::Value, b'[') if self.name == "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    return broken("`data` is there twice");
+                }
+                At::FirstBatch
+            }
+            (At::FirstBatch | At::AfterBatch, b']') => match self.shape {
+                Shape::Flat => At::End,
+                Shape::Page => At::AfterValue,
+            },
+            (At::AfterBatch, b',') => At::Batch,
+            (At::FirstName | At::Name, b'"') => {
+                self.at = At::Name;
+                self.begin();
+                return Ok(false);
+            }
+            (At::Value, _) if self.name == "data" => return broken("`data` is not an array"),
+            (At::Value, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
+                self.begin();
+                return Ok(false);
+            }
+            (At::FirstBatch | At::Batch, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
+                self.at = At::Batch;
+                self.begin();
+                return Ok(false);
+            }
+            _ => {
+                return broken(format!(
+                    "the answer is no JSON: `{}` is out of place",
+                    byte.escape_ascii()
+                ));
+            }
+        };
+        Ok(true)
+    }
+
+    fn begin(&mut self) {
+        self.piece = Some(Piece::default());
+    }
+
+    /// Uses a value that is complete.
+    fn complete(
+        &mut self,
+        on_batch: &mut dyn FnMut(&str) -> Result<Flow, Unreadable>,
+    ) -> Result<Flow, Unreadable> {
+        let piece = self.piece.take().unwrap_or_default();
+        let Ok(text) = str::from_utf8(&piece.text) else {
+            return broken("the answer is not UTF-8");
+        };
+        match self.at {
+            At::Name => {
+                self.name = read(text)?;
+                self.at = At::Colon;
+            }
+            At::Value => {
+                self.value(text)?;
+                self.at = At::AfterValue;
+            }
+            _ => {
+                self.at = At::AfterBatch;
+                return on_batch(text);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn value(&mut self, text: &str) -> Result<(), Unreadable> {
+        if self.name != "next_token" {
+            // Nobody asked for it; but an answer with nonsense in it is no answer.
+            read::<serde::de::IgnoredAny>(text)?;
+            return Ok(());
+        }
+        let token = match text {
+            "null" => Next::Null,
+            text if text.starts_with('"') => Next::Text(read(text)?),
+            _ => return broken("`next_token` is neither text nor null"),
+        };
+        if self.next_token.replace(token).is_some() {
+            return broken("`next_token` is there twice");
+        }
+        Ok(())
+    }
+
+    /// Ends the answer; returns the cursor of the next page, which version 1 never has.
+    pub(crate) fn finish(self) -> Result<Option<String>, Unreadable> {
+        match (self.at, self.shape) {
+            (At::End, Shape::Flat) => Ok(None),
+            (At::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
+            (At::End, Shape::Page) => match self.next_token {
+                Some(Next::Text(cursor)) => Ok(Some(cursor)),
+                Some(Next::Null) => Ok(None),
+                None => broken("`next_token` is missing"),
+            },
+            _ => Err(Unreadable::Cut),
+        }
+    }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).or_else(|_| broken("the answer is no JSON: a value is malformed"))
+}
+
+fn is_structural(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':')
+}
+
+impl Piece {
+    /// Takes bytes until the value is complete or they run out; returns how many, and which.
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
+        let mut place = 0;
+        while place < bytes.len() {
+            if self.in_string {
+                place += self.take_string(&bytes[place..]);
+                self.check_size()?;
+                if !self.in_string && self.depth == 0 {
+                    return Ok((place, true));
+                }
+                continue;
+            }
+            let byte = bytes[place];
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => {
+                    if self.depth == 0 && !self.text.is_empty() {
+                        return Ok((place, true));
+                    }
+                    self.blanks += 1;
+                    if self.blanks > BLANK_LIMIT {
+                        return broken("the answer is full of blanks");
+                    }
+                    place += 1;
+                    continue;
+                }
+                // What follows a word or a number is for the outside to judge.
+                b',' | b']' | b'}' | b':' if self.depth == 0 => return Ok((place, true)),
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    if self.depth > DEPTH_LIMIT {
+                        return broken("a value is nested too deeply");
+                    }
+                }
+                b'}' | b']' => self.depth -= 1,
+                b'"' => self.in_string = true,
+                _ => {}
+            }
+            self.part_words(byte);
+            self.text.push(byte);
+            self.check_size()?;
+            place += 1;
+            if matches!(byte, b'}' | b']') && self.depth == 0 {
+                return Ok((place, true));
+            }
+        }
+        Ok((place, false))
+    }
+
+    fn check_size(&self) -> Result<(), Unreadable> {
+        if self.text.len() > VALUE_LIMIT {
+            return broken(format!("a value is larger than {} kB", VALUE_LIMIT / 1024));
+        }
+        Ok(())
+    }
+
+    /// Keeps a blank that stands between two words: without it, nonsense could become sense.
+    fn part_words(&mut self, next: u8) {
+        let blanks = std::mem::take(&mut self.blanks);
+        let previous = self.text.last().copied().unwrap_or(b',');
+        if blanks > 0 && !is_structural(previous) && !is_structural(next) {
+            self.text.push(b' ');
+        }
+    }
+
+    /// Takes bytes of a string up to its end, a step at a time.
+    fn take_string(&mut self, bytes: &[u8]) -> usize {
+        if std::mem::take(&mut self.escaped) {
+            self.text.push(bytes[0]);
+            return 1;
+        }
+        let Some(place) = memchr2(b'"', b'\\', bytes) else {
+            self.text.extend_from_slice(bytes);
+            return bytes.len();
+        };
+        self.text.extend_from_slice(&bytes[..=place]);
+        match bytes[place] {
+            b'"' => self.in_string = false,
+            _ => self.escaped = true,
+        }
+        place + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    type Split = Result<(Vec<String>, Option<String>), Unreadable>;
+
+    /// Takes `text` apart in pieces of `size` bytes.
+    fn split(shape: Shape, text: &[u8], size: usize) -> Split {
+        let mut splitter = Splitter::new(shape);
+        let mut batches = Vec::new();
+        for chunk in text.chunks(size) {
+            splitter.feed(chunk, &mut |batch| {
+                // As the caller does: a batch must be JSON.
+                read::<serde::de::IgnoredAny>(batch)?;
+                batches.push(batch.to_owned());
+                Ok(Flow::Continue)
+            })?;
+        }
+        Ok((batches, splitter.finish()?))
+    }
+
+    fn page(text: &str) -> Split {
+        split(Shape::Page, text.as_bytes(), usize::MAX)
+    }
+
+    #[test]
+    fn pages_are_taken_apart_in_any_order_of_keys() {
+        let expected = Ok((
+            vec!["{\"a\":1}".to_owned(), "2".to_owned()],
+            Some("x".to_owned()),
+        ));
+        assert_eq!(page(r#"{"data":[{"a":1},2],"next_token":"x"}"#), expected);
+        assert_eq!(
+            page(r#"{"more":{"data":[]},"next_token":"x","data":[{"a":1},2]}"#),
+            expected
+        );
+        assert_eq!(
+            page(" {\r\n \"data\" : [ { \"a\" :\t1 } , 2 ] ,\n\"next\\u005ftoken\" : \"x\" } \n"),
+            expected
+        );
+        assert_eq!(page(r#"{"data":[],"next_token":null}"#), Ok((vec![], None)));
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_in_a_page_is_told() {
+        for (text, why) in [
+            (r#"{"data":[]}"#, "`next_token` is missing"),
+            (r#"{"next_token":null}"#, "`data` is missing"),
+            (
+                r#"{"data":null,"next_token":null}"#,
+                "`data` is not an array",
+            ),
+            (
+                r#"{"data":[],"data":[],"next_token":null}"#,
+                "`data` is there twice",
+            ),
+            (
+                r#"{"data":[],"next_token":null,"next_token":"x"}"#,
+                "`next_token` is there twice",
+            ),
+            (
+                r#"{"data":[],"next_token":5}"#,
+                "`next_token` is neither text nor null",
+            ),
+            (
+                r#"{"data":[],"next_token":false}"#,
+                "`next_token` is neither text nor null",
+            ),
+            ("[]", "the answer is not an object in JSON"),
+            ("<html>", "the answer is not an object in JSON"),
+            (
+                r#"{"data":[],"next_token":null}}"#,
+                "the answer is no JSON: `}` is out of place",
+            ),
+            (
+                r#"{"data":[,1],"next_token":null}"#,
+                "the answer is no JSON: `,` is out of place",
+            ),
+            (
+                r#"{"data":[1,],"next_token":null}"#,
+                "the answer is no JSON: `]` is out of place",
+            ),
+            (
+                r#"{"data":[1 2],"next_token":null}"#,
+                "the answer is no JSON: `2` is out of place",
+            ),
+            (
+                r#"{"data":[],"x":tru,"next_token":null}"#,
+                "the answer is no JSON: a value is malformed",
+            ),
+            (
+                r#"{"data":[],"next_token":null,}"#,
+                "the answer is no JSON: `}` is out of place",
+            ),
+        ] {
+            assert_eq!(page(text), broken(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let whole = r#"{"data":[{"a":"}\"]"},{"b":[1]}],"next_token":"x"}"#;
+        for end in 0..whole.len() {
+            assert_eq!(
+                page(&whole[..end]),
+                Err(Unreadable::Cut),
+                "{}",
+                &whole[..end]
+            );
+        }
+    }
+
+    #[test]
+    fn everything_that_is_held_is_bounded() {
+        let value = |text: &str| page(&format!(r#"{{"data":[{text}],"next_token":null}}"#));
+        assert!(matches!(
+            value(&format!("\"{}\"", "x".repeat(VALUE_LIMIT + 9))),
+            Err(Unreadable::Broken(_))
+        ));
+        assert!(matches!(
+            value(&"[".repeat(200)),
+            Err(Unreadable::Broken(_))
+        ));
+        assert!(matches!(
+            value(&" ".repeat(BLANK_LIMIT + 9)),
+            Err(Unreadable::Broken(_))
+        ));
+        let inside = format!("[1,{}2]", " ".repeat(BLANK_LIMIT + 9));
+        assert!(matches!(value(&inside), Err(Unreadable::Broken(_))));
+        assert!(value(&" ".repeat(100)).is_ok());
+    }
+
+    #[test]
+    fn blanks_never_join_words() {
+        assert!(page(r#"{"data":[{"a":1 2}],"next_token":null}"#).is_err());
+        assert!(page(r#"{"data":[{"a":tr ue}],"next_token":null}"#).is_err());
+        assert!(page(r#"{"data":[{"a" "b":1}],"next_token":null}"#).is_err());
+    }
+
+    /// Any JSON, with blanks strewn in.
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::btree_map(".{0,3}", inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn arrays_come_apart_as_serde_reads_them(values in prop::collection::vec(json(), 0..6), size in 1_usize..9, pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&values) } else { serde_json::to_string(&values) };
+            let (batches, _) = split(Shape::Flat, text.expect("text").as_bytes(), size).expect("readable");
+            let compact: Vec<String> = values.iter().map(ToString::to_string).collect();
+            prop_assert_eq!(batches, compact);
+        }
+
+        #[test]
+        fn bytes_are_accepted_only_where_serde_accepts_them(text in r#"[\[\]{}:, "\\a1-]{0,14}"#, size in 1_usize..4) {
+            let accepted = split(Shape::Flat, text.as_bytes(), size).is_ok();
+            prop_assert_eq!(accepted, serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok(), "{}", text);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What a run has done so far, for progress and for the closing line.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) requests: Counter,
+    pub(crate) retries: Counter,
+    pub(crate) renewals: Counter,
+    pub(crate) pages: Counter,
+    pub(crate) batches: Counter,
+    pub(crate) bytes: Counter,
+    waiting: Mutex<Option<String>>,
+}
+
+impl Stats {
+    /// Tells what the run waits for; nothing when it goes on.
+    pub(crate) fn set_waiting(&self, reason: Option<String>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    pub(crate) fn waiting(&self) -> Option<String> {
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,105 @@
+//! The progress line: on a terminal only, redrawn from what the run counts.
+
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use indicatif::{
+    HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
+
+use crate::cli::Progress;
+use crate::service::Stats;
+
+/// The line that is shown now, so that other lines can step aside for it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Prints with `print` while the line is out of the way.
+pub(super) fn aside(print: impl FnOnce()) {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+/// Shows progress until it is dropped.
+pub(crate) struct ProgressLine {
+    bar: ProgressBar,
+    painter: Option<JoinHandle<()>>,
+}
+
+impl ProgressLine {
+    /// Starts the line, unless there is nobody to see it or it would run into the data.
+    pub(crate) fn start(
+        when: Progress,
+        data_on_terminal: bool,
+        stats: &Arc<Stats>,
+    ) -> Option<Self> {
+        let wanted = match when {
+            Progress::Always => true,
+            Progress::Never => false,
+            Progress::Auto => {
+                std::io::stderr().is_terminal()
+                    && !data_on_terminal
+                    && log::max_level() >= log::LevelFilter::Warn
+            }
+        };
+        if !wanted {
+            return None;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+            .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        let painter = thread::Builder::new().spawn({
+            let (bar, stats) = (bar.clone(), Arc::clone(stats));
+            move || paint(&bar, &stats)
+        });
+        Some(Self {
+            bar,
+            painter: painter.ok(),
+        })
+    }
+}
+
+fn paint(bar: &ProgressBar, stats: &Stats) {
+    let started = Instant::now();
+    while !bar.is_finished() {
+        bar.set_message(describe(stats, started.elapsed()));
+        bar.tick();
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn describe(stats: &Stats, elapsed: Duration) -> String {
+    let batches = stats.batches.get();
+    let millis = u64::try_from(elapsed.as_millis())
+        .unwrap_or(u64::MAX)
+        .max(1);
+    let rate = batches.saturating_mul(1000) / millis;
+    let mut line = format!(
+        "{} batches ({}/s), {} pages, {}, {}",
+        HumanCount(batches),
+        HumanCount(rate),
+        HumanCount(stats.pages.get()),
+        HumanBytes(stats.bytes.get()),
+        HumanDuration(elapsed),
+    );
+    if let Some(waiting) = stats.waiting() {
+        line.push_str("; ");
+        line.push_str(&waiting);
+    }
+    line
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.bar.finish_and_clear();
+        if let Some(painter) = self.painter.take() {
+            // It only paints; if it panicked, there is nothing to paint.
+            let _ = painter.join();
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What `-o` and `-f` mean together: where to, in which format, compressed or not.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum as _;
+
+use super::output::Compression;
+use crate::cli::{Format, OutputArgs};
+use crate::error::{Failure, Kind};
+
+/// Where an export goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// Nothing for standard output.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+}
+
+const ENDINGS: [(&str, Format); 5] = [
+    ("json", Format::Json),
+    ("ndjson", Format::Ndjson),
+    ("jsonl", Format::Ndjson),
+    ("csv", Format::Csv),
+    ("tsv", Format::Tsv),
+];
+
+/// What stands in a name for one file per value; those are refused rather than written as they are.
+const PLACEHOLDERS: [&str; 4] = ["{year}", "{month}", "{day}", "{crop_type}"];
+
+impl Destination {
+    pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
+        let path = args
+            .output
+            .as_deref()
+            .filter(|path| *path != Path::new("-"));
+        let Some(path) = path else {
+            let by_stream = if std::io::stdout().is_terminal() {
+                Format::Table
+            } else {
+                Format::Ndjson
+            };
+            let format = args.format.unwrap_or(by_stream);
+            check_flags(args, format)?;
+            return Ok(Self {
+                path: None,
+                format,
+                compression: Compression::None,
+            });
+        };
+        refuse_slips(path, args)?;
+        let (compression, inner) = compression(path);
+        let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
+            return Err(usage(format!("the name `{}` does not tell the format", path.display()))
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv or .tsv (and .gz or .zst)"));
+        };
+        check_flags(args, format)?;
+        Ok(Self {
+            path: Some(path.to_owned()),
+            format,
+            compression,
+        })
+    }
+
+    /// Names the place in messages.
+    pub(crate) fn name(&self) -> String {
+        match &self.path {
+            Some(path) => format!("`{}`", path.display()),
+            None => "standard output".to_owned(),
+        }
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(Kind::Usage, message)
+}
+
+/// Catches what was meant otherwise.
+fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let is_format = Format::from_str(&text, false).is_ok();
+    if is_format && args.format.is_none() && !path.exists() {
+        return Err(
+            usage(format!("`-o {text}` would write a file of that name")).hint(format!(
+                "did you mean `--format {text}`? else write `-o ./{text} --format {text}`"
+            )),
+        );
+    }
+    if text.contains("://") {
+        return Err(usage(format!(
+            "`-o {text}`: only files and standard output can be written"
+        ))
+        .hint("write a file, and copy it where it belongs"));
+    }
+    if let Some(placeholder) = PLACEHOLDERS
+        .iter()
+        .find(|placeholder| text.contains(*placeholder))
+    {
+        return Err(usage(format!(
+            "`-o {text}`: one file per {placeholder} cannot be written yet"
+        ))
+        .hint("export one range after another with `--start` and `--end`"));
+    }
+    Ok(())
+}
+
+fn compression(path: &Path) -> (Compression, PathBuf) {
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .map(str::to_lowercase);
+    match ending.as_deref() {
+        Some("gz") => (Compression::Gzip, path.with_extension("")),
+        Some("zst") => (Compression::Zstd, path.with_extension("")),
+        _ => (Compression::None, path.to_owned()),
+    }
+}
+
+fn by_ending(path: &Path) -> Option<Format> {
+    let ending = path.extension()?.to_str()?.to_lowercase();
+    ENDINGS
+        .iter()
+        .find(|(known, _)| *known == ending)
+        .map(|(_, format)| *format)
+}
+
+/// Refuses flags that the format has no use for: they were meant for another.
+fn check_flags(args: &OutputArgs, format: Format) -> Result<(), Failure> {
+    let is_csv = matches!(format, Format::Csv | Format::Tsv);
+    let is_json = matches!(format, Format::Json | Format::Ndjson);
+    let flags = [
+        ("--numbers", args.numbers, is_json, "json and ndjson"),
+        (
+            "--delimiter",
+            args.delimiter.is_some(),
+            is_csv,
+            "csv and tsv",
+        ),
+        ("--decimal-comma", args.decimal_comma, is_csv, "csv and tsv"),
+        ("--bom", args.bom, is_csv, "csv and tsv"),
+        ("--no-header", args.no_header, is_csv, "csv and tsv"),
+        ("--excel", args.excel, is_csv, "csv and tsv"),
+    ];
+    for (flag, given, useful, formats) in flags {
+        if given && !useful {
+            return Err(usage(format!(
+                "`{flag}` is for {formats}, and the format is {}",
+                format.name()
+            ))
+            .hint("leave it out, or choose the format with `--format`"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(output: &str) -> OutputArgs {
+        OutputArgs {
+            output: Some(output.into()),
+            format: None,
+            no_clobber: false,
+            numbers: false,
+            delimiter: None,
+            decimal_comma: false,
+            bom: false,
+            no_header: false,
+            excel: false,
+        }
+    }
+
+    #[test]
+    fn the_ending_tells_format_and_compression() {
+        for (name, format, compression) in [
+            ("a.csv", Format::Csv, Compression::None),
+            ("a.JSONL", Format::Ndjson, Compression::None),
+            ("b/a.b.tsv.gz", Format::Tsv, Compression::Gzip),
+            ("a.json.zst", Format::Json, Compression::Zstd),
+        ] {
+            let found = Destination::new(&args(name)).expect(name);
+            assert_eq!(
+                (found.format, found.compression),
+                (format, compression),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn slips_are_caught() {
+        for name in [
+            "json",
+            "csv",
+            "a",
+            "a.txt",
+            "a.gz",
+            "s3://b/a.csv",
+            "lake/{month}/a.csv",
+            "table",
+        ] {
+            assert_eq!(
+                Destination::new(&args(name)).expect_err(name).kind,
+                Kind::Usage,
+                "{name}"
+            );
+        }
+        let explicit = OutputArgs {
+            format: Some(Format::Csv),
+            ..args("a.txt")
+        };
+        assert!(Destination::new(&explicit).is_ok());
+        let excel = OutputArgs {
+            excel: true,
+            ..args("a.json")
+        };
+        assert!(Destination::new(&excel).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Formats: batches to bytes. Writers know nothing of where batches come from.
+//!
+//! A new format is a file here, a word in `cli::Format`, and a line in [`create`].
+
+mod csv;
+mod destination;
+mod json;
+mod output;
+mod table;
+mod target;
+
+use std::io;
+
+pub(crate) use destination::Destination;
+pub(crate) use output::Output;
+pub(crate) use target::{Target, sweep};
+
+use crate::batch::Batch;
+use crate::cli::{Format, OutputArgs};
+use crate::error::Failure;
+use crate::select::Fields;
+
+/// Writes batches in one format.
+pub(crate) trait BatchWriter: Send {
+    fn write(&mut self, batch: &Batch) -> io::Result<()>;
+
+    /// Hands on what is held back, where somebody waits for it.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Ends the output; the only road to a complete one. Dropped without it, a file is not published
+    /// and a JSON array stays open.
+    fn finish(self: Box<Self>) -> io::Result<(Output, Notes)>;
+}
+
+/// What a writer noticed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Text cells that a spreadsheet would run as formulas.
+    pub(crate) formula_cells: u64,
+    /// Fields that the format has no place for.
+    pub(crate) left_out: Vec<String>,
+    /// Columns for which the terminal has no room.
+    pub(crate) hidden_columns: usize,
+}
+
+/// What all formats need to know.
+pub(crate) struct Style {
+    pub(crate) fields: Fields,
+    /// Columns of the terminal that a table must fit; nothing where there is none.
+    pub(crate) width: Option<usize>,
+    pub(crate) color: bool,
+}
+
+/// Makes the writer for `format`.
+pub(crate) fn create(
+    format: Format,
+    output: Output,
+    args: &OutputArgs,
+    style: Style,
+) -> Result<Box<dyn BatchWriter>, Failure> {
+    Ok(match format {
+        Format::Json => Box::new(json::Json::array(output, style.fields, args.numbers)),
+        Format::Ndjson => Box::new(json::Json::lines(output, style.fields, args.numbers)),
+        Format::Csv => Box::new(csv::Csv::new(
+            output,
+            style.fields,
+            csv::Dialect::new(args, b',')?,
+        )?),
+        Format::Tsv => Box::new(csv::Csv::new(
+            output,
+            style.fields,
+            csv::Dialect::new(args, b'\t')?,
+        )?),
+        Format::Table => Box::new(table::Table::new(output, style)),
+    })
+}

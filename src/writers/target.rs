@@ -1,0 +1,342 @@
+//! Where bytes end up: standard output, or a file that appears whole or not at all.
+//!
+//! A file is written beside its place under a name that nobody can foresee, flushed to the disk, and
+//! renamed; the folder is flushed too. Until then, what was there before stays, byte for byte.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::error::{Failure, Kind};
+
+/// Files that are not complete. An end by a signal cannot wait for their owners, and removes them.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes what would be left behind by an end without warning.
+pub(crate) fn sweep() {
+    for path in UNFINISHED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .drain(..)
+    {
+        // Where it cannot be removed, nobody else could either.
+        let _ = fs::remove_file(path);
+    }
+}
+
+pub(crate) struct Target {
+    sink: Sink,
+    /// As the user named it.
+    name: String,
+}
+
+enum Sink {
+    Stdout(io::Stdout),
+    /// A device or a pipe: there is nothing to rename.
+    Through(File),
+    Fresh(Fresh),
+}
+
+/// A file beside its place.
+struct Fresh {
+    file: File,
+    /// Removes the file when dropped.
+    temporary: Option<TempPath>,
+    path: PathBuf,
+    replace: bool,
+}
+
+impl Target {
+    /// Opens standard output, or the file at `path`; finds out now whether it can be written.
+    pub(crate) fn open(path: Option<&Path>, no_clobber: bool) -> Result<Self, Failure> {
+        let Some(path) = path else {
+            let (sink, name) = (Sink::Stdout(io::stdout()), "standard output".to_owned());
+            return Ok(Self { sink, name });
+        };
+        let name = format!("`{}`", path.display());
+        let failure = |error: io::Error| cannot_write(&name, path, error);
+        let existing = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failure(error)),
+        };
+        let sink = match existing {
+            Some(metadata) if metadata.is_dir() => {
+                return Err(failure(io::ErrorKind::IsADirectory.into()));
+            }
+            Some(metadata) if !metadata.is_file() || is_device_path(path) => {
+                Sink::Through(OpenOptions::new().write(true).open(path).map_err(failure)?)
+            }
+            Some(_) if no_clobber => {
+                return Err(Failure::new(
+                    Kind::Output,
+                    format!("{name} exists, and `--no-clobber` keeps it"),
+                )
+                .hint("choose another name, or leave `--no-clobber` out"));
+            }
+            existing => {
+                let path = follow_links(path).map_err(failure)?;
+                Sink::Fresh(Fresh::create(path, existing.as_ref(), !no_clobber).map_err(failure)?)
+            }
+        };
+        Ok(Self { sink, name })
+    }
+
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.sink, Sink::Stdout(_))
+    }
+
+    /// Puts everything in its place.
+    pub(super) fn publish(self) -> Result<(), Failure> {
+        let name = self.name;
+        let result = match self.sink {
+            Sink::Stdout(mut stdout) => stdout.flush(),
+            Sink::Through(mut file) => file.flush(),
+            Sink::Fresh(fresh) => fresh.publish(),
+        };
+        result.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::new(
+                Kind::Output,
+                format!("{name} has appeared meanwhile, and `--no-clobber` keeps it"),
+            ),
+            _ => Failure::from_output(annotate(&name, error)),
+        })
+    }
+}
+
+/// Marks an error with where it happened, and a closed pipe as the reader's leaving: on a socket the
+/// same error is a broken connection.
+fn annotate(name: &str, error: io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        OutputError {
+            name: name.to_owned(),
+            error,
+        },
+    )
+}
+
+#[derive(Debug)]
+struct OutputError {
+    name: String,
+    error: io::Error,
+}
+
+impl std::fmt::Display for OutputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.error)
+    }
+}
+
+impl std::error::Error for OutputError {}
+
+impl Failure {
+    /// Turns an error of writing into what the user is told.
+    pub(crate) fn from_output(error: io::Error) -> Self {
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<OutputError>());
+        let name = inner.map_or("the output", |inner| inner.name.as_str());
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Kind::ClosedPipe, format!("the reader of {name} has left"));
+        }
+        let message = format!("cannot write to {name}");
+        let hint = match error.kind() {
+            io::ErrorKind::StorageFull => "the disk is full: free some space, or write elsewhere",
+            _ => "write elsewhere with `-o`",
+        };
+        Self::new(Kind::Output, message).hint(hint).caused_by(error)
+    }
+}
+
+fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => match folder {
+            Some(folder) if !folder.exists() => {
+                format!("make the folder first: mkdir -p '{}'", folder.display())
+            }
+            _ => "choose another place with `-o`".to_owned(),
+        },
+        io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "the file is written beside its place first, so its folder must be writable too"
+                .to_owned()
+        }
+        _ => "choose another place with `-o`".to_owned(),
+    };
+    Failure::new(Kind::Output, format!("cannot write to {name}"))
+        .caused_by(error)
+        .hint(hint)
+}
+
+/// `/dev/stdout` may lead to a regular file, which belongs to the shell that opened it.
+fn is_device_path(path: &Path) -> bool {
+    cfg!(unix)
+        && ["/dev", "/proc"]
+            .iter()
+            .any(|folder| path.starts_with(folder))
+}
+
+/// Returns the file that a chain of links leads to, whether it exists or not.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    // As many as Linux follows.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&path) {
+            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many links lead in circles"))
+}
+
+impl Fresh {
+    fn create(path: PathBuf, existing: Option<&fs::Metadata>, replace: bool) -> io::Result<Self> {
+        if let Some(metadata) = existing
+            && metadata.permissions().readonly()
+        {
+            // Renaming would get around it; but somebody meant it.
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let file = temporary(&path, existing)?;
+        let (file, temporary) = file.into_parts();
+        if let Some(metadata) = existing {
+            keep_owner_and_mode(&file, metadata)?;
+        }
+        UNFINISHED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(temporary.to_path_buf());
+        Ok(Self {
+            file,
+            temporary: Some(temporary),
+            path,
+            replace,
+        })
+    }
+
+    fn publish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        let Some(temporary) = self.temporary.take() else {
+            return Ok(());
+        };
+        let unfinished = temporary.to_path_buf();
+        let placed = if self.replace {
+            temporary.persist(&self.path)
+        } else {
+            temporary.persist_noclobber(&self.path)
+        };
+        forget(&unfinished);
+        placed.map_err(|error| error.error)?;
+        sync_folder(&self.path)
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            forget(temporary);
+        }
+    }
+}
+
+fn forget(path: &Path) {
+    UNFINISHED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .retain(|unfinished| unfinished != path);
+}
+
+/// Makes the file that will be renamed, in the folder of `path`.
+#[cfg(unix)]
+fn temporary(path: &Path, existing: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt as _;
+    // The umask takes its share, as with any new file.
+    let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
+    let folder = folder_of(path);
+    tempfile::Builder::new()
+        .prefix(".trayscan-")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(folder)
+}
+
+#[cfg(not(unix))]
+fn temporary(path: &Path, _: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".trayscan-")
+        .tempfile_in(folder_of(path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
+        // Only some may give files away; for the others the file becomes their own.
+        let _ = std::os::unix::fs::fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+    }
+    file.set_permissions(metadata.permissions())
+}
+
+#[cfg(not(unix))]
+fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+    file.set_permissions(metadata.permissions())
+}
+
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match File::open(folder_of(path))?.sync_all() {
+        // Some file systems know no such thing for folders.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.sink {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::Through(file) => file.write(bytes),
+            Sink::Fresh(fresh) => fresh.file.write(bytes),
+        };
+        written.map_err(|error| self.annotated(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.sink {
+            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::Through(file) => file.flush(),
+            Sink::Fresh(fresh) => fresh.file.flush(),
+        };
+        flushed.map_err(|error| self.annotated(error))
+    }
+}
+
+impl Target {
+    fn annotated(&self, error: io::Error) -> io::Error {
+        // A write that was interrupted is tried again by whoever called.
+        if error.kind() == io::ErrorKind::Interrupted {
+            error
+        } else {
+            annotate(&self.name, error)
+        }
+    }
+}
