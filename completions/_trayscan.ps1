@@ -118,7 +118,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'How the address and the credentials are printed: lines for people, or one JSON line')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How the address and the credentials are printed: lines for people, or one JSON line')
             [CompletionResult]::new('--batches', '--batches', [CompletionResultType]::ParameterName, 'How many batches to make up')
-            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'What the made-up batches and the faults grow from')
+            [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the made-up batches and of the faults')
             [CompletionResult]::new('--client-id', '--client-id', [CompletionResultType]::ParameterName, 'The client identifier to accept (variables are not read: they are for the real service)')
             [CompletionResult]::new('--client-secret', '--client-secret', [CompletionResultType]::ParameterName, 'The client secret to accept [default: a new random one]')
             [CompletionResult]::new('--token-ttl', '--token-ttl', [CompletionResultType]::ParameterName, 'How long a token lives')

@@ -112,7 +112,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand -f 'How the address and the credentials are printed: lines for people, or one JSON line'
             cand --format 'How the address and the credentials are printed: lines for people, or one JSON line'
             cand --batches 'How many batches to make up'
-            cand --seed 'What the made-up batches and the faults grow from'
+            cand --seed 'Seed of the made-up batches and of the faults'
             cand --client-id 'The client identifier to accept (variables are not read: they are for the real service)'
             cand --client-secret 'The client secret to accept [default: a new random one]'
             cand --token-ttl 'How long a token lives'

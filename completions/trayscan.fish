@@ -39,34 +39,34 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "serve" -d 'Run th
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show where settings come from, or begin a config file'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "man" -d 'Print a manual page (roff)'
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l where -d 'Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fields -d 'Fields to write, in this order; or fields to leave out, each with a leading minus' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by a field, descending with `:desc` [default: the order of the service]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l limit -d 'End after so many batches' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l where -d 'Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fields -d 'Fields to write, in this order; or fields to leave out, each with a leading minus' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sort -d 'Sort by a field, descending with `:desc` [default: the order of the service]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l limit -d 'End after so many batches' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s o -l output -d 'File to write; `.gz` or `.zst` at its end compresses [default: standard output]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s f -l format -d 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]' -r -f -a "json\t''
 ndjson\t''
 csv\t''
 tsv\t''
 table\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-id -d 'The client identifier' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
 v1\t''
 v2\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l parallel -d 'Requests at a time, at most [default: 4]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retries -d 'Times that a request is tried again [default: 5]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
 false\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l progress -d 'When to show progress; `auto`: when standard error is a terminal' -r -f -a "auto\t''
 always\t''
@@ -88,21 +88,21 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sandbox -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-id -d 'The client identifier' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
 v1\t''
 v2\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l parallel -d 'Requests at a time, at most [default: 4]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retries -d 'Times that a request is tried again [default: 5]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
 false\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s f -l format -d 'How the findings are shown' -r -f -a "text\t''
 json\t''"
@@ -115,17 +115,17 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l sandbox -d '
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l listen -d 'Address and port to listen on; port 0 picks a free one' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l listen -d 'Address and port to listen on; port 0 picks a free one' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s f -l format -d 'How the address and the credentials are printed: lines for people, or one JSON line' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l batches -d 'How many batches to make up' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l seed -d 'What the made-up batches and the faults grow from' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-id -d 'The client identifier to accept (variables are not read: they are for the real service)' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-secret -d 'The client secret to accept [default: a new random one]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l token-ttl -d 'How long a token lives' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l page-size -d 'Batches in a page of version 2' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l v1-limit -d 'The most that version 1 answers; more are cut off, or refused with `--fault v1-refuse` [default: no limit, or 1000 with a fault of version 1]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l fault -d 'Misbehave on purpose; repeatable (`--help` lists the faults)' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l batches -d 'How many batches to make up' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l seed -d 'Seed of the made-up batches and of the faults' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-id -d 'The client identifier to accept (variables are not read: they are for the real service)' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-secret -d 'The client secret to accept [default: a new random one]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l token-ttl -d 'How long a token lives' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l page-size -d 'Batches in a page of version 2' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l v1-limit -d 'The most that version 1 answers; more are cut off, or refused with `--fault v1-refuse` [default: no limit, or 1000 with a fault of version 1]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l fault -d 'Misbehave on purpose; repeatable (`--help` lists the faults)' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
 always\t''
 never\t''"
@@ -154,21 +154,21 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from path" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-id -d 'The client identifier' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
 v1\t''
 v2\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l parallel -d 'Requests at a time, at most [default: 4]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retries -d 'Times that a request is tried again [default: 5]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
 false\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r
+complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand config; and __fish_seen_subcommand_from show" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
 always\t''

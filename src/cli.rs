@@ -82,7 +82,8 @@ pub(crate) struct Global {
         value_name = "FORMAT",
         value_enum,
         default_value_t,
-        env = ErrorFormat::VARIABLE
+        env = ErrorFormat::VARIABLE,
+        hide_env_values = true
     )]
     error_format: ErrorFormat,
 }
@@ -251,7 +252,7 @@ pub(crate) struct RangeArgs {
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct OutputArgs {
     /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     /// Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]
@@ -487,7 +488,8 @@ Examples:
 ///
 /// Answers all of the service's interface, version 1 and version 2, from made-up batches that depend
 /// on `--seed` and `--batches` alone. Prints its address and its credentials on standard output, then
-/// serves until it is told to stop (Ctrl-C or SIGTERM; open requests are finished, the code is 0).
+/// serves until it is told to stop by Ctrl-C or SIGTERM: it finishes open requests, for 10 s at most, and
+/// ends with code 0. A second signal ends it at once.
 #[derive(Args, Debug)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -509,12 +511,13 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "N",
         default_value_t = 250,
-        value_parser = clap::value_parser!(u32).range(..=20_000_000),
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number(word, 0, 20_000_000),
         help_heading = "Data"
     )]
     pub(crate) batches: u32,
 
-    /// What the made-up batches and the faults grow from
+    /// Seed of the made-up batches and of the faults
     #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Data")]
     pub(crate) seed: u64,
 
@@ -546,7 +549,8 @@ pub(crate) struct ServeArgs {
         long,
         value_name = "N",
         default_value_t = 500,
-        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number(word, 1, u32::MAX),
         help_heading = "Behaviour"
     )]
     pub(crate) page_size: u32,
@@ -556,7 +560,8 @@ pub(crate) struct ServeArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number(word, 1, u32::MAX),
         help_heading = "Behaviour"
     )]
     pub(crate) v1_limit: Option<u32>,
@@ -578,10 +583,24 @@ pub(crate) enum ServeFormat {
     Json,
 }
 
-/// Accepts `IP:PORT`, and `localhost:PORT` because people type it.
+/// Accepts a whole number within bounds.
+fn number(word: &str, least: u32, most: u32) -> Result<u32, String> {
+    let valid = word
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number));
+    valid.ok_or_else(|| format!("write a whole number from {least} to {most}, such as 1000"))
+}
+
+/// Accepts `IP:PORT`, and `localhost:PORT`, `:PORT` or `PORT` because people type them.
 fn listen_address(word: &str) -> Result<SocketAddr, String> {
-    let numeric = word
-        .strip_prefix("localhost:")
+    let port = ["localhost:", ":"]
+        .iter()
+        .find_map(|prefix| word.strip_prefix(prefix))
+        .unwrap_or(word);
+    let numeric = port
+        .parse::<u16>()
+        .ok()
         .map(|port| format!("127.0.0.1:{port}"));
     numeric
         .as_deref()
@@ -598,7 +617,27 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
 
 /// Returns the whole command line as clap knows it.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    without_file_completion(Cli::command())
+}
+
+/// Keeps shells from offering files where none belongs.
+fn without_file_completion(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let name = arg.get_value_names().and_then(|names| names.first());
+            let names_file = name.is_some_and(|name| name == "FILE");
+            let hint = if names_file {
+                clap::ValueHint::FilePath
+            } else {
+                clap::ValueHint::Other
+            };
+            if arg.get_action().takes_values() {
+                arg.value_hint(hint)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(without_file_completion)
 }
 
 /// Parses `args`, with help and mistakes in the `color` that was asked for.
@@ -737,5 +776,8 @@ mod tests {
         assert!(listen_address("[::1]:0").is_ok());
         assert!(listen_address("example.com:80").is_err());
         assert!(listen_address("127.0.0.1").is_err());
+        assert_eq!(listen_address("8080"), Ok(([127, 0, 0, 1], 8080).into()));
+        assert_eq!(listen_address(":0"), Ok(([127, 0, 0, 1], 0).into()));
+        assert!(listen_address("99999").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -13,6 +13,9 @@ use crate::error::{Failure, Kind};
 use crate::sandbox::{self, Catalog, Credentials, Options, faults::Faults};
 use crate::signals::Signals;
 use crate::ui;
+
+/// How long a stop may take before it is explained.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let faults = Faults::parse(&args.faults)?;
@@ -66,8 +69,13 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
     });
     let told_twice = async {
         let first = signals.next().await;
-        log::info!("stopping: finishing open requests");
         let _ = stop.send(first);
+        // Most often it is over at once; only where it is not, somebody wonders.
+        tokio::select! {
+            kind = signals.next() => return kind,
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
+        ui::note("finishing open requests, for 10 s at most; stop at once with another Ctrl-C");
         signals.next().await
     };
     let started = Instant::now();
@@ -75,7 +83,8 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
         requests = serving => {
             let requests = requests?;
             let seconds = started.elapsed().as_secs_f64();
-            ui::conclude(&format!("stopped after {requests} requests in {seconds:.1} s"));
+            let plural = if requests == 1 { "" } else { "s" };
+            ui::conclude(&format!("stopped after {requests} request{plural} in {seconds:.1} s"));
             Ok(())
         }
         kind = told_twice => {
@@ -155,7 +164,14 @@ fn announce(
     };
     ui::print(&match args.format {
         ServeFormat::Json => serde_json::to_string(&access)? + "\n",
-        ServeFormat::Text => for_people(&access, catalog, args.seed),
+        ServeFormat::Text => {
+            let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
+                "v1"
+            } else {
+                "v2"
+            };
+            for_people(&access, catalog, args.seed, version)
+        }
     })
 }
 
@@ -169,7 +185,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn for_people(access: &Access<'_>, catalog: &Catalog, seed: u64) -> String {
+fn for_people(access: &Access<'_>, catalog: &Catalog, seed: u64, version: &str) -> String {
     let Access {
         base_url,
         client_id,
@@ -192,8 +208,8 @@ The batch scan service is running. Stop it with Ctrl-C.
 
 A token, and the first page with it:
 
-  curl {base_url}/v2/auth -d grant_type=client_credentials {id} {secret}
-  curl {base_url}/v2/batches -H 'Authorization: Bearer <access_token>'
+  curl {base_url}/{version}/auth -d grant_type=client_credentials {id} {secret}
+  curl {base_url}/{version}/batches -H 'Authorization: Bearer <access_token>'
 "
     )
 }

@@ -13,70 +13,46 @@ use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
 const ALL: [(&str, &str, &str); 22] = [
-    ("503", "P", "answer 503, with this probability per request"),
+    ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
     (
         "retry-after",
         "DURATION",
-        "send Retry-After (whole seconds) with those",
+        "those carry Retry-After, in seconds",
     ),
     ("latency", "DURATION", "wait before every answer"),
-    (
-        "reset",
-        "P",
-        "reset the connection in the middle of the body",
-    ),
-    (
-        "truncate",
-        "P",
-        "close the connection before the body has its length",
-    ),
+    ("reset", "P", "reset the connection in the body"),
+    ("truncate", "P", "close before the body has its length"),
     ("v2-missing", "", "answer 404 on all of version 2"),
-    (
-        "v1-truncate",
-        "",
-        "version 1 cuts off what is above its limit",
-    ),
+    ("v1-truncate", "", "version 1 cuts off above its limit"),
     (
         "v1-refuse",
         "[STATUS]",
-        "version 1 refuses more than its limit (else 422)",
+        "version 1 refuses above its limit (422)",
     ),
     (
         "cursor-expiry",
         "N",
-        "refuse the cursor of page N once for each range",
+        "refuse the cursor of page N once a range",
     ),
     (
         "dates-with-cursor",
         "required|refused",
-        "dates must, or must not, go with next_token",
+        "dates must, or must not, go with a cursor",
     ),
     ("empty-pages", "P", "put empty pages before full ones"),
     ("shuffle", "", "answer in no order"),
     ("newest-first", "", "answer the newest batches first"),
     ("duplicates", "P", "answer a batch again on the next page"),
-    (
-        "unknown-fields",
-        "",
-        "add fields that the interface does not know",
-    ),
+    ("unknown-fields", "", "add fields that nobody announced"),
     ("token-uses", "N", "a token is good for N requests"),
-    (
-        "tokens-shared",
-        "",
-        "a token of one version is good for the other",
-    ),
-    (
-        "expires-in",
-        "",
-        "tell token_type and expires_in with the token",
-    ),
+    ("tokens-shared", "", "a token is good for both versions"),
+    ("expires-in", "", "tell expires_in with the token"),
     (
         "bad-token",
         "STATUS",
-        "answer this to a missing or bad token (else 401)",
+        "answer this to a bad token (else 401)",
     ),
     (
         "bad-cursor",
@@ -87,7 +63,7 @@ const ALL: [(&str, &str, &str); 22] = [
 
 /// What `--fault` is for, in a sentence or two.
 pub(crate) const ABOUT: &str = "Misbehave on purpose; repeatable, and reproducible with `--seed`. \
-    P is a probability from 0 to 1.";
+    P is a probability from 0 to 1 for each request. Of two that contradict each other the later holds.";
 
 /// Returns every fault as it is written, with what it does.
 pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
@@ -99,8 +75,13 @@ pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
 pub(crate) fn help() -> String {
     let mut text = format!("{ABOUT}\n");
     for (spelling, meaning) in spellings() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{spelling:36} {meaning}");
+        // A long one gets a line of its own; writing to a string cannot fail.
+        let gap = if spelling.len() > 21 {
+            format!("\n{:21}", "")
+        } else {
+            String::new()
+        };
+        let _ = write!(text, "\n{spelling:21}{gap} {meaning}");
     }
     text
 }
@@ -196,12 +177,16 @@ impl Faults {
         for word in words {
             faults.add(word).map_err(|reason| refuse(word, &reason))?;
         }
+        if faults.retry_after.is_some() && faults.statuses.is_empty() {
+            let reason = "goes with one of 503, 500 and 429, and there is none";
+            return Err(refuse("retry-after", reason));
+        }
         Ok(faults)
     }
 
     fn add(&mut self, word: &str) -> Result<(), String> {
         let (name, value) = match word.split_once(':') {
-            Some((name, value)) => (name, Some(value)),
+            Some((name, value)) => (name, Some(value).filter(|value| !value.is_empty())),
             None => (word, None),
         };
         match (name, value) {
@@ -251,17 +236,22 @@ impl Faults {
 }
 
 fn refuse(word: &str, reason: &str) -> Failure {
+    let failure = Failure::new(Kind::Usage, format!("`--fault {word}`: {reason}"));
+    let name = word.split(':').next().unwrap_or_default();
+    if let Some((name, value, meaning)) = ALL.iter().find(|(known, ..)| *known == name) {
+        return failure.hint(format!("write `{}`: {meaning}", spelling(name, value)));
+    }
     let all: Vec<String> = spellings().map(|(spelling, _)| spelling).collect();
-    Failure::new(Kind::Usage, format!("`--fault {word}`: {reason}"))
-        .hint(format!("the faults are {}", all.join(", ")))
+    failure.hint(format!("the faults are {}", all.join(", ")))
 }
 
 /// Says what is wrong with a name that has no such value, or that nobody knows.
 fn misspelt(name: &str) -> String {
-    if let Some((name, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
+    if let Some((_, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
         return match *value {
             "" => "takes no value".to_owned(),
-            value => format!("write `{}`", spelling(name, value)),
+            value if value.starts_with('[') => "has no such value".to_owned(),
+            _ => "needs a value".to_owned(),
         };
     }
     match words::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
@@ -311,7 +301,12 @@ mod tests {
                     "DURATION" => format!("{name}:50ms"),
                     value => format!("{name}:{value}"),
                 };
-                let changed = parse(&word).expect(&word);
+                let words = if name == "retry-after" {
+                    vec!["503:0".to_owned(), word.clone()]
+                } else {
+                    vec![word.clone()]
+                };
+                let changed = Faults::parse(&words).expect(&word);
                 let same = format!("{changed:?}") == format!("{:?}", Faults::default());
                 assert!(!same, "{word} changes nothing");
             }
@@ -323,12 +318,14 @@ mod tests {
         let message = |word| parse(word).expect_err(word);
         assert!(message("503:2").contains("`2` is no probability"));
         assert!(message("503:nan").contains("`nan` is no probability"));
-        assert!(message("503").contains("write `503:P`"));
+        assert!(message("503").ends_with("needs a value"));
+        assert!(message("503:").ends_with("needs a value"));
+        assert!(message("retry-after:1s").contains("goes with one of 503"));
         assert!(message("shuffle:1").contains("takes no value"));
         assert!(message("shufle").contains("did you mean `shuffle`"));
         assert!(message("latency:50").contains("a number and a unit"));
         assert!(message("cursor-expiry:1").contains("from 2 up"));
-        assert!(message("dates-with-cursor:maybe").contains("required|refused"));
+        assert!(message("dates-with-cursor:maybe").ends_with("needs a value"));
         assert!(message("teapot").ends_with("no such fault"));
     }
 }

@@ -210,7 +210,11 @@ impl Sandbox {
         };
         let answer = Answer::error(status, detail);
         Some(match faults.retry_after {
-            Some(wait) => answer.with(header::RETRY_AFTER, wait.as_secs().into()),
+            // Whole seconds, and never fewer than were asked for.
+            Some(wait) => {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                answer.with(header::RETRY_AFTER, seconds.into())
+            }
             None => answer,
         })
     }
@@ -248,7 +252,7 @@ impl Sandbox {
 
     /// Status and body for a missing or invalid token: not shown (interface, section 7).
     fn bad_token(&self) -> Answer {
-        let msg = "The access token is missing, wrong or has expired";
+        let msg = "The access token is missing, wrong, expired or of the other version";
         let field = Invalid::new("value_error", ["header", "Authorization"], msg);
         Answer::refusal(self.batches.faults.bad_token, field)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))

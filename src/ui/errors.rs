@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::stdout::print_styled;
 use super::{error_format, stderr_line, visible};
@@ -19,9 +20,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
         let hint = error::hint_of(error);
         stderr_line(&match error_format() {
             ErrorFormat::Text => text(error, hint),
-            ErrorFormat::Json => {
-                as_json(kind, &message(error), hint, error::sent_of(error)).to_string()
-            }
+            ErrorFormat::Json => as_json(kind, &message(error), hint, error::sent_of(error)),
         });
     }
     kind.code()
@@ -37,7 +36,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
         ErrorFormat::Text => stderr_line(usage_text(error).trim_end()),
         ErrorFormat::Json => {
             let (message, hint) = usage_message(error);
-            stderr_line(&as_json(Kind::Usage, &message, Some(hint), None).to_string());
+            stderr_line(&as_json(Kind::Usage, &message, Some(&hint), None));
         }
     }
     Kind::Usage.code()
@@ -52,11 +51,25 @@ fn usage_text(error: &clap::Error) -> String {
     }
 }
 
-/// The first paragraph of what clap says, on one line; the rest is usage and advice.
-fn usage_message(error: &clap::Error) -> (String, &'static str) {
-    use clap::error::ErrorKind;
+/// The first paragraph of what clap says, on one line, and what it would rather see.
+fn usage_message(error: &clap::Error) -> (String, String) {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-    let hint = "run `trayscan --help` for the commands and flags";
+    let suggested = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ]
+    .into_iter()
+    .find_map(|kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        ContextValue::Strings(words) => words.first().cloned(),
+        _ => None,
+    });
+    let hint = match suggested {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => "`--help` behind the command tells its flags".to_owned(),
+    };
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return ("a command is missing".to_owned(), hint);
     }
@@ -98,15 +111,29 @@ fn message(error: &anyhow::Error) -> String {
 }
 
 /// The shape that scripts rely on: every key is always there.
-fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -> Value {
-    json!({"error": {
-        "code": kind.code(),
-        "kind": kind.name(),
-        "message": message,
-        "hint": hint,
-        "status": sent.and_then(|sent| sent.status),
-        "request": sent.map(|sent| &sent.request),
-        "detail": sent.and_then(|sent| sent.detail.as_ref()),
-        "retry_later": kind.retry_later(),
-    }})
+#[derive(Serialize)]
+struct JsonError<'a> {
+    code: u8,
+    kind: &'static str,
+    message: &'a str,
+    hint: Option<&'a str>,
+    status: Option<u16>,
+    request: Option<&'a str>,
+    detail: Option<&'a Value>,
+    retry_later: bool,
+}
+
+fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -> String {
+    let error = JsonError {
+        code: kind.code(),
+        kind: kind.name(),
+        message,
+        hint,
+        status: sent.and_then(|sent| sent.status),
+        request: sent.map(|sent| sent.request.as_str()),
+        detail: sent.and_then(|sent| sent.detail.as_ref()),
+        retry_later: kind.retry_later(),
+    };
+    let object = serde_json::to_string(&error).expect("an error is made of text and numbers");
+    format!("{{\"error\":{object}}}")
 }

@@ -45,13 +45,16 @@ fn mistakes_end_with_code_2_and_advice() {
             &["serve", "--batches", "many"],
             "invalid value 'many' for '--batches <N>'",
         ),
-        (&["serve", "--page-size", "0"], "0 is not in 1.."),
+        (
+            &["serve", "--page-size", "0"],
+            "write a whole number from 1 to 4294967295, such as 1000",
+        ),
         (
             &["serve", "--token-ttl", "15"],
             "write a number and a unit, such as 500ms",
         ),
         (
-            &["serve", "--listen", "8080"],
+            &["serve", "--listen", "example.com:80"],
             "write an IP address and a port, such as 127.0.0.1:8080",
         ),
         (
@@ -64,8 +67,8 @@ fn mistakes_end_with_code_2_and_advice() {
             "possible values: bash, elvish, fish, powershell, zsh",
         ),
         (
-            &["man", "export"],
-            "possible values: serve, completions, man",
+            &["man", "sync"],
+            "possible values: export, check, serve, config, completions, man",
         ),
     ] {
         let ended = run(args);

@@ -447,7 +447,7 @@ fn faults_are_announced_and_off_by_default() {
 }
 
 #[test]
-fn a_fault_that_is_none_ends_with_code_2_and_the_list() {
+fn a_fault_that_is_none_ends_with_code_2_and_advice() {
     let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "503:1.5"]);
     assert_eq!(ended.code, Some(2));
     assert!(

@@ -90,11 +90,13 @@ fn the_readme_begins_with_the_two_commands() {
     let readme = readme();
     let commands: Vec<&str> = readme
         .lines()
-        .skip_while(|line| !line.starts_with("```"))
         .take_while(|line| !line.starts_with("## "))
         .filter(|line| line.starts_with("cargo "))
         .collect();
-    assert_eq!(commands, ["cargo run --release -- serve", "cargo test"]);
+    assert_eq!(
+        commands,
+        ["cargo run --release -- export --sandbox", "cargo test"]
+    );
     let ci = fs::read_to_string(root(".ci/run")).unwrap();
     assert!(
         ci.lines().any(|line| line == "cargo test"),
@@ -131,6 +133,37 @@ fn the_readme_lists_the_exit_codes_of_the_man_page() {
 }
 
 #[test]
+fn the_export_that_the_readme_shows_is_real() {
+    let readme = readme();
+    let (_, block) = readme.split_once("$ trayscan export ").unwrap();
+    let (command, rest) = block.split_once('\n').unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let args: Vec<&str> = std::iter::once("export")
+        .chain(command.split_whitespace())
+        .collect();
+    let ended = run(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout, shown);
+}
+
+#[test]
+fn the_readme_lists_every_setting() {
+    let help = printed(&["export", "--help"]);
+    let variables: BTreeSet<&str> = help
+        .split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'))
+        .filter(|word| word.starts_with("TRAYSCAN_"))
+        .collect();
+    assert!(variables.len() > 12);
+    let readme = readme();
+    for variable in variables {
+        assert!(
+            readme.contains(&format!("`{variable}`")) || readme.contains(&format!("`{variable}=")),
+            "README lacks {variable}"
+        );
+    }
+}
+
+#[test]
 fn the_run_that_the_readme_shows_is_real() {
     let readme = readme();
     let (_, block) = readme
@@ -162,15 +195,14 @@ fn the_run_that_the_readme_shows_is_real() {
 #[test]
 fn the_readme_names_every_fault() {
     let help = printed(&["serve", "--help"]);
-    let (_, faults) = help.split_once("P is a probability from").unwrap();
+    let (_, faults) = help.split_once("the later holds.").unwrap();
     let (faults, _) = faults.split_once("Global options:").unwrap();
     let readme = readme();
-    let names = faults
-        .lines()
-        .skip(2)
-        .filter_map(|line| line.split_whitespace().next());
+    // A line that does not begin a fault goes on with the one before it.
+    let is_name = |line: &&str| line.starts_with("          ") && !line.starts_with("           ");
+    let lines = faults.lines().filter(is_name);
     let mut count = 0;
-    for name in names {
+    for name in lines.filter_map(|line| line.split_whitespace().next()) {
         count += 1;
         assert!(
             readme.contains(&format!("`{name}`")),

@@ -60,10 +60,7 @@ fn sigterm_and_sigint_end_it_with_code_0() {
         let ended = server.wait();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let last = ended.stderr.lines().last().unwrap();
-        assert!(
-            last.starts_with("stopped after 1 requests in "),
-            "{ended:?}"
-        );
+        assert!(last.starts_with("stopped after 1 request in "), "{ended:?}");
     }
 }
 
