@@ -263,6 +263,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) no_clobber: bool,
 
+    /// Write a receipt (JSON) beside the export: what was asked for, counts, digests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+
     /// json, ndjson: decimals as numbers, with the same digits
     #[arg(long)]
     pub(crate) numbers: bool,

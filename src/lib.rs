@@ -41,6 +41,10 @@ mod select;
 // Which batches have been written already.
 mod seen;
 
+// One hash over a set of batches, and the receipt that holds it.
+mod digest;
+mod manifest;
+
 // Formats, and where bytes end up.
 mod writers;
 

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::dates::Range;
+use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::fetch::Pages;
 use crate::seen::{Arrival, Seen};
@@ -19,6 +20,21 @@ pub(crate) struct Plan {
     pub(crate) live: bool,
 }
 
+/// Writes a batch and notes it in the digest, where one is wanted.
+struct Sink<'a> {
+    writer: &'a mut dyn BatchWriter,
+    digest: Option<&'a mut SetDigest>,
+}
+
+impl Sink<'_> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if let Some(digest) = &mut self.digest {
+            digest.add(batch);
+        }
+        self.writer.write(batch).map_err(Failure::from_output)
+    }
+}
+
 /// What came of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
@@ -33,9 +49,11 @@ pub(crate) struct Tally {
 pub(crate) async fn run(
     pages: &mut Pages,
     writer: &mut dyn BatchWriter,
+    digest: Option<&mut SetDigest>,
     plan: &Plan,
     stats: &Stats,
 ) -> Result<Tally, Failure> {
+    let mut sink = Sink { writer, digest };
     let mut tally = Tally::default();
     let mut seen = Seen::new();
     let mut held: Vec<Batch> = Vec::new();
@@ -64,7 +82,7 @@ pub(crate) async fn run(
                 stats.batches.add(1);
                 continue;
             }
-            writer.write(&batch).map_err(Failure::from_output)?;
+            sink.write(&batch)?;
             stats.batches.add(1);
             tally.written += 1;
             if tally.written == limit {
@@ -72,7 +90,7 @@ pub(crate) async fn run(
             }
         }
         if plan.live {
-            writer.flush().map_err(Failure::from_output)?;
+            sink.writer.flush().map_err(Failure::from_output)?;
         }
     }
     if let Some(sorting) = plan.sorting {
@@ -81,7 +99,7 @@ pub(crate) async fn run(
             .iter()
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
         {
-            writer.write(batch).map_err(Failure::from_output)?;
+            sink.write(batch)?;
             tally.written += 1;
         }
     }

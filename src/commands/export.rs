@@ -4,18 +4,21 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use chrono::Utc;
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::source::Source;
-use crate::cli::{Cli, ExportArgs};
-use crate::dates::Range;
+use crate::batch::COLUMNS;
+use crate::cli::{Cli, ExportArgs, Format};
+use crate::dates::{Range, written};
+use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Pages};
+use crate::fetch::{Fetched, Findings, Pages};
+use crate::manifest::{self, Manifest};
 use crate::pipeline::{self, Plan, Tally};
 use crate::select::{Condition, Fields, Sorting};
 use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
-use crate::writers::{self, Destination, Notes, Output, Style, Target};
+use crate::writers::{self, Destination, Notes, Output, Published, Style, Target};
 
 /// How long the rest of a run may take to notice that it was told to stop.
 const GRACE: Duration = Duration::from_millis(200);
@@ -79,12 +82,24 @@ impl Wanted {
 }
 
 async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result<()> {
-    let started = Instant::now();
+    let started = (Instant::now(), Utc::now());
     let source = Source::open(&args.service, &cli.from_environment).await?;
     let destination = &wanted.destination;
     // Opened before the first request, so that a place that cannot be written is found out at once.
     let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
-    let output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    let mut output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    let receipt = args
+        .output
+        .manifest
+        .as_deref()
+        .map(Manifest::open)
+        .transpose()?;
+    let mut digest = receipt
+        .as_ref()
+        .map(|_| SetDigest::new(&wanted.fields.columns));
+    if receipt.is_some() {
+        output = output.hashed();
+    }
     let live = output.is_live();
     let style = Style {
         fields: wanted.fields.clone(),
@@ -99,7 +114,7 @@ async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result
     );
 
     let data_on_terminal =
-        live && std::io::stdout().is_terminal() && destination.format != crate::cli::Format::Table;
+        live && std::io::stdout().is_terminal() && destination.format != Format::Table;
     let progress = ProgressLine::start(args.progress, data_on_terminal, &source.stats);
     let mut pages = Pages::new(
         source.service.clone(),
@@ -116,7 +131,14 @@ async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result
         limit: args.limit,
         live,
     };
-    let ran = pipeline::run(&mut pages, writer.as_mut(), &plan, &source.stats).await;
+    let ran = pipeline::run(
+        &mut pages,
+        writer.as_mut(),
+        digest.as_mut(),
+        &plan,
+        &source.stats,
+    )
+    .await;
     drop(progress);
     let tally = ran.map_err(|failure| stopped(failure, &source, destination))?;
     if tally.written == 0 && args.fail_on_empty {
@@ -128,10 +150,26 @@ async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result
             .into());
     }
     let (output, notes) = writer.finish().map_err(Failure::from_output)?;
-    output.publish()?;
-
-    tell_findings(pages.findings(), &tally, args.lenient);
-    tell_notes(&notes, wanted);
+    let published = output.publish()?;
+    let warnings = warnings(pages.findings(), &tally, &notes, args.lenient, destination);
+    for warning in &warnings {
+        log::warn!("{warning}");
+    }
+    if let (Some(receipt), Some(digest)) = (receipt, digest) {
+        let manifest = manifest(
+            args,
+            wanted,
+            &source,
+            &pages,
+            &tally,
+            published,
+            digest.finish(),
+            warnings,
+            started.1,
+        );
+        manifest.write(receipt)?;
+    }
+    tell_notes(&notes, &tally);
     ui::conclude(&format!(
         "{} ({}{}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
@@ -141,7 +179,7 @@ async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result
             .map_or_else(String::new, |version| format!(", {version}")),
         count(source.stats.requests.get(), "request", "requests"),
         destination.name(),
-        started.elapsed().as_secs_f64(),
+        started.0.elapsed().as_secs_f64(),
     ));
     Ok(())
 }
@@ -163,39 +201,47 @@ fn stopped(failure: Failure, source: &Source, destination: &Destination) -> anyh
     ))
 }
 
-fn tell_findings(findings: &Findings, tally: &Tally, lenient: bool) {
-    if tally.duplicates > 0 {
-        log::info!(
-            "{} came more than once and stand there once",
-            count(tally.duplicates, "batch", "batches")
-        );
-    }
+/// Says what is wrong with an export that is complete nevertheless.
+fn warnings(
+    findings: &Findings,
+    tally: &Tally,
+    notes: &Notes,
+    lenient: bool,
+    destination: &Destination,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
     if tally.conflicts > 0 {
-        log::warn!(
-            "{} came again with other content; the first stays",
-            count(tally.conflicts, "batch", "batches")
-        );
+        let batches = count(tally.conflicts, "batch", "batches");
+        warnings.push(format!(
+            "{batches} came again with other content; the first stays"
+        ));
     }
     if let Some(field) = findings.absent {
-        log::warn!("`{field}` is missing in some batches; it counts as null");
+        warnings.push(format!(
+            "`{field}` is missing in some batches; it counts as null"
+        ));
     }
     if lenient && findings.flawed > 0 {
-        let example = findings.example.as_deref().unwrap_or_default();
-        log::warn!(
-            "{} break the interface ({} left out, for want of a batch_id); the first: {example}",
+        warnings.push(format!(
+            "{} break the interface ({} left out, for want of a batch_id); the first: {}",
             count(findings.flawed, "batch", "batches"),
             findings.skipped,
-        );
+            findings.example.as_deref().unwrap_or_default(),
+        ));
     }
+    if !notes.left_out.is_empty() {
+        let (format, fields) = (destination.format.name(), notes.left_out.join(", "));
+        warnings.push(format!(
+            "{format} has no place for the fields {fields}: they are left out"
+        ));
+    }
+    warnings
 }
 
-fn tell_notes(notes: &Notes, wanted: &Wanted) {
-    let format = wanted.destination.format.name();
-    if !notes.left_out.is_empty() {
-        log::warn!(
-            "{format} has no place for the fields {}: they are left out",
-            notes.left_out.join(", ")
-        );
+fn tell_notes(notes: &Notes, tally: &Tally) {
+    if tally.duplicates > 0 {
+        let batches = count(tally.duplicates, "batch", "batches");
+        log::info!("{batches} came more than once and stand there once");
     }
     if notes.formula_cells > 0 {
         ui::note(&format!(
@@ -208,6 +254,70 @@ fn tell_notes(notes: &Notes, wanted: &Wanted) {
             "{} do not fit; choose with `--fields`, or write a file with `-o`",
             count(notes.hidden_columns as u64, "more column", "more columns")
         ));
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "a receipt tells of everything")]
+fn manifest(
+    args: &ExportArgs,
+    wanted: &Wanted,
+    source: &Source,
+    pages: &Pages,
+    tally: &Tally,
+    published: Published,
+    set_digest: String,
+    warnings: Vec<String>,
+    started: DateTime<Utc>,
+) -> Manifest {
+    let stats = &source.stats;
+    let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let path = wanted.destination.path.as_ref();
+    Manifest {
+        trayscan: env!("CARGO_PKG_VERSION"),
+        complete: true,
+        request: manifest::Request {
+            base_url: source.service.base_url().to_string(),
+            start: wanted.range.start.map(written),
+            end: wanted.range.end.map(written),
+            excludes_end: wanted.range.excludes_end,
+            fields: wanted
+                .fields
+                .columns
+                .iter()
+                .map(|&column| COLUMNS[column].name)
+                .collect(),
+            conditions: args.conditions.clone(),
+            sort: args.sort.clone(),
+            limit: args.limit,
+            lenient: args.lenient,
+        },
+        version: pages.version().map(|version| version.to_string()),
+        windows: pages.fetched().iter().map(window).collect(),
+        batches: tally.written,
+        duplicates_dropped: tally.duplicates,
+        conflicts_dropped: tally.conflicts,
+        requests: stats.requests.get(),
+        retries: stats.retries.get(),
+        token_renewals: stats.renewals.get(),
+        warnings,
+        started: moment(started),
+        ended: moment(Utc::now()),
+        files: vec![manifest::File {
+            path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
+            format: wanted.destination.format.name(),
+            bytes: published.bytes,
+            sha256: published.sha256,
+        }],
+        set_digest,
+    }
+}
+
+fn window(fetched: &Fetched) -> manifest::Window {
+    manifest::Window {
+        start: fetched.window.start.map(written),
+        end: fetched.window.end.map(written),
+        pages: fetched.pages,
+        batches: fetched.batches,
     }
 }
 

@@ -51,6 +51,15 @@ pub(crate) struct Pages {
     /// Whether dates are repeated with a cursor (interface, section 4, rule 4: not shown).
     dates_with_cursor: bool,
     findings: Findings,
+    fetched: Vec<Fetched>,
+}
+
+/// A window that was fetched, or is being fetched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetched {
+    pub(crate) window: Range,
+    pub(crate) pages: u64,
+    pub(crate) batches: u64,
 }
 
 /// A walk through the pages of a window.
@@ -121,6 +130,7 @@ impl Pages {
             walk: None,
             dates_with_cursor: true,
             findings: Findings::default(),
+            fetched: Vec::new(),
         }
     }
 
@@ -149,6 +159,31 @@ impl Pages {
     /// The version in use, once it is known.
     pub(crate) fn version(&self) -> Option<Version> {
         self.version
+    }
+
+    /// The windows that were fetched so far.
+    pub(crate) fn fetched(&self) -> &[Fetched] {
+        &self.fetched
+    }
+
+    /// Notes a page of `window`.
+    fn note(&mut self, window: Range, page: &Page) {
+        let batches = page.len() as u64;
+        match self
+            .fetched
+            .last_mut()
+            .filter(|fetched| fetched.window == window)
+        {
+            Some(fetched) => {
+                fetched.pages += 1;
+                fetched.batches += batches;
+            }
+            None => self.fetched.push(Fetched {
+                window,
+                pages: 1,
+                batches,
+            }),
+        }
     }
 
     /// What was wrong with the batches so far.
@@ -199,6 +234,7 @@ impl Pages {
             }
         };
         self.findings.add(got.findings);
+        self.note(walk.window, &got.batches);
         walk.pages += 1;
         if walk.pages > walk.furthest {
             (walk.furthest, walk.restarts) = (walk.pages, 0);
@@ -267,6 +303,7 @@ impl Pages {
         let seen = match self.ask(&wanted).await {
             Ok(got) if got.batches.len() < V1_LIMIT => {
                 self.findings.add(got.findings);
+                self.note(window, &got.batches);
                 return Ok(Some(got.batches));
             }
             Ok(got) if !can_be_cut => {
@@ -276,6 +313,7 @@ impl Pages {
                     window.describe()
                 );
                 self.findings.add(got.findings);
+                self.note(window, &got.batches);
                 return Ok(Some(got.batches));
             }
             Ok(got) => {

@@ -290,16 +290,18 @@ fn classify(error: reqwest::Error, timeout: Duration) -> Fault {
 /// Tells whether TLS failed because the other side could not prove who it is.
 fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     anyhow::Chain::new(error).any(|cause| {
-        let inner = cause
+        let mut cause = cause;
+        // An I/O error hides what it wraps from the chain, and may wrap another one.
+        while let Some(inner) = cause
             .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        tls.or_else(|| cause.downcast_ref()).is_some_and(|error| {
-            matches!(
-                error,
-                rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented
-            )
-        })
+            .and_then(io::Error::get_ref)
+        {
+            cause = inner;
+        }
+        matches!(
+            cause.downcast_ref(),
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use ::csv::{QuoteStyle, Terminator, Writer, WriterBuilder};
 
@@ -53,48 +53,75 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
 /// What opens a cell that spreadsheets run as a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
+/// Puts a byte order mark before the first byte, where one is wanted.
+struct Marked {
+    output: Output,
+    mark: bool,
+}
+
+impl Write for Marked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.mark && !bytes.is_empty() {
+            self.output.write_all("\u{feff}".as_bytes())?;
+            self.mark = false;
+        }
+        self.output.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
 pub(super) struct Csv {
-    writer: Writer<Output>,
+    writer: Writer<Marked>,
     fields: Fields,
     dialect: Dialect,
+    begun: bool,
     formula_cells: u64,
     left_out: BTreeSet<String>,
 }
 
 impl Csv {
-    pub(super) fn new(
-        mut output: Output,
-        fields: Fields,
-        dialect: Dialect,
-    ) -> Result<Self, Failure> {
-        if dialect.bom {
-            output
-                .write_all("\u{feff}".as_bytes())
-                .map_err(Failure::from_output)?;
-        }
+    pub(super) fn new(output: Output, fields: Fields, dialect: Dialect) -> Self {
         let terminator = if dialect.excel {
             Terminator::CRLF
         } else {
             Terminator::Any(b'\n')
         };
-        let mut writer = WriterBuilder::new()
+        let writer = WriterBuilder::new()
             .delimiter(dialect.delimiter)
             .quote_style(QuoteStyle::Necessary)
             .terminator(terminator)
-            .from_writer(output);
-        if dialect.header {
-            let names = fields.columns.iter().map(|&column| COLUMNS[column].name);
-            writer
-                .write_record(names)
-                .map_err(|error| Failure::from_output(into_io(error)))?;
-        }
-        Ok(Self {
+            .from_writer(Marked {
+                output,
+                mark: dialect.bom,
+            });
+        Self {
             writer,
             fields,
             dialect,
+            begun: false,
             formula_cells: 0,
             left_out: BTreeSet::new(),
-        })
+        }
+    }
+
+    /// Writes what stands before the first batch: not before there is one, or the end, so that a run
+    /// that comes to nothing writes nothing.
+    fn begin(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Ok(());
+        }
+        if self.dialect.header {
+            let names = self
+                .fields
+                .columns
+                .iter()
+                .map(|&column| COLUMNS[column].name);
+            self.writer.write_record(names).map_err(into_io)?;
+        }
+        Ok(())
     }
 
     fn cell<'a>(&mut self, batch: &'a Batch, column: usize) -> Cow<'a, str> {
@@ -105,7 +132,10 @@ impl Csv {
             Kind::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
                 Cow::Owned(text.replace('.', ","))
             }
-            Kind::Text if text.starts_with(FORMULA) => {
+            // What should be a number and is none is text as well.
+            kind if text.starts_with(FORMULA)
+                && (kind == Kind::Text || batch.typed(column).is_none()) =>
+            {
                 self.formula_cells += 1;
                 if self.dialect.excel {
                     Cow::Owned(format!("'{text}"))
@@ -128,6 +158,7 @@ fn into_io(error: ::csv::Error) -> io::Error {
 
 impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        self.begin()?;
         for place in 0..self.fields.columns.len() {
             let cell = self.cell(batch, self.fields.columns[place]);
             self.writer.write_field(cell.as_bytes()).map_err(into_io)?;
@@ -148,7 +179,8 @@ impl BatchWriter for Csv {
         self.writer.flush()
     }
 
-    fn finish(self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        self.begin()?;
         let notes = Notes {
             formula_cells: if self.dialect.excel {
                 0
@@ -158,10 +190,10 @@ impl BatchWriter for Csv {
             left_out: self.left_out.into_iter().collect(),
             hidden_columns: 0,
         };
-        let output = self
+        let marked = self
             .writer
             .into_inner()
             .map_err(::csv::IntoInnerError::into_error)?;
-        Ok((output, notes))
+        Ok((marked.output, notes))
     }
 }

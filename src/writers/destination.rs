@@ -163,6 +163,7 @@ mod tests {
             output: Some(output.into()),
             format: None,
             no_clobber: false,
+            manifest: None,
             numbers: false,
             delimiter: None,
             decimal_comma: false,

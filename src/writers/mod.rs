@@ -12,7 +12,7 @@ mod target;
 use std::io;
 
 pub(crate) use destination::Destination;
-pub(crate) use output::Output;
+pub(crate) use output::{Compression, Output, Published};
 pub(crate) use target::{Target, sweep};
 
 use crate::batch::Batch;
@@ -65,12 +65,12 @@ pub(crate) fn create(
             output,
             style.fields,
             csv::Dialect::new(args, b',')?,
-        )?),
+        )),
         Format::Tsv => Box::new(csv::Csv::new(
             output,
             style.fields,
             csv::Dialect::new(args, b'\t')?,
-        )?),
+        )),
         Format::Table => Box::new(table::Table::new(output, style)),
     })
 }

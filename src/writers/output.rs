@@ -3,8 +3,10 @@
 use std::io::{self, BufWriter, Write};
 
 use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
 
 use super::target::Target;
+use crate::digest::hexadecimal;
 use crate::error::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +23,51 @@ pub(crate) struct Output {
     live: bool,
 }
 
+/// What ended up in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Counts and hashes what goes to the target.
+struct Measured {
+    target: Target,
+    bytes: u64,
+    /// Nothing where nobody wants to know.
+    hash: Option<Sha256>,
+}
+
+impl Write for Measured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.target.write(bytes)?;
+        self.bytes += written as u64;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&bytes[..written]);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
+}
+
 enum Encoder {
-    Plain(BufWriter<Target>),
-    Gzip(GzEncoder<BufWriter<Target>>),
-    Zstd(zstd::Encoder<'static, BufWriter<Target>>),
+    Plain(BufWriter<Measured>),
+    Gzip(GzEncoder<BufWriter<Measured>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Measured>>),
 }
 
 impl Output {
     pub(crate) fn new(target: Target, compression: Compression) -> io::Result<Self> {
         let live = target.is_stdout();
-        let buffer = BufWriter::with_capacity(BUFFER, target);
+        let measured = Measured {
+            target,
+            bytes: 0,
+            hash: None,
+        };
+        let buffer = BufWriter::with_capacity(BUFFER, measured);
         let encoder = match compression {
             Compression::None => Encoder::Plain(buffer),
             Compression::Gzip => {
@@ -41,21 +78,39 @@ impl Output {
         Ok(Self { encoder, live })
     }
 
+    /// Hashes what is written from now on, which is to be everything.
+    pub(crate) fn hashed(mut self) -> Self {
+        let measured = match &mut self.encoder {
+            Encoder::Plain(buffer) => buffer.get_mut(),
+            Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
+            Encoder::Zstd(encoder) => encoder.get_mut().get_mut(),
+        };
+        measured.hash = Some(Sha256::new());
+        self
+    }
+
     /// Tells whether somebody may be reading along.
     pub(crate) fn is_live(&self) -> bool {
         self.live
     }
 
     /// Ends the stream of bytes and publishes the target.
-    pub(crate) fn publish(self) -> Result<(), Failure> {
+    pub(crate) fn publish(self) -> Result<Published, Failure> {
         let buffer = match self.encoder {
             Encoder::Plain(buffer) => Ok(buffer),
             Encoder::Gzip(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
         };
-        let target =
+        let measured =
             buffer.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
-        target.map_err(Failure::from_output)?.publish()
+        let Measured {
+            target,
+            bytes,
+            hash,
+        } = measured.map_err(Failure::from_output)?;
+        target.publish()?;
+        let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
+        Ok(Published { bytes, sha256 })
     }
 }
 
