@@ -52,6 +52,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'File to write; `.gz` or `.zst` at its end compresses [default: standard output]')
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]')
+            [CompletionResult]::new('--manifest', '--manifest', [CompletionResultType]::ParameterName, 'Write a receipt (JSON) beside the export: what was asked for, counts, digests')
             [CompletionResult]::new('--delimiter', '--delimiter', [CompletionResultType]::ParameterName, 'csv, tsv: what stands between cells [default: a comma, or a tab]')
             [CompletionResult]::new('--base-url', '--base-url', [CompletionResultType]::ParameterName, 'Address of the service, such as `https://scan.example.com/api`')
             [CompletionResult]::new('--client-id', '--client-id', [CompletionResultType]::ParameterName, 'The client identifier')

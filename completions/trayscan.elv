@@ -48,6 +48,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --output 'File to write; `.gz` or `.zst` at its end compresses [default: standard output]'
             cand -f 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]'
             cand --format 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]'
+            cand --manifest 'Write a receipt (JSON) beside the export: what was asked for, counts, digests'
             cand --delimiter 'csv, tsv: what stands between cells [default: a comma, or a tab]'
             cand --base-url 'Address of the service, such as `https://scan.example.com/api`'
             cand --client-id 'The client identifier'

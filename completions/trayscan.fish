@@ -51,6 +51,7 @@ ndjson\t''
 csv\t''
 tsv\t''
 table\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) beside the export: what was asked for, counts, digests' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-id -d 'The client identifier' -r -f

@@ -172,7 +172,7 @@ Examples:
 /// Writes to standard output, or with `-o` to a file that appears whole or not at all. Every batch of
 /// the range is there exactly once; where that cannot be, nothing is published and the exit code tells
 /// why.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub(crate) struct ExportArgs {
     pub(crate) progress: Progress,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct RangeArgs {
     /// First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)
@@ -247,7 +247,7 @@ pub(crate) struct RangeArgs {
     pub(crate) end: Option<String>,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct OutputArgs {
@@ -323,7 +323,7 @@ pub(crate) enum Progress {
 }
 
 /// Where batches come from, and how they are asked for.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
     /// Use made-up batches from a service that runs for this command only; needs no set-up

@@ -2,36 +2,64 @@
 
 use std::io;
 
+#[cfg(unix)]
+use tokio::signal::unix;
+
 use crate::error::Kind;
 
 /// The signals that ask the program to end, caught from the moment of [`Signals::catch`] on.
 #[cfg(unix)]
 pub(crate) struct Signals {
-    hangup: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    hangup: Option<unix::Signal>,
+    interrupt: Option<unix::Signal>,
+    terminate: Option<unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-
+        let catch = |kind: unix::SignalKind| {
+            // Whoever started us with `nohup`, or in the background, meant it.
+            if is_ignored(kind.as_raw_value()) {
+                Ok(None)
+            } else {
+                unix::signal(kind).map(Some)
+            }
+        };
         Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
+            hangup: catch(unix::SignalKind::hangup())?,
+            interrupt: catch(unix::SignalKind::interrupt())?,
+            terminate: catch(unix::SignalKind::terminate())?,
         })
     }
 
     /// Waits for the next one.
     pub(crate) async fn next(&mut self) -> Kind {
         tokio::select! {
-            _ = self.hangup.recv() => Kind::Hangup,
-            _ = self.interrupt.recv() => Kind::Interrupted,
-            _ = self.terminate.recv() => Kind::Terminated,
+            () = received(&mut self.hangup) => Kind::Hangup,
+            () = received(&mut self.interrupt) => Kind::Interrupted,
+            () = received(&mut self.terminate) => Kind::Terminated,
         }
     }
+}
+
+#[cfg(unix)]
+async fn received(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells whether signal number `signal` was ignored when the program started, where that can be known.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 /// Ctrl-C, where there are no other signals.

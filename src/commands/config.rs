@@ -113,11 +113,21 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
 
 /// A password has no place in an address; where one stands there, it is not shown.
 fn hide_password(setting: Setting<String>) -> Setting<String> {
-    let value = match setting.value.split_once('@') {
-        Some((_, rest)) => format!("********@{rest}"),
-        None => setting.value,
+    let Setting { value, origin } = setting;
+    let value = match url::Url::parse(&value) {
+        Ok(url) if !matches!(url.scheme(), "https" | "http") => {
+            "(neither https nor http)".to_owned()
+        }
+        Ok(url) if url.username().is_empty() && url.password().is_none() => value,
+        Ok(mut url) => {
+            // Neither can fail for an address that has a password.
+            let _ = url.set_password(None);
+            let _ = url.set_username("********");
+            url.to_string()
+        }
+        Err(_) => "(no URL)".to_owned(),
     };
-    Setting { value, ..setting }
+    Setting { value, origin }
 }
 
 fn duration(setting: &Setting<std::time::Duration>) -> String {

@@ -1,10 +1,13 @@
 //! `export`: from pages to a file, a pipe or the terminal.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use chrono::{DateTime, SecondsFormat, Utc};
+
+use tokio::runtime::Handle;
 
 use super::source::Source;
 use crate::batch::COLUMNS;
@@ -30,18 +33,26 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let ended = runtime.block_on(async {
+    let place = wanted.destination.path.clone();
+    let from_environment = cli.from_environment.clone();
+    let args = args.clone();
+    let ended = runtime.block_on(async move {
         let mut signals = Signals::catch().context("cannot catch signals")?;
+        // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
+        let runtime = Handle::current();
+        let exporting = tokio::task::spawn_blocking(move || {
+            runtime.block_on(export(&from_environment, &args, &wanted))
+        });
         tokio::select! {
-            // An export that is stuck in a write hears no signal: this waits beside it.
             kind = signals.next() => {
-                let hint = match &wanted.destination.path {
-                    Some(path) => format!("`{}` is as it was before", path.display()),
-                    None => "the output is not complete".to_owned(),
-                };
-                Err(Failure::new(kind, format!("{}; {hint}", kind.meaning())).into())
+                let state = left_behind(place.as_deref());
+                Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
             }
-            ended = export(cli, args, &wanted) => ended,
+            ended = exporting => match ended {
+                Ok(ended) => ended,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(error) => Err(error.into()),
+            },
         }
     });
     writers::sweep();
@@ -81,9 +92,13 @@ impl Wanted {
     }
 }
 
-async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result<()> {
+async fn export(
+    from_environment: &[String],
+    args: &ExportArgs,
+    wanted: &Wanted,
+) -> anyhow::Result<()> {
     let started = (Instant::now(), Utc::now());
-    let source = Source::open(&args.service, &cli.from_environment).await?;
+    let source = Source::open(&args.service, from_environment).await?;
     let destination = &wanted.destination;
     // Opened before the first request, so that a place that cannot be written is found out at once.
     let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
@@ -184,16 +199,21 @@ async fn export(cli: &Cli, args: &ExportArgs, wanted: &Wanted) -> anyhow::Result
     Ok(())
 }
 
+/// Says what a run that did not finish leaves behind.
+fn left_behind(path: Option<&Path>) -> String {
+    match path {
+        Some(path) => format!("`{}` is as it was before", path.display()),
+        None => "the output is not complete".to_owned(),
+    }
+}
+
 /// Says how far it came, where it came anywhere.
 fn stopped(failure: Failure, source: &Source, destination: &Destination) -> anyhow::Error {
     let pages = source.stats.pages.get();
     if failure.kind == Kind::ClosedPipe || pages == 0 {
         return failure.into();
     }
-    let left = match &destination.path {
-        Some(path) => format!("`{}` is as it was before", path.display()),
-        None => "the output is not complete".to_owned(),
-    };
+    let left = left_behind(destination.path.as_deref());
     anyhow::Error::new(failure).context(format!(
         "the export stopped after {} ({}); {left}",
         count(pages, "page", "pages"),

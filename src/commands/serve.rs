@@ -24,7 +24,10 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(args, faults, credentials))
+    let ended = runtime.block_on(serve(args, faults, credentials));
+    // Batches may still be in the making; nobody needs them any more.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> anyhow::Result<()> {

@@ -161,7 +161,13 @@ impl Connections {
         })
         .await;
         if !self.open.is_empty() {
-            log::warn!("{} requests were cut off after {DRAIN:?}", self.open.len());
+            let (count, seconds) = (self.open.len(), DRAIN.as_secs());
+            let requests = if count == 1 {
+                "request was"
+            } else {
+                "requests were"
+            };
+            log::warn!("{count} {requests} cut off after {seconds} s");
         }
     }
 }

@@ -140,13 +140,26 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
             None => failure,
         }
     })?;
-    if profile.text("client_secret").is_some() && others_may_read(&place) {
+    if holds_secret(&text) && others_may_read(&place) {
         log::warn!(
             "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
             place.display()
         );
     }
     Ok(profile)
+}
+
+/// Tells whether any profile of a file that was read holds a secret.
+fn holds_secret(text: &str) -> bool {
+    let table: Table = text.parse().unwrap_or_default();
+    let profiles = table
+        .get("profiles")
+        .and_then(Value::as_table)
+        .into_iter()
+        .flatten();
+    profiles
+        .filter_map(|(_, profile)| profile.get("client_secret"))
+        .any(|_| true)
 }
 
 fn no_file(wanted: Option<&str>) -> Result<Profile, Failure> {

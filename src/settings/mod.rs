@@ -233,6 +233,7 @@ impl<'a> Settings<'a> {
         let filed: Vec<_> = filed
             .into_iter()
             .flatten()
+            .filter(|source| !source.is_empty())
             .map(|value| Setting {
                 value,
                 origin: Origin::File(profile.name.clone()),

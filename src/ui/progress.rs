@@ -1,6 +1,7 @@
 //! The progress line: on a terminal only, redrawn from what the run counts.
 
 use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ pub(super) fn aside(print: impl FnOnce()) {
 /// Shows progress until it is dropped.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
+    stop: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
@@ -52,20 +54,22 @@ impl ProgressLine {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
         *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        let stop = Arc::new(AtomicBool::new(false));
         let painter = thread::Builder::new().spawn({
-            let (bar, stats) = (bar.clone(), Arc::clone(stats));
-            move || paint(&bar, &stats)
+            let (bar, stats, stop) = (bar.clone(), Arc::clone(stats), Arc::clone(&stop));
+            move || paint(&bar, &stats, &stop)
         });
         Some(Self {
             bar,
+            stop,
             painter: painter.ok(),
         })
     }
 }
 
-fn paint(bar: &ProgressBar, stats: &Stats) {
+fn paint(bar: &ProgressBar, stats: &Stats, stop: &AtomicBool) {
     let started = Instant::now();
-    while !bar.is_finished() {
+    while !stop.load(Ordering::Relaxed) {
         bar.set_message(describe(stats, started.elapsed()));
         bar.tick();
         thread::sleep(Duration::from_millis(100));
@@ -96,10 +100,12 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.bar.finish_and_clear();
+        // The painter goes first, or it would paint over the cleared line.
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
             // It only paints; if it panicked, there is nothing to paint.
             let _ = painter.join();
         }
+        self.bar.finish_and_clear();
     }
 }

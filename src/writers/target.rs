@@ -52,7 +52,7 @@ struct Fresh {
 impl Target {
     /// Opens standard output, or the file at `path`; finds out now whether it can be written.
     pub(crate) fn open(path: Option<&Path>, no_clobber: bool) -> Result<Self, Failure> {
-        let Some(path) = path else {
+        let Some(path) = path.filter(|path| !is_stdout_path(path)) else {
             let (sink, name) = (Sink::Stdout(io::stdout()), "standard output".to_owned());
             return Ok(Self { sink, name });
         };
@@ -67,8 +67,10 @@ impl Target {
             Some(metadata) if metadata.is_dir() => {
                 return Err(failure(io::ErrorKind::IsADirectory.into()));
             }
-            Some(metadata) if !metadata.is_file() || is_device_path(path) => {
-                Sink::Through(OpenOptions::new().write(true).open(path).map_err(failure)?)
+            Some(metadata) if !metadata.is_file() || is_open_file(path) => {
+                let mut options = OpenOptions::new();
+                options.append(metadata.is_file()).write(true);
+                Sink::Through(options.open(path).map_err(failure)?)
             }
             Some(_) if no_clobber => {
                 return Err(Failure::new(
@@ -164,6 +166,9 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
             _ => "choose another place with `-o`".to_owned(),
         },
         io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "it is write-protected: choose another place with `-o`".to_owned()
+        }
         io::ErrorKind::PermissionDenied => {
             "the file is written beside its place first, so its folder must be writable too"
                 .to_owned()
@@ -175,10 +180,17 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
         .hint(hint)
 }
 
-/// `/dev/stdout` may lead to a regular file, which belongs to the shell that opened it.
-fn is_device_path(path: &Path) -> bool {
+/// Names of standard output. It may be a regular file, which belongs to the shell that opened it, and
+/// which is written on from where it stands.
+fn is_stdout_path(path: &Path) -> bool {
+    let names = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    cfg!(unix) && names.iter().any(|name| path == Path::new(name))
+}
+
+/// Names of what is open already, by its number.
+fn is_open_file(path: &Path) -> bool {
     cfg!(unix)
-        && ["/dev", "/proc"]
+        && ["/dev/fd", "/proc/self/fd"]
             .iter()
             .any(|folder| path.starts_with(folder))
 }
@@ -203,7 +215,10 @@ impl Fresh {
             && metadata.permissions().readonly()
         {
             // Renaming would get around it; but somebody meant it.
-            return Err(io::ErrorKind::PermissionDenied.into());
+            return Err(io::Error::new(
+                io::ErrorKind::ReadOnlyFilesystem,
+                "the file is write-protected",
+            ));
         }
         let file = temporary(&path, existing)?;
         let (file, temporary) = file.into_parts();
@@ -298,9 +313,16 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
-    match File::open(folder_of(path))?.sync_all() {
-        // Some file systems know no such thing for folders.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+    match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+        // Some folders may be written but not read, and some file systems know no such thing.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            Ok(())
+        }
         result => result,
     }
 }

@@ -459,8 +459,11 @@ fn a_fault_that_is_none_ends_with_code_2_and_advice() {
     assert!(
         ended
             .stderr
-            .contains("hint: the faults are 503:P, 500:P, 429:P"),
+            .contains("hint: write `503:P`: answer 503, with this probability"),
         "{ended:?}"
     );
     assert!(ended.stdout.is_empty());
+    let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "teapot"]);
+    let list = "hint: the faults are 503:P, 500:P, 429:P";
+    assert!(ended.stderr.contains(list), "{ended:?}");
 }

@@ -18,7 +18,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Returns the program, in an environment with nothing of the developer's in it.
 pub(crate) fn trayscan(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trayscan"));
-    command.env_clear().args(args).stdin(Stdio::null());
+    // Without a home, the one of the account would be looked for, with a config file in it.
+    command
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .args(args)
+        .stdin(Stdio::null());
     command
 }
 

@@ -211,3 +211,47 @@ fn the_log_tells_requests_only_when_asked_twice() {
         "{every}"
     );
 }
+
+#[test]
+fn a_drain_that_runs_out_of_time_says_what_it_cut_off() {
+    let server = Server::start(&["--fault", "latency:1h"]);
+    let mut busy = server.connect();
+    busy.write_all(&Request::auth("v2").to_bytes(&server))
+        .unwrap();
+    let mut half = server.connect();
+    half.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("TERM");
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("note: finishing open requests, for 10 s at most"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("warning: 1 request was cut off after 10 s"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_signal_is_heard_while_batches_are_made_up() {
+    let mut child = trayscan(&["serve", "--listen", "127.0.0.1:0", "--batches", "2000000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let kill = format!("kill -INT {}", child.id());
+    std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status()
+        .unwrap();
+    let started = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(started.elapsed() < Duration::from_secs(5));
+}

@@ -200,3 +200,61 @@ fn ten_thousand_idle_connections_do_not_hurt_a_good_one() {
     drop(crowd);
     assert_serves(&server);
 }
+
+/// Opens a connection and makes one request on it, which stays open.
+fn keep_alive(server: &Server) -> TcpStream {
+    let mut stream = server.connect();
+    stream
+        .write_all(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 404");
+    stream
+}
+
+#[test]
+fn newcomers_are_served_where_idle_connections_take_every_place() {
+    let server = Server::start(&[]);
+    rlimit::increase_nofile_limit(4000).unwrap();
+    let idle: Vec<TcpStream> = (0..600).map(|_| keep_alive(&server)).collect();
+    let token = server.token("v2");
+    let request = Request::batches("v2", "").token(&token).to_bytes(&server);
+    let mut burst: Vec<TcpStream> = (0..40).map(|_| server.connect()).collect();
+    for stream in &mut burst {
+        stream.write_all(&request).unwrap();
+    }
+    for stream in burst {
+        let reply = Reply::parse(&rest(stream));
+        assert_eq!(reply.status, 200);
+        assert!(reply.is_whole());
+    }
+    drop(idle);
+}
+
+#[test]
+fn an_answer_that_is_read_slowly_is_not_cut_for_newcomers() {
+    let server = Server::start(&["--batches", "4500", "--page-size", "4500"]);
+    rlimit::increase_nofile_limit(4000).unwrap();
+    let token = server.token("v2");
+    let mut slow = server.connect();
+    let request = Request::batches("v2", "").token(&token).to_bytes(&server);
+    slow.write_all(&request).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let crowd: Vec<TcpStream> = (0..1200).map(|_| keep_alive(&server)).collect();
+    let reply = Reply::parse(&rest(slow));
+    assert!(reply.is_whole(), "{} bytes arrived", reply.body.len());
+    drop(crowd);
+}
+
+#[test]
+fn errors_of_old_clients_have_their_detail_too() {
+    let server = Server::start(&[]);
+    let requests = b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\nnonsense\r\n\r\n";
+    let answers = String::from_utf8(server.exchange(requests)).unwrap();
+    assert!(answers.contains("HTTP/1.0 404"), "{answers}");
+    assert!(
+        answers.ends_with("{\"detail\":\"This is no HTTP request\"}"),
+        "{answers}"
+    );
+}

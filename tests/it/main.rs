@@ -32,3 +32,15 @@ mod errors;
 
 // Man pages, completions and README agree with the program.
 mod generated;
+
+// Files: whole or not at all, whatever happens on the way.
+#[cfg(unix)]
+mod files;
+
+// Settings: precedence, secrets, the config file, `check`.
+#[cfg(unix)]
+mod settings;
+
+// What a terminal shows: tables and progress.
+#[cfg(unix)]
+mod terminal;

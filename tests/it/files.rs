@@ -1,0 +1,849 @@
+//! Files: whole or not at all, whatever happens on the way and wherever they lie.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::harness::{Ended, PATIENCE, Server, trayscan};
+
+/// What stood in the file before; longer than a buffer, so that leftovers would show.
+const OLD: &[u8] = &[b'o'; 300_000];
+
+/// Every format, as a name and the flags that it needs.
+const FORMATS: [(&str, &[&str]); 5] = [
+    ("a.json", &[]),
+    ("a.ndjson", &[]),
+    ("a.csv", &[]),
+    ("a.tsv", &[]),
+    ("a.txt", &["-f", "table"]),
+];
+
+/// Enough batches that every buffer overflows before the third page.
+const MANY: [&str; 4] = ["--batches", "900", "--page-size", "250"];
+
+/// Pages that take their time, so that there is a middle of the run.
+const SLOW: [&str; 6] = [
+    "--batches",
+    "1500",
+    "--page-size",
+    "10",
+    "--fault",
+    "latency:40ms",
+];
+
+/// Longer than ending takes, and far shorter than the run would go on for.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Gives a command the server's credentials, and no other settings.
+fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
+    command
+        .env("HOME", "/nonexistent")
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+        .env("TRAYSCAN_RETRIES", "0")
+}
+
+/// Returns an export from `server`.
+fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Command {
+    let mut command = trayscan(&["export"]);
+    with_access(&mut command, server).args(args);
+    command
+}
+
+/// Returns an export to `path`.
+fn export_to(server: &Server, path: &Path, args: &[&str]) -> Command {
+    let mut command = export(server, args);
+    command.arg("-o").arg(path);
+    command
+}
+
+/// Returns a shell with the program as `$0` and `args` as `$@`.
+fn shell<A: AsRef<OsStr>>(server: &Server, script: &str, args: &[A]) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .stdin(Stdio::null())
+        .args(["-c", script, env!("CARGO_BIN_EXE_trayscan")])
+        .args(args);
+    with_access(&mut command, server);
+    command
+}
+
+fn ended(command: &mut Command) -> Ended {
+    Ended::of(command.output().unwrap())
+}
+
+fn succeeds(command: &mut Command) -> Ended {
+    let ended = ended(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+/// Returns what the export is when nothing disturbs it.
+fn whole(server: &Server, args: &[&str]) -> Vec<u8> {
+    let output = export(server, args).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    output.stdout
+}
+
+/// Returns the names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<OsString> {
+    let mut names: Vec<OsString> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn requests(server: Server) -> u64 {
+    let ended = server.stop();
+    let last = ended.stderr.lines().last().unwrap();
+    let rest = last.strip_prefix("stopped after ").unwrap();
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Counts the batches of a file, after unpacking it.
+fn count(path: &Path) -> usize {
+    let bytes = fs::read(path).unwrap();
+    let name = path.to_str().unwrap();
+    let (name, bytes) = if let Some(name) = name.strip_suffix(".gz") {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(&bytes[..])
+            .read_to_end(&mut plain)
+            .unwrap();
+        (name, plain)
+    } else if let Some(name) = name.strip_suffix(".zst") {
+        (name, zstd::decode_all(&bytes[..]).unwrap())
+    } else {
+        (name, bytes)
+    };
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.ends_with('\n'), "{name}");
+    let records = |delimiter| {
+        csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .from_reader(text.as_bytes())
+            .records()
+            .map(Result::unwrap)
+            .count()
+    };
+    match name.rsplit_once('.').unwrap().1 {
+        "json" => serde_json::from_str::<Vec<serde_json::Value>>(&text)
+            .unwrap()
+            .len(),
+        "ndjson" => {
+            let batches = serde_json::Deserializer::from_str(&text).into_iter();
+            let batches: Result<Vec<serde_json::Value>, _> = batches.collect();
+            assert_eq!(batches.unwrap().len(), text.lines().count());
+            text.lines().count()
+        }
+        "csv" => records(b','),
+        "tsv" => records(b'\t'),
+        _ => text.lines().count() - 2,
+    }
+}
+
+/// A run in its middle.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Running {
+    /// Starts a run and waits until it has its third page.
+    fn start(command: &mut Command) -> Self {
+        let mut running = Self::begin(command);
+        let mut pages = 0;
+        while pages < 3 {
+            let mut line = String::new();
+            let read = running.stderr.read_line(&mut line).unwrap();
+            assert_ne!(read, 0, "ended too early");
+            pages += usize::from(line.contains("GET /v2/batches"));
+        }
+        running
+    }
+
+    /// Starts a run that tells every request.
+    fn begin(command: &mut Command) -> Self {
+        let mut child = command
+            .arg("-vv")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    fn signal(&self, name: &str) {
+        let command = format!("kill -{name} {}", self.child.id());
+        let sent = Command::new("/bin/sh").args(["-c", &command]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for the end; nothing when it does not come in time.
+    fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        let started = Instant::now();
+        while started.elapsed() < time {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+
+    /// Expects the end soon, with `code`, and returns what was told since the start.
+    fn ends_soon_with(mut self, code: i32) -> String {
+        let status = self.ends_within(SOON);
+        assert_eq!(
+            status.map(|status| status.code()),
+            Some(Some(code)),
+            "not ended within {SOON:?}, or otherwise"
+        );
+        let mut told = String::new();
+        self.stderr.read_to_string(&mut told).unwrap();
+        told
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_run_that_fails_midway_leaves_the_old_file_and_the_next_one_replaces_it() {
+    // The cursor of page 3 is refused once for each range, and 500 is final without retries.
+    let faults = ["--fault", "bad-cursor:500", "--fault", "cursor-expiry:3"];
+    let server = Server::start(&[&MANY[..], &faults].concat());
+    let mut day = 0;
+    for (name, flags) in FORMATS {
+        let cases = [("", true), ("", false), (".gz", true), (".zst", true)];
+        for (packing, was_there) in cases {
+            day += 1;
+            let start = format!("2001-01-{day:02}");
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join(format!("{name}{packing}"));
+            let run = || ended(export_to(&server, &path, &["--start", &start]).args(flags));
+            if was_there {
+                fs::write(&path, OLD).unwrap();
+            }
+            let before = names(folder.path());
+            let failed = run();
+            assert_eq!(failed.code, Some(5), "{failed:?}");
+            assert!(failed.stderr.contains("is as it was before"), "{failed:?}");
+            assert_eq!(names(folder.path()), before);
+            assert!(!was_there || fs::read(&path).unwrap() == OLD, "{path:?}");
+            let done = run();
+            assert_eq!(done.code, Some(0), "{done:?}");
+            assert_eq!(count(&path), 900, "{path:?}");
+            assert_eq!(names(folder.path()), [path.file_name().unwrap()]);
+        }
+    }
+}
+
+#[test]
+fn a_result_that_is_empty_by_mistake_leaves_the_old_file() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, "old").unwrap();
+    let empty = ["--start", "1999", "--end", "1999"];
+    let refused = ended(export_to(&server, &path, &empty).arg("--fail-on-empty"));
+    assert_eq!(refused.code, Some(9), "{refused:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    succeeds(&mut export_to(&server, &path, &empty));
+    assert_eq!(count(&path), 0, "without the flag, empty is a result");
+    assert_eq!(names(folder.path()), ["a.csv"]);
+}
+
+#[test]
+fn a_file_that_was_there_keeps_its_mode_and_a_new_one_follows_the_umask() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    let arg = path.to_str().unwrap();
+    let run = |umask: &str| {
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        succeeds(&mut shell(&server, &script, &["export", "-o", arg]));
+    };
+    for (umask, expected) in [
+        ("077", 0o600),
+        ("022", 0o644),
+        ("027", 0o640),
+        ("000", 0o666),
+    ] {
+        let _ = fs::remove_file(&path);
+        run(umask);
+        assert_eq!(mode(&path), expected, "umask {umask}");
+    }
+    for kept in [0o600, 0o640, 0o664, 0o777] {
+        for umask in ["077", "000"] {
+            fs::write(&path, "old").unwrap();
+            set_mode(&path, kept);
+            run(umask);
+            assert_eq!(mode(&path), kept, "umask {umask}");
+            assert_eq!(count(&path), 3);
+        }
+    }
+}
+
+#[test]
+fn an_unfinished_file_is_never_more_readable_than_the_one_it_replaces() {
+    let server = Server::start(&SLOW);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, "old").unwrap();
+    set_mode(&path, 0o600);
+    let running = Running::start(&mut export_to(&server, &path, &[]));
+    let unfinished = names(folder.path()).remove(0);
+    assert!(unfinished.to_str().unwrap().starts_with(".trayscan-"));
+    assert_eq!(mode(&folder.path().join(unfinished)), 0o600);
+    running.signal("TERM");
+    running.ends_soon_with(143);
+}
+
+#[test]
+fn links_are_followed_and_stay_links() {
+    let server = Server::start(&["--batches", "3"]);
+    let top = TempDir::new().unwrap();
+    let (here, there) = (top.path().join("here"), top.path().join("there"));
+    fs::create_dir(&here).unwrap();
+    fs::create_dir(&there).unwrap();
+    let target = there.join("data.csv");
+    let link = here.join("a.csv");
+    let second = here.join("second.csv");
+    let relative = Path::new("../there/data.csv");
+    for first_leads_to in [relative, target.as_path(), Path::new("second.csv")] {
+        for exists in [true, false] {
+            for path in [&link, &second, &target] {
+                let _ = fs::remove_file(path);
+            }
+            symlink(first_leads_to, &link).unwrap();
+            symlink(relative, &second).unwrap();
+            if exists {
+                fs::write(&target, OLD).unwrap();
+                set_mode(&target, 0o640);
+            }
+            succeeds(&mut export_to(&server, &link, &[]));
+            assert_eq!(fs::read_link(&link).unwrap(), first_leads_to);
+            assert_eq!(fs::read_link(&second).unwrap(), relative);
+            assert!(fs::symlink_metadata(&target).unwrap().is_file());
+            assert_eq!(count(&target), 3);
+            assert!(!exists || mode(&target) == 0o640);
+            assert_eq!(names(&here), ["a.csv", "second.csv"]);
+            assert_eq!(names(&there), ["data.csv"]);
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_is_a_link_is_no_obstacle() {
+    let server = Server::start(&["--batches", "3"]);
+    let top = TempDir::new().unwrap();
+    let real = top.path().join("deep/real");
+    fs::create_dir_all(&real).unwrap();
+    symlink("deep/real", top.path().join("linked")).unwrap();
+    // Relative to the folder that it lies in, which is not the one that it was reached by.
+    symlink("../data.csv", real.join("a.csv")).unwrap();
+    succeeds(&mut export_to(
+        &server,
+        &top.path().join("linked/a.csv"),
+        &[],
+    ));
+    assert_eq!(count(&top.path().join("deep/data.csv")), 3);
+}
+
+#[test]
+fn devices_are_written_through() {
+    let server = Server::start(&["--batches", "3"]);
+    for (name, flags) in FORMATS {
+        let format = flags.last().copied().unwrap_or(&name[2..]);
+        let ended = succeeds(&mut export_to(
+            &server,
+            Path::new("/dev/null"),
+            &["-f", format],
+        ));
+        assert_eq!(ended.stdout, "");
+    }
+    let null = fs::metadata("/dev/null").unwrap().file_type();
+    assert!(null.is_char_device(), "it is still what it was");
+    let folder = TempDir::new().unwrap();
+    let link = folder.path().join("a.csv");
+    symlink("/dev/null", &link).unwrap();
+    succeeds(&mut export_to(&server, &link, &[]));
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/null"));
+}
+
+#[test]
+fn a_full_device_ends_with_code_8_in_every_format() {
+    let server = Server::start(&["--batches", "3"]);
+    if !Path::new("/dev/full").exists() {
+        eprintln!("skipped: this machine has no /dev/full");
+        return;
+    }
+    for (name, flags) in FORMATS {
+        let format = ["-f", flags.last().copied().unwrap_or(&name[2..])];
+        let through = ended(&mut export_to(&server, Path::new("/dev/full"), &format));
+        assert_eq!(through.code, Some(8), "{through:?}");
+        assert!(
+            through.stderr.contains("cannot write to `/dev/full`"),
+            "{through:?}"
+        );
+        assert!(through.stderr.contains("the disk is full"), "{through:?}");
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let stdout = Ended::of(
+            export(&server, &format)
+                .stdout(full)
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(stdout.code, Some(8), "{stdout:?}");
+        assert!(stdout.stderr.contains("standard output"), "{stdout:?}");
+    }
+}
+
+fn fifo(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("fifo.ndjson");
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    path
+}
+
+#[test]
+fn a_fifo_is_written_through_and_stays_one() {
+    let server = Server::start(&MANY);
+    let folder = TempDir::new().unwrap();
+    let path = fifo(&folder);
+    let reader = thread::spawn({
+        let path = path.clone();
+        move || fs::read(path).unwrap()
+    });
+    succeeds(&mut export_to(&server, &path, &[]));
+    assert!(reader.join().unwrap() == whole(&server, &[]));
+    assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    assert_eq!(names(folder.path()), ["fifo.ndjson"]);
+}
+
+#[test]
+fn a_reader_that_leaves_a_fifo_ends_it_quietly_with_141() {
+    let server = Server::start(&MANY);
+    let folder = TempDir::new().unwrap();
+    let path = fifo(&folder);
+    let reader = thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut line = String::new();
+            let mut reader = BufReader::new(File::open(path).unwrap());
+            reader.read_line(&mut line).unwrap();
+        }
+    });
+    let left = ended(&mut export_to(&server, &path, &[]));
+    reader.join().unwrap();
+    assert_eq!((left.code, left.stderr.as_str()), (Some(141), ""));
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_reader_of_a_fifo() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let path = fifo(&folder);
+    let running = Running::begin(&mut export_to(&server, &path, &[]));
+    thread::sleep(Duration::from_millis(500));
+    running.signal("INT");
+    running.ends_soon_with(130);
+}
+
+#[test]
+fn files_below_dev_are_files_like_any_other() {
+    let Ok(folder) = TempDir::new_in("/dev/shm") else {
+        eprintln!("skipped: this machine has no /dev/shm");
+        return;
+    };
+    let faults = ["--fault", "bad-cursor:500", "--fault", "cursor-expiry:3"];
+    let server = Server::start(&[&["--batches", "60", "--page-size", "10"][..], &faults].concat());
+    let path = folder.path().join("a.csv");
+    fs::write(&path, OLD).unwrap();
+    let failed = ended(&mut export_to(&server, &path, &[]));
+    assert_eq!(failed.code, Some(5), "{failed:?}");
+    assert!(fs::read(&path).unwrap() == OLD, "a failure keeps it");
+    succeeds(&mut export_to(&server, &path, &[]));
+    assert!(
+        fs::read(&path).unwrap() == whole(&server, &["-f", "csv"]),
+        "nothing of the old file is left"
+    );
+    let kept = ended(export_to(&server, &path, &[]).arg("--no-clobber"));
+    assert_eq!(kept.code, Some(8), "{kept:?}");
+}
+
+#[test]
+fn dev_stdout_is_standard_output() {
+    let server = Server::start(&["--batches", "30"]);
+    let expected = whole(&server, &["-f", "csv"]);
+    let args = ["-o", "/dev/stdout", "-f", "csv"];
+    assert!(
+        export(&server, &args).output().unwrap().stdout == expected,
+        "a pipe"
+    );
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("out");
+    let status = export(&server, &args)
+        .stdout(File::create(&path).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(fs::read(&path).unwrap() == expected, "a file");
+    assert_eq!(names(folder.path()), ["out"]);
+}
+
+#[test]
+fn dev_stdout_goes_on_where_standard_output_stands() {
+    let server = Server::start(&["--batches", "30"]);
+    let expected = [b"before\n", &whole(&server, &["-f", "csv"])[..]].concat();
+    let folder = TempDir::new().unwrap();
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let args = ["export", "-o", name, "-f", "csv"];
+        for redirection in [">", ">>"] {
+            let path = folder.path().join("out");
+            let script = format!(
+                "echo before > {0} && {{ {1} \"$0\" \"$@\"; }} {redirection} {0}",
+                path.display(),
+                if redirection == ">" {
+                    "echo before;"
+                } else {
+                    ""
+                },
+            );
+            succeeds(&mut shell(&server, &script, &args));
+            let found = String::from_utf8(fs::read(&path).unwrap()).unwrap();
+            assert_eq!(
+                found.lines().next(),
+                Some("before"),
+                "{name} with {redirection} overwrote what stood there"
+            );
+            assert!(found.as_bytes() == expected, "{name} with {redirection}");
+        }
+    }
+}
+
+#[test]
+fn a_target_that_cannot_be_written_is_found_out_before_the_first_request() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("folder.csv")).unwrap();
+    fs::write(at("file.csv"), "old").unwrap();
+    fs::write(at("locked.csv"), "old").unwrap();
+    set_mode(&at("locked.csv"), 0o444);
+    symlink("circle.csv", at("circle.csv")).unwrap();
+    symlink("missing/a.csv", at("astray.csv")).unwrap();
+    symlink("folder.csv", at("to-folder.csv")).unwrap();
+    let before = names(folder.path());
+    let long = format!("{}.csv", "n".repeat(252));
+    for (name, says) in [
+        ("folder.csv", "it is a folder"),
+        ("to-folder.csv", "it is a folder"),
+        ("missing/a.csv", "mkdir -p"),
+        ("file.csv/a.csv", "Not a directory"),
+        ("locked.csv", "it is write-protected"),
+        ("circle.csv", "symbolic links"),
+        ("astray.csv", "No such file"),
+        (&long, "File name too long"),
+    ] {
+        let refused = ended(&mut export_to(&server, &at(name), &[]));
+        assert_eq!(refused.code, Some(8), "{name}: {refused:?}");
+        assert!(refused.stderr.contains(says), "{name}: {refused:?}");
+        assert!(refused.stderr.contains("  hint: "), "{name}: {refused:?}");
+        assert_eq!(names(folder.path()), before, "{name}");
+    }
+    let kept = ended(export_to(&server, &at("file.csv"), &[]).arg("--no-clobber"));
+    assert_eq!(kept.code, Some(8), "{kept:?}");
+    assert!(kept.stderr.contains("`--no-clobber` keeps it"), "{kept:?}");
+    for name in ["file.csv", "locked.csv"] {
+        assert_eq!(fs::read(at(name)).unwrap(), b"old");
+    }
+    assert_eq!(requests(server), 0);
+}
+
+/// Tells whether modes bind us: not where we are root.
+fn modes_bind(folder: &Path) -> bool {
+    let bound = File::create(folder.join("probe")).is_err();
+    let _ = fs::remove_file(folder.join("probe"));
+    if !bound {
+        eprintln!("skipped: this user may write anywhere");
+    }
+    bound
+}
+
+#[test]
+fn a_folder_that_is_read_only_is_found_out_before_the_first_request() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, "old").unwrap();
+    set_mode(folder.path(), 0o555);
+    if modes_bind(folder.path()) {
+        for path in [&path, &folder.path().join("new.csv")] {
+            let refused = ended(&mut export_to(&server, path, &[]));
+            assert_eq!(refused.code, Some(8), "{refused:?}");
+            assert!(
+                refused.stderr.contains("folder must be writable"),
+                "{refused:?}"
+            );
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(requests(server), 0);
+    }
+    set_mode(folder.path(), 0o755);
+}
+
+#[test]
+fn a_folder_that_may_be_written_but_not_listed_is_good_enough() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    set_mode(folder.path(), 0o300);
+    let ended = ended(&mut export_to(&server, &path, &[]));
+    set_mode(folder.path(), 0o700);
+    assert_eq!(count(&path), 3, "{ended:?}");
+    assert_eq!(ended.code, Some(0), "it is in its place: {ended:?}");
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_kept_with_no_clobber() {
+    let server = Server::start(&["--batches", "80", "--page-size", "10", "--fault", SLOW[5]]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    let mut running = Running::start(export_to(&server, &path, &[]).arg("--no-clobber"));
+    fs::write(&path, "mine").unwrap();
+    let status = running.ends_within(PATIENCE).unwrap();
+    assert_eq!(status.code(), Some(8));
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+    assert_eq!(names(folder.path()), ["a.csv"]);
+    let other = folder.path().join("other.csv");
+    succeeds(export_to(&server, &other, &[]).arg("--no-clobber"));
+    assert_eq!(count(&other), 80, "what is not there is written");
+}
+
+#[test]
+fn awkward_names_are_names() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let long = format!("{}.csv", "n".repeat(251));
+    let wide = format!("{}x.csv.gz", "ä".repeat(123));
+    assert_eq!((long.len(), wide.len()), (255, 254));
+    let names = [
+        OsString::from("with two  spaces .csv"),
+        "Aussaat Größe 🌱 レタス.csv".into(),
+        "it's \"quoted\" $HOME `x`.csv".into(),
+        "two\nlines.csv".into(),
+        long.into(),
+        wide.into(),
+        OsString::from_vec(b"latin-\xe4.csv".to_vec()),
+    ];
+    for name in &names {
+        let path = folder.path().join(name);
+        // Relative names are resolved where the program runs.
+        let mut command = export(&server, &[OsStr::new("-o"), name]);
+        let ended = ended(command.current_dir(folder.path()));
+        assert_eq!(ended.code, Some(0), "{name:?}: {ended:?}");
+        assert!(path.is_file(), "{name:?}");
+    }
+    let dash: &[&str] = &["-o", "./-x.csv"];
+    succeeds(export(&server, dash).current_dir(folder.path()));
+    assert_eq!(count(&folder.path().join("-x.csv")), 3);
+    assert_eq!(self::names(folder.path()).len(), names.len() + 1);
+}
+
+#[test]
+fn a_signal_ends_it_soon_with_the_old_file_in_place() {
+    let server = Server::start(&SLOW);
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        for name in ["a.csv", "a.ndjson.gz"] {
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join(name);
+            fs::write(&path, OLD).unwrap();
+            let running = Running::start(&mut export_to(&server, &path, &[]));
+            assert_eq!(names(folder.path()).len(), 2, "in the middle of it");
+            running.signal(signal);
+            let told = running.ends_soon_with(code);
+            assert!(told.contains(&format!("error: ended by SIG{signal}")));
+            assert!(fs::read(&path).unwrap() == OLD);
+            assert_eq!(names(folder.path()), [name]);
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_a_wait_between_tries() {
+    let server = Server::start(&["--fault", "503:1"]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    let flags = ["--retries", "3", "--retry-wait", "30s"];
+    let mut running = Running::begin(&mut export_to(&server, &path, &flags));
+    let mut line = String::new();
+    while !line.contains("trying again in") {
+        line.clear();
+        assert_ne!(running.stderr.read_line(&mut line).unwrap(), 0);
+    }
+    running.signal("INT");
+    running.ends_soon_with(130);
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
+#[test]
+fn ctrl_c_is_heard_while_nobody_reads_the_pipe() {
+    let server = Server::start(&MANY);
+    for format in ["ndjson", "json", "csv", "table"] {
+        let mut running = Running::begin(&mut export(&server, &["-f", format]));
+        // Far more comes than a pipe holds, and the test never reads it.
+        let mut first = [0];
+        let mut stdout = running.child.stdout.take().unwrap();
+        stdout.read_exact(&mut first).unwrap();
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(running.child.try_wait().unwrap(), None, "{format}: stuck");
+        running.signal("INT");
+        let status = running.ends_within(SOON);
+        assert_eq!(
+            status.map(|status| status.code()),
+            Some(Some(130)),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn what_nohup_ignores_stays_ignored() {
+    let server = Server::start(&["--batches", "80", "--page-size", "10", "--fault", SLOW[5]]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    let script = "trap '' HUP; exec \"$0\" \"$@\"";
+    let args = ["export", "-o", path.to_str().unwrap()];
+    let mut running = Running::start(&mut shell(&server, script, &args));
+    running.signal("HUP");
+    let status = running.ends_within(PATIENCE).unwrap();
+    assert_eq!(status.code(), Some(0), "nohup is for this");
+    assert_eq!(count(&path), 80);
+}
+
+#[test]
+fn an_end_without_warning_leaves_the_old_file_and_one_hidden_one_at_most() {
+    let server = Server::start(&SLOW);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, OLD).unwrap();
+    let mut running = Running::start(&mut export_to(&server, &path, &[]));
+    running.signal("KILL");
+    assert_eq!(running.ends_within(SOON).unwrap().code(), None);
+    assert!(fs::read(&path).unwrap() == OLD);
+    let names = names(folder.path());
+    let (hidden, others): (Vec<_>, Vec<_>) = names
+        .iter()
+        .map(|name| name.to_str().unwrap())
+        .partition(|name| name.starts_with(".trayscan-"));
+    assert_eq!(others, ["a.csv"]);
+    assert!(hidden.len() <= 1, "{hidden:?}");
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_it_quietly_with_141() {
+    let server = Server::start(&MANY);
+    for format in ["json", "ndjson", "csv", "tsv", "table"] {
+        let mut child = export(&server, &["-f", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut head = BufReader::new(child.stdout.take().unwrap());
+        head.read_line(&mut line).unwrap();
+        assert!(line.ends_with('\n'), "{format}");
+        drop(head);
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (Some(141), ""),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn two_exports_to_one_file_leave_one_whole_result() {
+    let server = Server::start(&[&MANY[..], &["--fault", "latency:10ms"]].concat());
+    let orders = ["batch_id", "batch_id:desc"];
+    let results = orders.map(|order| whole(&server, &["-f", "csv", "--sort", order]));
+    assert!(results[0] != results[1]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    for _ in 0..2 {
+        let children = orders.map(|order| {
+            export_to(&server, &path, &["-q", "--sort", order])
+                .spawn()
+                .unwrap()
+        });
+        for mut child in children {
+            assert!(child.wait().unwrap().success());
+        }
+        let found = fs::read(&path).unwrap();
+        assert!(results.contains(&found), "{} bytes", found.len());
+        assert_eq!(names(folder.path()), ["a.csv"]);
+    }
+}
+
+#[test]
+fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
+    let server = Server::start(&MANY);
+    for (name, flags) in FORMATS {
+        let folder = TempDir::new().unwrap();
+        // The mount is seen by this shell alone, and goes when it ends.
+        let script = "mount -t tmpfs -o size=128k tmpfs \"$1\" 2>/dev/null || exit 77
+            cd \"$1\" && printf old > \"$2\" && name=$2 && shift 2
+            \"$0\" export -o \"$name\" \"$@\"
+            code=$?; ls -A; cat \"$name\"; exit $code";
+        let mut args = vec![folder.path().to_str().unwrap(), name];
+        args.extend(flags);
+        let inner = shell(&server, script, &args);
+        let mut outer = Command::new("unshare");
+        outer.arg("--mount").arg(inner.get_program());
+        outer.args(inner.get_args()).env_clear();
+        for (key, value) in inner.get_envs() {
+            outer.env(key, value.unwrap_or_default());
+        }
+        let tried = outer.stdin(Stdio::null()).output();
+        let Some(output) = tried.ok().filter(|output| {
+            let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
+            output.status.code() != Some(77) && !refused
+        }) else {
+            eprintln!("skipped: this user may not mount a small disk");
+            return;
+        };
+        let ended = Ended::of(output);
+        assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
+        assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
+        assert!(ended.stderr.contains("the disk is full"), "{ended:?}");
+    }
+}

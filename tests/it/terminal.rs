@@ -1,0 +1,160 @@
+//! What a terminal shows: a table that fits, and progress that nobody else sees.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::harness::{Ended, Server, run, trayscan};
+
+/// Runs `line` on a terminal of so many columns; nothing where there is no `script`.
+///
+/// In `line`, `$T` is the program.
+fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<String> {
+    let tried = Command::new("script")
+        .args(["-q", "-e", "-c"])
+        .arg(format!("stty cols {columns} rows 50; {line}"))
+        .arg("/dev/null")
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .env("HOME", "/nonexistent")
+        .env("T", env!("CARGO_BIN_EXE_trayscan"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = tried else {
+        eprintln!("skipped: this machine has no `script`");
+        return None;
+    };
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{shown}");
+    Some(shown.replace("\r\n", "\n"))
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_tells_what_is_hidden() {
+    let folder = TempDir::new().unwrap();
+    let mut columns_before = 0;
+    for width in [40, 80, 120, 200, 400] {
+        let line = "NO_COLOR=1 $T export --sandbox 2>told";
+        let Some(table) = on_terminal(width, line, folder.path()) else {
+            return;
+        };
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 252, "header, rule, batches");
+        for line in &lines {
+            assert!(line.width() <= width as usize, "{width}: {line:?}");
+            assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
+        }
+        let columns = lines[1].split_whitespace().count();
+        assert!(columns > columns_before, "{width}: more room, more columns");
+        columns_before = columns;
+        let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+        let hidden = format!("note: {} more columns do not fit", 18 - columns);
+        assert_eq!(told.contains(&hidden), columns < 18, "{told}");
+        if width == 80 {
+            assert!(lines[0].contains("name") && lines[0].contains("germ. %"));
+            assert!(!lines[0].contains("report"), "{}", lines[0]);
+        }
+    }
+    assert_eq!(columns_before, 18);
+}
+
+#[test]
+fn fields_that_were_named_are_shown_whatever_the_width() {
+    let folder = TempDir::new().unwrap();
+    let line = "$T export --sandbox --color never --fields batch_id,analysis_link,comment 2>told";
+    let Some(table) = on_terminal(80, line, folder.path()) else {
+        return;
+    };
+    let header: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(header, ["id", "report", "comment"]);
+}
+
+#[test]
+fn colour_is_for_the_terminal_and_not_for_the_file() {
+    let folder = TempDir::new().unwrap();
+    let Some(table) = on_terminal(80, "$T export --sandbox", folder.path()) else {
+        return;
+    };
+    assert!(table.contains("\u{1b}[1m"), "the header is bold");
+    for line in [
+        "NO_COLOR=1 $T export --sandbox 2>told",
+        "$T export --sandbox -f table -o a.txt 2>told",
+    ] {
+        let table = on_terminal(80, line, folder.path()).unwrap();
+        assert!(!table.contains('\u{1b}'), "{table:?}");
+    }
+    let file = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
+    assert!(!file.contains('\u{1b}'));
+    let rule = file.lines().nth(1).unwrap();
+    assert_eq!(rule.split_whitespace().count(), 18, "a file has room");
+}
+
+/// An export that takes long enough for the progress line to be painted.
+fn slow() -> (Server, String) {
+    let server = Server::start(&["--page-size", "25", "--fault", "latency:60ms"]);
+    let access = format!(
+        "--base-url http://{} --client-id {} --client-secret {}",
+        server.address, server.client_id, server.client_secret
+    );
+    (server, access)
+}
+
+/// Words of the progress line and of no other.
+const PROGRESS: &str = " pages, ";
+
+#[test]
+fn progress_is_painted_on_a_terminal_and_wiped_at_the_end() {
+    let (_server, access) = slow();
+    let folder = TempDir::new().unwrap();
+    let line = format!("$T export {access} -o a.csv");
+    let Some(shown) = on_terminal(80, &line, folder.path()) else {
+        return;
+    };
+    assert!(shown.contains(PROGRESS), "{shown:?}");
+    let last = shown.trim_end().rsplit(['\n', '\r']).next().unwrap();
+    assert!(last.contains("250 batches (") && !last.contains(PROGRESS));
+    for quiet in ["-q", "--progress never", "2>told"] {
+        let shown = on_terminal(80, &format!("{line} {quiet}"), folder.path()).unwrap();
+        assert!(!shown.contains(PROGRESS), "{quiet}: {shown:?}");
+    }
+    let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+    assert!(
+        !told.contains(PROGRESS) && !told.contains('\u{1b}'),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn progress_never_runs_into_data_on_the_same_terminal() {
+    let (_server, access) = slow();
+    let folder = TempDir::new().unwrap();
+    let line = format!("$T export {access} -f ndjson");
+    let Some(shown) = on_terminal(80, &line, folder.path()) else {
+        return;
+    };
+    assert!(!shown.contains(PROGRESS), "{shown:?}");
+    assert_eq!(shown.matches("\"batch_id\"").count(), 250);
+}
+
+#[test]
+fn without_a_terminal_there_is_no_progress() {
+    let (server, _) = slow();
+    let ended = Ended::of(
+        trayscan(&["export", "-f", "ndjson"])
+            .env("HOME", "/nonexistent")
+            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(!ended.stderr.contains(PROGRESS) && !ended.stderr.contains('\u{1b}'));
+    assert_eq!(run(&["export", "--sandbox", "-q"]).stderr, "");
+}
