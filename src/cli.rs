@@ -613,10 +613,18 @@ fn listen_address(word: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:0".to_owned())
 }
 
+/// The longest duration: more than anybody waits, and little enough for clocks to add up.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 /// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
-    humantime::parse_duration(word)
-        .map_err(|_| "write a number and a unit, such as 500ms, 30s, 15m, 2h or 7d".to_owned())
+    let parsed = humantime::parse_duration(word).ok();
+    parsed
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| {
+            "write a number and a unit, such as 500ms, 30s, 15m, 2h or 7d, up to 100 years"
+                .to_owned()
+        })
 }
 
 /// Returns the whole command line as clap knows it.

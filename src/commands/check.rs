@@ -12,6 +12,7 @@ use crate::dates::Range;
 use crate::error::{self, Failure};
 use crate::service::split::{Flow, Shape, Splitter};
 use crate::service::{Fault, Service, ServiceError, Version};
+use crate::settings::conceal;
 use crate::ui;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
@@ -83,7 +84,7 @@ impl Findings {
                 line += &hint.replace('\n', &format!("\n{indent}"));
                 line.push('\n');
             }
-            ui::print(&line)?;
+            ui::print(&conceal(&line))?;
         }
         self.steps.push(step);
         Ok(())
@@ -92,7 +93,7 @@ impl Findings {
     fn finish(self) -> anyhow::Result<()> {
         if self.format == ReportFormat::Json {
             let report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
-            ui::print(&format!("{report}\n"))?;
+            ui::print(&conceal(&format!("{report}\n")))?;
         }
         match self.failure {
             // What failed stands in the report; what remains is the class.
@@ -276,11 +277,11 @@ async fn first_page(
             count += 1;
             Ok(Flow::Continue)
         });
-        fed.map_err(|unreadable| answer.broken(unreadable.to_string()))?;
+        fed.map_err(|unreadable| answer.unreadable(unreadable))?;
     }
     splitter
         .finish()
-        .map_err(|unreadable| answer.broken(unreadable.to_string()))?;
+        .map_err(|unreadable| answer.unreadable(unreadable))?;
     Ok((count, date))
 }
 

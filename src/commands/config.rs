@@ -118,6 +118,9 @@ fn hide_password(setting: Setting<String>) -> Setting<String> {
         Ok(url) if !matches!(url.scheme(), "https" | "http") => {
             "(neither https nor http)".to_owned()
         }
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+            "(has a query or a fragment)".to_owned()
+        }
         Ok(url) if url.username().is_empty() && url.password().is_none() => value,
         Ok(mut url) => {
             // Neither can fail for an address that has a password.

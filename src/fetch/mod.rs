@@ -21,8 +21,9 @@ use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
 use crate::service::retry::{RetryPolicy, Tries};
-use crate::service::split::{Flow, Shape, Splitter, Unreadable};
-use crate::service::{Answer, Fault, Service, ServiceError, Stats, Version};
+use crate::service::split::{Flow, Shape, Splitter};
+use crate::service::{Fault, Service, ServiceError, Stats, Version};
+use crate::settings::Secret;
 
 pub(crate) use reading::Findings;
 use reading::Reading;
@@ -31,6 +32,9 @@ use reading::Reading;
 const V1_LIMIT: usize = 1000;
 /// How often a window is walked anew without anything new in it.
 const RESTARTS: u32 = 3;
+
+/// From so many full seconds on, the service does not look at dates at all.
+const FULL_SECONDS: u32 = 200;
 
 /// Batches that arrived together.
 pub(crate) type Page = Vec<Batch>;
@@ -52,6 +56,8 @@ pub(crate) struct Pages {
     dates_with_cursor: bool,
     findings: Findings,
     fetched: Vec<Fetched>,
+    /// Seconds that held as much as an answer of version 1 may.
+    full_seconds: u32,
 }
 
 /// A window that was fetched, or is being fetched.
@@ -65,7 +71,7 @@ pub(crate) struct Fetched {
 /// A walk through the pages of a window.
 struct Walk {
     window: Range,
-    next_token: Option<String>,
+    next_token: Option<Secret>,
     /// Every cursor of this walk: none may come again.
     cursors: HashSet<String>,
     restarts: u32,
@@ -91,7 +97,7 @@ impl Walk {
 struct Wanted {
     version: Version,
     range: Range,
-    next_token: Option<String>,
+    next_token: Option<Secret>,
     /// Stop reading at so many batches.
     enough: usize,
 }
@@ -131,6 +137,7 @@ impl Pages {
             dates_with_cursor: true,
             findings: Findings::default(),
             fetched: Vec::new(),
+            full_seconds: 0,
         }
     }
 
@@ -249,7 +256,7 @@ impl Pages {
                 }
                 .into_failure(1));
             }
-            walk.next_token = Some(cursor);
+            walk.next_token = Some(Secret::new(cursor));
             self.walk = Some(walk);
         }
         Ok(Some(got.batches))
@@ -275,13 +282,16 @@ impl Pages {
             return asked;
         }
         wanted.range = Range::default();
-        let without = self.ask(&wanted).await;
-        if without.is_ok() {
-            log::info!("the service takes no dates together with next_token: leaving them out");
-            self.dates_with_cursor = false;
-            return without;
+        match self.ask(&wanted).await {
+            Ok(got) => {
+                log::info!("the service takes no dates together with next_token: leaving them out");
+                self.dates_with_cursor = false;
+                Ok(got)
+            }
+            // It refuses this one too: then it was not for the dates.
+            Err((error, _)) if matches!(error.status(), Some(400 | 404 | 410 | 422)) => asked,
+            Err(failed) => Err(failed),
         }
-        asked
     }
 
     fn may_fall_back(&self, walk: &Walk) -> bool {
@@ -307,6 +317,14 @@ impl Pages {
                 return Ok(Some(got.batches));
             }
             Ok(got) if !can_be_cut => {
+                self.full_seconds += 1;
+                if self.full_seconds > FULL_SECONDS {
+                    let why =
+                        "version 1 answers as much to a second as to a year: it takes no dates";
+                    let request = "GET /v1/batches".to_owned();
+                    let fault = Fault::Broken(why.to_owned());
+                    return Err(ServiceError { request, fault }.into_failure(1));
+                }
                 log::warn!(
                     "{} batches within one second ({}): version 1 may hold back more",
                     got.batches.len(),
@@ -361,6 +379,8 @@ impl Pages {
                     if let Err(error) = tries.pause(error).await {
                         return Err((error, tries));
                     }
+                    // The wait may have outlived the token: only two refusals in a row are final.
+                    renewed = false;
                 }
             }
         }
@@ -376,7 +396,7 @@ impl Pages {
         } = wanted;
         let mut answer = self
             .service
-            .batches(*version, &token.secret, range, next_token.as_deref())
+            .batches(*version, &token.secret, range, next_token.as_ref())
             .await?;
         let mut splitter = Splitter::new(match version {
             Version::V1 => Shape::Flat,
@@ -386,7 +406,7 @@ impl Pages {
         while let Some(chunk) = answer.chunk().await? {
             let flow = splitter
                 .feed(&chunk, &mut |text| reading.batch(text))
-                .map_err(|unreadable| unreadable_answer(&answer, unreadable))?;
+                .map_err(|unreadable| answer.unreadable(unreadable))?;
             if flow == Flow::Stop {
                 return Ok(Got {
                     batches: reading.batches,
@@ -398,7 +418,7 @@ impl Pages {
         }
         let next_token = splitter
             .finish()
-            .map_err(|unreadable| unreadable_answer(&answer, unreadable))?;
+            .map_err(|unreadable| answer.unreadable(unreadable))?;
         Ok(Got {
             batches: reading.batches,
             next_token,
@@ -420,13 +440,6 @@ fn restart(walk: &Walk, error: ServiceError, tries: &Tries) -> Result<Walk, Fail
         restarts: walk.restarts + 1,
         furthest: walk.furthest,
         ..Walk::new(walk.window)
-    })
-}
-
-fn unreadable_answer(answer: &Answer, unreadable: Unreadable) -> ServiceError {
-    answer.fault(match unreadable {
-        Unreadable::Cut => Fault::Cut,
-        Unreadable::Broken(why) => Fault::Broken(why),
     })
 }
 

@@ -2,9 +2,10 @@
 
 use crate::batch::Batch;
 use crate::service::split::{Flow, Unreadable};
+use crate::ui;
 
 /// The most that one page may hold in memory.
-const PAGE_LIMIT: usize = 1 << 30;
+const PAGE_LIMIT: usize = 256 << 20;
 
 /// What was wrong with batches that were carried on nevertheless.
 #[derive(Clone, Debug, Default)]
@@ -66,8 +67,13 @@ impl Reading {
             let name = read
                 .batch
                 .as_ref()
-                .map_or_else(String::new, |batch| format!(" (`{}`)", batch.id()));
-            let found = format!("page {}, batch {}{name}: {flaw}", self.page, self.count);
+                .map_or_else(String::new, |batch| format!(" (`{}`)", brief(&batch.id())));
+            let found = format!(
+                "page {}, batch {}{name}: {}",
+                self.page,
+                self.count,
+                brief(&flaw.to_string())
+            );
             if !self.lenient {
                 return Err(Unreadable::Broken(found));
             }
@@ -80,4 +86,14 @@ impl Reading {
         let full = self.batches.len() >= self.enough;
         Ok(if full { Flow::Stop } else { Flow::Continue })
     }
+}
+
+/// Shows what the service named: on one line, and no more of it than tells it from others.
+fn brief(text: &str) -> String {
+    const CHARACTERS: usize = 120;
+    let mut short: String = text.chars().take(CHARACTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    ui::one_line(&short).into_owned()
 }

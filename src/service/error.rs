@@ -134,7 +134,7 @@ impl ServiceError {
             ),
             _ => (
                 "the service answered something that breaks its interface",
-                "nothing was written; tell the operator of the service",
+                "tell the operator of the service",
             ),
         };
         let sent = Sent {

@@ -11,8 +11,12 @@ pub(crate) mod split;
 mod stats;
 
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::Method;
+use serde::Deserialize;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 use crate::dates::{Range, written};
 use crate::error::Failure;
@@ -23,7 +27,7 @@ pub(crate) use request::{Answer, Http};
 pub(crate) use stats::Stats;
 
 use request::Exchange;
-use std::sync::Arc;
+use split::Unreadable;
 
 /// The versions of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +96,10 @@ impl Service {
                 ("grant_type", "client_credentials".to_owned()),
             ]),
             token: None,
-            secrets: vec![self.access.client_secret.clone()],
         };
         let mut answer = self.http.send(&exchange).await?;
         let body = answer.whole(TOKEN_LIMIT).await?;
-        read_token(&body).map_err(|why| answer.broken(why))
+        read_token(&body).map_err(|unreadable| answer.unreadable(unreadable))
     }
 
     /// `GET /v1/batches` and `GET /v2/batches`.
@@ -105,37 +108,54 @@ impl Service {
         version: Version,
         token: &Secret,
         range: &Range,
-        next_token: Option<&str>,
+        next_token: Option<&Secret>,
     ) -> Result<Answer, ServiceError> {
         let mut query = Vec::new();
         query.extend(range.start.map(|start| ("start_date", written(start))));
         query.extend(range.end.map(|end| ("end_date", written(end))));
-        query.extend(next_token.map(|cursor| ("next_token", cursor.to_owned())));
-        let mut secrets = vec![token.clone(), self.access.client_secret.clone()];
-        secrets.extend(next_token.map(Secret::new));
+        query.extend(next_token.map(|cursor| ("next_token", cursor.expose().to_owned())));
         let exchange = Exchange {
             method: Method::GET,
             path: format!("/{version}/batches"),
             query,
             form: None,
             token: Some(token.clone()),
-            secrets,
         };
         self.http.send(&exchange).await
     }
 }
 
-fn read_token(body: &[u8]) -> Result<TokenResponse, &'static str> {
-    let value: serde_json::Value =
-        serde_json::from_slice(body).map_err(|_| "the token response is no JSON")?;
-    let token = value.get("access_token").and_then(|token| token.as_str());
-    let token = token.ok_or("the token response has no text `access_token`")?;
+/// The token response, as far as it is of use.
+#[derive(Deserialize)]
+struct TokenBody<'a> {
+    #[serde(borrow)]
+    access_token: Option<&'a RawValue>,
+    /// Anything may stand here, and only a number of seconds is of use.
+    #[serde(borrow)]
+    expires_in: Option<&'a RawValue>,
+}
+
+fn read_token(body: &[u8]) -> Result<TokenResponse, Unreadable> {
+    let broken = |why: &str| Unreadable::Broken(why.to_owned());
+    let body: TokenBody<'_> =
+        serde_json::from_slice(body).map_err(|error| match error.classify() {
+            Category::Eof => Unreadable::Cut,
+            _ => broken("the token response is no JSON object with one `access_token`"),
+        })?;
+    let token = body
+        .access_token
+        .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
+    let token = token.ok_or_else(|| broken("the token response has no text `access_token`"))?;
     // It goes into a header: what cannot stand there is no token.
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("`access_token` is empty or holds what no header can");
+        return Err(broken(
+            "`access_token` is empty or holds what no header can",
+        ));
     }
     Ok(TokenResponse {
         access_token: Secret::new(token),
-        expires_in: value.get("expires_in").and_then(serde_json::Value::as_u64),
+        expires_in: body
+            .expires_in
+            .and_then(|seconds| seconds.get().parse().ok()),
     })
 }

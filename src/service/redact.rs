@@ -2,32 +2,52 @@
 
 use serde_json::Value;
 
-use crate::settings::Secret;
+use crate::settings::conceal;
 
 /// Lines and characters that are worth showing of a page that is not for us.
 const LINES: usize = 3;
 const CHARACTERS: usize = 400;
+/// Characters of all that a 422 names, and entries of it.
+const LIST_CHARACTERS: usize = 8000;
+const ENTRIES: usize = 100;
 
 /// Returns the `detail` of an error's body: the text for people, and the value for programs.
-pub(super) fn detail(body: &[u8], secrets: &[Secret]) -> (Option<String>, Option<Value>) {
-    let text = hide(&String::from_utf8_lossy(body), secrets);
-    let detail = serde_json::from_str::<Value>(&text)
-        .ok()
-        .and_then(|value| value.get("detail").cloned());
-    match detail {
-        Some(Value::String(detail)) => (
-            Some(shorten(&detail)),
-            Some(Value::String(shorten(&detail))),
-        ),
-        Some(Value::Array(entries)) if !entries.is_empty() => {
+pub(super) fn detail(body: &[u8]) -> (Option<String>, Option<Value>) {
+    let text = String::from_utf8_lossy(body);
+    let value = serde_json::from_str::<Value>(&text).ok().map(concealed);
+    match value.and_then(|mut value| value.get_mut("detail").map(Value::take)) {
+        Some(Value::String(detail)) => {
+            let short = shorten(&detail, CHARACTERS);
+            (Some(short.clone()), Some(Value::String(short)))
+        }
+        Some(Value::Array(mut entries)) if !entries.is_empty() => {
+            entries.truncate(ENTRIES);
             let fields: Vec<String> = entries.iter().map(field).collect();
             (
-                Some(shorten(&fields.join("; "))),
+                Some(shorten(&fields.join("; "), LIST_CHARACTERS)),
                 Some(Value::Array(entries)),
             )
         }
-        Some(other) => (Some(shorten(&other.to_string())), Some(other)),
-        None => (Some(shorten(&text)).filter(|text| !text.is_empty()), None),
+        Some(other) => (Some(shorten(&other.to_string(), CHARACTERS)), Some(other)),
+        None => {
+            let short = shorten(&conceal(&text), CHARACTERS);
+            (Some(short).filter(|text| !text.is_empty()), None)
+        }
+    }
+}
+
+/// Conceals secrets in every text of `value`: parsed, no escape hides them.
+fn concealed(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(conceal(&text).into_owned()),
+        Value::Array(values) => Value::Array(values.into_iter().map(concealed).collect()),
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .map(|(name, value)| (conceal(&name).into_owned(), concealed(value)))
+                .collect(),
+        ),
+        other => other,
     }
 }
 
@@ -36,22 +56,14 @@ fn field(entry: &Value) -> String {
     let words = |part: &Value| part.as_str().map_or_else(|| part.to_string(), String::from);
     let loc = entry.get("loc").and_then(Value::as_array);
     let loc: Vec<String> = loc.into_iter().flatten().map(words).collect();
-    match entry.get("msg").and_then(Value::as_str) {
+    let said = match entry.get("msg").and_then(Value::as_str) {
         Some(msg) => format!("{}: {msg}", loc.join(".")),
         None => entry.to_string(),
-    }
+    };
+    shorten(&said, CHARACTERS)
 }
 
-fn hide(text: &str, secrets: &[Secret]) -> String {
-    // Very short ones would blot out half of every text, and are no secrets.
-    let long = secrets
-        .iter()
-        .map(Secret::expose)
-        .filter(|secret| secret.len() >= 4);
-    long.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
-}
-
-fn shorten(text: &str) -> String {
+fn shorten(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
@@ -59,7 +71,7 @@ fn shorten(text: &str) -> String {
         .take(LINES + 1)
         .collect();
     let mut short = lines[..lines.len().min(LINES)].join(" ");
-    let cut = short.char_indices().nth(CHARACTERS).map(|(place, _)| place);
+    let cut = short.char_indices().nth(most).map(|(place, _)| place);
     if let Some(place) = cut {
         short.truncate(place);
     }
@@ -72,11 +84,11 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Secret;
 
     fn text(body: &str) -> String {
-        detail(body.as_bytes(), &[Secret::new("hunter2")])
-            .0
-            .unwrap_or_default()
+        let _secret = Secret::new("hunter2");
+        detail(body.as_bytes()).0.unwrap_or_default()
     }
 
     #[test]

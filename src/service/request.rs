@@ -11,6 +11,7 @@ use reqwest::{Certificate, Client, Method, Response, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
 
+use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
 use crate::settings::{BaseUrl, Manners, Secret};
@@ -27,8 +28,6 @@ pub(super) struct Exchange {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) form: Option<[(&'static str, String); 3]>,
     pub(super) token: Option<Secret>,
-    /// What must not be shown if the answer repeats it.
-    pub(super) secrets: Vec<Secret>,
 }
 
 impl Exchange {
@@ -105,7 +104,7 @@ impl Http {
             }
             match answer.redirected(&url, &exchange.method)? {
                 Some(place) => url = place,
-                None => return Err(answer.refused(&exchange.secrets).await),
+                None => return Err(answer.refused().await),
             }
         }
         Err(exchange.failed(Fault::Broken("it redirects in circles".to_owned())))
@@ -204,6 +203,29 @@ impl Answer {
         self.fault(Fault::Broken(why.into()))
     }
 
+    /// Tells whether the end of the body is marked; otherwise the end of the connection is its end,
+    /// and cannot be told from a break.
+    fn is_framed(&self) -> bool {
+        self.response.version() >= reqwest::Version::HTTP_2
+            || self.response.content_length().is_some()
+            || self
+                .response
+                .headers()
+                .contains_key(header::TRANSFER_ENCODING)
+    }
+
+    /// Says why the answer cannot be read.
+    pub(crate) fn unreadable(&self, unreadable: Unreadable) -> ServiceError {
+        self.fault(match unreadable {
+            // Where the end was marked, this is all there is to it.
+            Unreadable::Cut if self.is_framed() => {
+                Fault::Broken("the answer is no JSON: it ends too early".to_owned())
+            }
+            Unreadable::Cut => Fault::Cut,
+            Unreadable::Broken(why) => Fault::Broken(why),
+        })
+    }
+
     pub(crate) fn fault(&self, fault: Fault) -> ServiceError {
         ServiceError {
             request: self.request.clone(),
@@ -234,6 +256,9 @@ impl Answer {
         if place.origin() != from.origin() {
             return Err(self.fault(Fault::Elsewhere(place.origin().ascii_serialization())));
         }
+        if !place.username().is_empty() || place.password().is_some() {
+            return Err(self.broken("it redirects to an address with a password"));
+        }
         // Credentials are sent where the user said, and nowhere else.
         if *method != Method::GET || status == StatusCode::NOT_MODIFIED {
             return Err(self.broken(format!("it answered {} to a {method}", status.as_u16())));
@@ -242,7 +267,7 @@ impl Answer {
     }
 
     /// Turns an answer that is no success into an error, with what the body says.
-    async fn refused(&mut self, secrets: &[Secret]) -> ServiceError {
+    async fn refused(&mut self) -> ServiceError {
         let status = self.response.status().as_u16();
         let retry_after = retry_after(self.response.headers());
         let mut body = Vec::new();
@@ -254,7 +279,7 @@ impl Answer {
                 break;
             }
         }
-        let (detail, value) = redact::detail(&body, secrets);
+        let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {
             status,
             detail,

@@ -18,7 +18,7 @@ use url::{Host, Url};
 use crate::cli::{self, Api, ServiceArgs};
 use crate::error::{Failure, Kind};
 use file::Profile;
-pub(crate) use secret::Secret;
+pub(crate) use secret::{Secret, conceal};
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,14 +1,22 @@
-//! A text that must not be shown.
+//! A text that must not be shown, and the last line of defence against showing it.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-/// A secret: hidden in `Debug`, without `Display`, read through [`Secret::expose`] alone.
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// A secret: hidden in `Debug`, without `Display`, read through [`Secret::expose`] alone. From its
+/// making on, [`conceal`] knows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
 impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        let text = text.into();
+        remember(&text);
+        Self(text)
     }
 
     /// Returns the secret itself, for the one place that sends it.
@@ -20,5 +28,91 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+/// Secrets of this run, in every form that an answer may repeat them in.
+static KNOWN: Mutex<VecDeque<Vec<String>>> = Mutex::new(VecDeque::new());
+/// How many are remembered. The first are the credentials and stay; of tokens and cursors, which come
+/// by the thousand, the latest do.
+const REMEMBERED: usize = 512;
+const KEPT: usize = 4;
+/// Shorter ones would blot out half of every text, and are no secrets.
+const SHORTEST: usize = 4;
+
+fn remember(secret: &str) {
+    if secret.len() < SHORTEST {
+        return;
+    }
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.iter().any(|forms| forms[0] == secret) {
+        return;
+    }
+    if known.len() >= REMEMBERED {
+        known.remove(KEPT);
+    }
+    known.push_back(forms(secret));
+}
+
+fn forms(secret: &str) -> Vec<String> {
+    let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    let percent = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+    let json = serde_json::Value::from(secret).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let mut forms = vec![secret.to_owned()];
+    for form in [
+        form.to_lowercase(),
+        percent.to_lowercase(),
+        form,
+        percent,
+        json,
+    ] {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// Returns `text` with every secret of this run blotted out.
+pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut concealed = Cow::Borrowed(text);
+    for form in known.iter().flatten() {
+        if concealed.contains(form.as_str()) {
+            concealed = Cow::Owned(concealed.replace(form.as_str(), "…"));
+        }
+    }
+    concealed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_concealed_in_every_form() {
+        let _secret = Secret::new("pa\"ss/wö rd");
+        for text in [
+            "pa\"ss/wö rd",
+            "pa%22ss%2Fw%C3%B6+rd",
+            "pa%22ss%2fw%c3%b6%20rd",
+            r#"pa\"ss/wö rd"#,
+        ] {
+            assert_eq!(conceal(&format!("<{text}>")), "<…>");
+        }
+        assert_eq!(conceal("password"), "password");
+    }
+
+    #[test]
+    fn the_first_secret_outlives_thousands() {
+        let _first = Secret::new("the-very-first-secret");
+        for number in 0..3 * REMEMBERED {
+            let _token = Secret::new(format!("token-{number:06}"));
+        }
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).len();
+        assert!(known <= REMEMBERED);
+        let last = format!("token-{:06}", 3 * REMEMBERED - 1);
+        assert_eq!(conceal(&last), "…");
     }
 }

@@ -135,5 +135,5 @@ fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -
         retry_later: kind.retry_later(),
     };
     let object = serde_json::to_string(&error).expect("an error is made of text and numbers");
-    format!("{{\"error\":{object}}}")
+    visible::escape_json(&format!("{{\"error\":{object}}}"))
 }

@@ -31,7 +31,7 @@ impl Log for Logger {
         let text = record.args().to_string();
         stderr_line(&format!(
             "{style}{label}{style:#} {}",
-            visible::escape(&text)
+            visible::one_line(&text)
         ));
     }
 

@@ -19,6 +19,7 @@ pub(crate) use visible::one_line;
 use std::sync::OnceLock;
 
 use crate::cli::{Color, ErrorFormat, Verbosity};
+use crate::settings::conceal;
 
 static ERROR_FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 
@@ -83,6 +84,8 @@ fn error_format() -> ErrorFormat {
 /// Writes one line to standard error. Where even that fails, nobody is left to be told.
 fn stderr_line(line: &str) {
     use std::io::Write as _;
+    // Whatever was put into a message on its way here: no secret leaves.
+    let line = conceal(line);
     progress::aside(|| {
         let _ = writeln!(anstream::stderr(), "{line}");
     });

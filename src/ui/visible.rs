@@ -17,6 +17,20 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// Writes what [`escape`] would show as escapes of JSON: in JSON, it stands inside strings only.
+pub(crate) fn escape_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_hidden(character) {
+            // Writing to a string cannot fail; all of these are short of surrogates.
+            let _ = write!(shown, "\\u{:04x}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 fn escape_where(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&is_hidden) {
         return Cow::Borrowed(text);

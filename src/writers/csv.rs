@@ -59,11 +59,24 @@ struct Marked {
     mark: bool,
 }
 
+impl Marked {
+    fn mark(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.mark) {
+            self.output.write_all("\u{feff}".as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Output> {
+        self.mark()?;
+        Ok(self.output)
+    }
+}
+
 impl Write for Marked {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.mark && !bytes.is_empty() {
-            self.output.write_all("\u{feff}".as_bytes())?;
-            self.mark = false;
+        if !bytes.is_empty() {
+            self.mark()?;
         }
         self.output.write(bytes)
     }
@@ -194,6 +207,6 @@ impl BatchWriter for Csv {
             .writer
             .into_inner()
             .map_err(::csv::IntoInnerError::into_error)?;
-        Ok((marked.output, notes))
+        Ok((marked.finish()?, notes))
     }
 }

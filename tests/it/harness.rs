@@ -32,6 +32,35 @@ pub(crate) fn run(args: &[&str]) -> Ended {
     Ended::of(trayscan(args).output().unwrap())
 }
 
+/// Exports from `server`, as a user with the right credentials would.
+pub(crate) fn export(server: &Server, args: &[&str]) -> Ended {
+    export_with(server.address, &server.client_secret, args)
+}
+
+/// Exports from whoever listens at `address`, and looks for secrets in what was printed.
+pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> Ended {
+    let mut command = trayscan(&[&["export", "--retry-wait", "0s"], args].concat());
+    command
+        .env("TRAYSCAN_BASE_URL", format!("http://{address}"))
+        .env("TRAYSCAN_CLIENT_ID", "sandbox")
+        .env("TRAYSCAN_CLIENT_SECRET", secret);
+    let ended = Ended::of(command.output().unwrap());
+    for printed in [&ended.stdout, &ended.stderr] {
+        assert!(!printed.contains(secret), "a secret was printed: {ended:?}");
+    }
+    // Of tokens and cursors only the shape is known here: long, and made of these letters.
+    let is_opaque = |letter: char| letter.is_ascii_alphanumeric() || "-_=".contains(letter);
+    let longest = ended
+        .stderr
+        .split(|letter| !is_opaque(letter))
+        .map(str::len);
+    assert!(
+        longest.max().unwrap_or_default() < 40 && !ended.stderr.contains("next_token="),
+        "a token or a query was printed: {ended:?}"
+    );
+    ended
+}
+
 /// What a finished run left behind.
 #[derive(Debug)]
 pub(crate) struct Ended {

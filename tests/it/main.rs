@@ -21,6 +21,9 @@ mod faults;
 // The made-up batches: believable, awkward, reproducible.
 mod data;
 
+// `export` against every reading of the interface, in every format.
+mod export;
+
 // Hostile and sluggish clients.
 mod limits;
 
@@ -44,3 +47,9 @@ mod settings;
 // What a terminal shows: tables and progress.
 #[cfg(unix)]
 mod terminal;
+
+// A scripted server that speaks raw bytes, for what a framework would repair.
+mod scripted;
+
+// The client on the wire: cuts, bombs, redirects, retries, secrets.
+mod wire;

@@ -1,0 +1,491 @@
+//! A service that answers from a script: any bytes, whole or cut, at once or in drips.
+//!
+//! It speaks raw HTTP over plain threads, because a library would not let it misbehave, and it keeps
+//! a record of every request. Whatever the script says, it ends when it is dropped.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use flate2::write::GzEncoder;
+use flate2::{Compress, Compression, Crc, FlushCompress};
+
+/// How long a connection may live, should all else fail.
+const LIFETIME: Duration = Duration::from_secs(40);
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+    pub(crate) at: SystemTime,
+    /// How many came before it for the same path, and for the same target.
+    pub(crate) nth: usize,
+    pub(crate) again: usize,
+}
+
+impl Asked {
+    pub(crate) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap()
+    }
+
+    /// Method and path, as in messages.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path())
+    }
+
+    /// Returns the value of a query parameter.
+    pub(crate) fn query(&self, name: &str) -> Option<String> {
+        let (_, query) = self.target.split_once('?')?;
+        form_urlencoded::parse(query.as_bytes())
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.into_owned())
+    }
+
+    /// Returns every value of a header.
+    pub(crate) fn headers(&self, name: &str) -> Vec<&str> {
+        let named = self.headers.iter().filter(|(other, _)| other == name);
+        named.map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+/// How a body is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Length,
+    Chunked,
+    /// It ends with the connection.
+    Close,
+    GzipLength,
+    GzipChunked,
+    GzipClose,
+}
+
+impl Framing {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Length,
+        Self::Chunked,
+        Self::Close,
+        Self::GzipLength,
+        Self::GzipChunked,
+        Self::GzipClose,
+    ];
+
+    fn is_gzip(self) -> bool {
+        matches!(self, Self::GzipLength | Self::GzipChunked | Self::GzipClose)
+    }
+}
+
+/// What happens to the connection after the last byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    KeepAlive,
+    Close,
+    Reset,
+    /// Nothing more comes, and it stays open.
+    Silence,
+    /// This byte comes again and again, with a pause before each.
+    Drip(u8, Duration),
+}
+
+/// What the service answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The status line and the headers.
+    head: String,
+    body: Vec<u8>,
+    delay: Duration,
+    ending: Ending,
+    cut: Option<usize>,
+    /// How many bytes are sent at a time, and the pause between.
+    pieces: Option<(usize, Duration)>,
+}
+
+impl Answer {
+    /// A success with a length.
+    pub(crate) fn ok(body: impl AsRef<[u8]>) -> Self {
+        Self::status(200, body)
+    }
+
+    /// Any status, with a length.
+    pub(crate) fn status(status: u16, body: impl AsRef<[u8]>) -> Self {
+        Self::framed(status, Framing::Length, body.as_ref())
+    }
+
+    /// An error as the interface has it.
+    pub(crate) fn error(status: u16, detail: &str) -> Self {
+        Self::status(status, serde_json::json!({ "detail": detail }).to_string())
+    }
+
+    /// A redirect.
+    pub(crate) fn redirect(status: u16, location: &str) -> Self {
+        Self::status(status, "").header("Location", location)
+    }
+
+    /// A body in its wrapping.
+    pub(crate) fn framed(status: u16, framing: Framing, body: &[u8]) -> Self {
+        let packed = if framing.is_gzip() {
+            gzip(body)
+        } else {
+            body.to_vec()
+        };
+        let answer = Self {
+            head: format!("HTTP/1.1 {status} Scripted\r\n"),
+            body: packed,
+            delay: Duration::ZERO,
+            ending: Ending::KeepAlive,
+            cut: None,
+            pieces: None,
+        };
+        let answer = answer.header("Content-Type", "application/json");
+        let answer = if framing.is_gzip() {
+            answer.header("Content-Encoding", "gzip")
+        } else {
+            answer
+        };
+        match framing {
+            Framing::Length | Framing::GzipLength => {
+                let length = answer.body.len().to_string();
+                answer.header("Content-Length", &length)
+            }
+            Framing::Chunked | Framing::GzipChunked => answer.chunked(),
+            Framing::Close | Framing::GzipClose => answer.then(Ending::Close),
+        }
+    }
+
+    /// A body that is gzip already, however long.
+    pub(crate) fn packed(status: u16, body: Vec<u8>) -> Self {
+        let length = body.len().to_string();
+        let mut answer = Self::framed(status, Framing::Close, b"");
+        answer.body = body;
+        answer
+            .header("Content-Encoding", "gzip")
+            .header("Content-Length", &length)
+    }
+
+    /// Bytes that need not be HTTP at all.
+    pub(crate) fn raw(head: &str) -> Self {
+        let mut answer = Self::framed(200, Framing::Close, b"");
+        head.clone_into(&mut answer.head);
+        answer
+    }
+
+    /// Nothing at all, while the connection stays open.
+    pub(crate) fn silence() -> Self {
+        Self::ok("").cut_at(0).then(Ending::Silence)
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        write!(self.head, "{name}: {value}\r\n").unwrap();
+        self
+    }
+
+    /// Splits the body into chunks of different sizes.
+    fn chunked(mut self) -> Self {
+        let mut chunks = Vec::new();
+        let mut rest = self.body.as_slice();
+        for size in [1, 20, 11, usize::MAX] {
+            let (chunk, others) = rest.split_at(size.min(rest.len()));
+            if !chunk.is_empty() {
+                chunks.extend(format!("{:x}\r\n", chunk.len()).bytes());
+                chunks.extend(chunk);
+                chunks.extend(b"\r\n");
+            }
+            rest = others;
+        }
+        chunks.extend(b"0\r\n\r\n");
+        self.body = chunks;
+        self.header("Transfer-Encoding", "chunked")
+    }
+
+    /// Says another length than the body has.
+    pub(crate) fn claiming(mut self, length: usize) -> Self {
+        let truth = format!("Content-Length: {}\r\n", self.body.len());
+        let claim = format!("Content-Length: {length}\r\n");
+        self.head = self.head.replace(&truth, &claim);
+        self.then(Ending::Close)
+    }
+
+    fn then(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
+    }
+
+    /// Waits before the first byte.
+    pub(crate) fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Ends the connection before byte `place`, counted from the status line.
+    pub(crate) fn cut_at(mut self, place: usize) -> Self {
+        self.cut = Some(place);
+        self.then(Ending::Close)
+    }
+
+    /// Sends `size` bytes at a time, with a pause between.
+    pub(crate) fn in_pieces(mut self, size: usize, pause: Duration) -> Self {
+        self.pieces = Some((size, pause));
+        self
+    }
+
+    /// Resets the connection where it would be closed.
+    pub(crate) fn reset(self) -> Self {
+        self.then(Ending::Reset)
+    }
+
+    /// Goes on with `byte` after each pause, for ever.
+    pub(crate) fn dripping(self, byte: u8, pause: Duration) -> Self {
+        self.then(Ending::Drip(byte, pause))
+    }
+
+    /// Returns where the body begins, counted from the status line.
+    pub(crate) fn head_len(&self) -> usize {
+        self.head.len() + 2
+    }
+
+    /// Returns how many bytes there are in all.
+    pub(crate) fn len(&self) -> usize {
+        self.head_len() + self.body.len()
+    }
+
+    fn wire(&self) -> Vec<u8> {
+        let mut wire = format!("{}\r\n", self.head).into_bytes();
+        wire.extend(&self.body);
+        wire.truncate(self.cut.unwrap_or(usize::MAX));
+        wire
+    }
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Packs `before`, a gibibyte of `filling` and `after` into little more than a mebibyte.
+///
+/// A mebibyte is packed once and its packing repeated, so that this takes no time.
+pub(crate) fn bomb(before: &str, filling: &str, after: &str) -> Vec<u8> {
+    let block = filling.repeat((1 << 20) / filling.len());
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    let mut crc = Crc::new();
+    packed.extend(deflated(before, FlushCompress::Full));
+    crc.update(before.as_bytes());
+    let (middle, mut middle_crc) = (deflated(&block, FlushCompress::Full), Crc::new());
+    middle_crc.update(block.as_bytes());
+    for _ in 0..1024 {
+        packed.extend(&middle);
+        crc.combine(&middle_crc);
+    }
+    packed.extend(deflated(after, FlushCompress::Finish));
+    crc.update(after.as_bytes());
+    packed.extend(crc.sum().to_le_bytes());
+    packed.extend(crc.amount().to_le_bytes());
+    packed
+}
+
+fn deflated(text: &str, flush: FlushCompress) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(text.len() / 100 + 1024);
+    Compress::new(Compression::default(), false)
+        .compress_vec(text.as_bytes(), &mut packed, flush)
+        .unwrap();
+    packed
+}
+
+type Script = dyn Fn(&Asked) -> Answer + Send + Sync;
+
+struct Shared {
+    script: Box<Script>,
+    asked: Mutex<Vec<Asked>>,
+    counts: Mutex<HashMap<String, usize>>,
+    connections: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+/// A running service that follows its script.
+pub(crate) struct Scripted {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Scripted {
+    pub(crate) fn start(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            asked: Mutex::default(),
+            counts: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if accepting.stopped.load(Ordering::SeqCst) {
+                    break;
+                }
+                accepting.connections.fetch_add(1, Ordering::SeqCst);
+                let serving = Arc::clone(&accepting);
+                thread::spawn(move || serving.serve(&stream.unwrap()));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Answers auth requests and batches requests from two lists; the last of each repeats.
+    pub(crate) fn answering(auth: Vec<Answer>, batches: Vec<Answer>) -> Self {
+        Self::start(move |asked| {
+            let list = if asked.path().ends_with("/auth") {
+                &auth
+            } else {
+                &batches
+            };
+            list[asked.nth.min(list.len() - 1)].clone()
+        })
+    }
+
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns every request so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    /// Returns the requests so far whose path ends with `end`.
+    pub(crate) fn asked_for(&self, end: &str) -> Vec<Asked> {
+        let mut asked = self.asked();
+        asked.retain(|asked| asked.path().ends_with(end));
+        asked
+    }
+
+    /// Returns method and path of every request so far.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.asked().iter().map(Asked::name).collect()
+    }
+
+    /// Returns how many connections were made, even those without a request.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn serve(&self, stream: &TcpStream) {
+        stream.set_read_timeout(Some(LIFETIME)).unwrap();
+        stream.set_write_timeout(Some(LIFETIME)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut reader = BufReader::new(stream);
+        while let Some(asked) = self.read(&mut reader) {
+            let answer = (self.script)(&asked);
+            if !self.answer(stream, &answer) {
+                return;
+            }
+        }
+    }
+
+    /// Reads one request and records it; nothing where the connection ends.
+    fn read(&self, reader: &mut BufReader<&TcpStream>) -> Option<Asked> {
+        let mut line = || {
+            let mut line = String::new();
+            let read = reader.read_line(&mut line).ok()?;
+            (read > 0).then(|| line.trim_end().to_owned())
+        };
+        let first = line()?;
+        let mut words = first.split(' ');
+        let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let mut headers = Vec::new();
+        loop {
+            let line = line()?;
+            let Some((name, value)) = line.split_once(':') else {
+                break;
+            };
+            headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
+        reader.read_exact(&mut body).ok()?;
+        let at = SystemTime::now();
+        let mut asked = Asked {
+            method,
+            target,
+            headers,
+            body: String::from_utf8(body).unwrap(),
+            at,
+            nth: 0,
+            again: 0,
+        };
+        asked.nth = self.count(&format!("path {}", asked.path()));
+        asked.again = self.count(&format!("target {}", asked.target));
+        self.asked.lock().unwrap().push(asked.clone());
+        Some(asked)
+    }
+
+    /// Counts one more of `what`, and returns how many there were.
+    fn count(&self, what: &str) -> usize {
+        let mut counts = self.counts.lock().unwrap();
+        let count = counts.entry(what.to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// Follows the script of one answer; returns whether the connection serves another request.
+    fn answer(&self, mut stream: &TcpStream, answer: &Answer) -> bool {
+        self.pause(answer.delay);
+        // The client may have heard enough.
+        let (size, pause) = answer.pieces.unwrap_or((usize::MAX, Duration::ZERO));
+        let sent = answer.wire().chunks(size).all(|piece| {
+            let sent = stream.write_all(piece).is_ok();
+            self.pause(pause);
+            sent
+        });
+        let started = Instant::now();
+        let in_time = || !self.stopped.load(Ordering::SeqCst) && started.elapsed() < LIFETIME;
+        match answer.ending {
+            Ending::KeepAlive => return sent,
+            Ending::Close => {}
+            Ending::Reset => {
+                let linger = Some(Duration::ZERO);
+                socket2::SockRef::from(stream).set_linger(linger).unwrap();
+            }
+            Ending::Silence => {
+                while in_time() {
+                    self.pause(Duration::from_millis(20));
+                }
+            }
+            Ending::Drip(byte, pause) => {
+                while in_time() && stream.write_all(&[byte]).is_ok() {
+                    self.pause(pause);
+                }
+            }
+        }
+        false
+    }
+
+    /// Sleeps, unless the service ends.
+    fn pause(&self, time: Duration) {
+        let started = Instant::now();
+        while started.elapsed() < time && !self.stopped.load(Ordering::SeqCst) {
+            let rest = time.saturating_sub(started.elapsed());
+            thread::sleep(rest.min(Duration::from_millis(20)));
+        }
+    }
+}
