@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
-use tokio::net::TcpListener;
 
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
@@ -32,9 +31,8 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
 
 async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("cannot catch signals")?;
-    let listener = TcpListener::bind(args.listen)
-        .await
-        .map_err(|error| cannot_listen(args.listen, error))?;
+    let listener =
+        sandbox::listen(args.listen).map_err(|error| cannot_listen(args.listen, error))?;
     let address = listener
         .local_addr()
         .context("the listener has no address")?;

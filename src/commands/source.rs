@@ -1,9 +1,9 @@
 //! Where batches come from: the service of the settings, or a sandbox that lives as long as the run.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::cli::ServiceArgs;
@@ -57,9 +57,8 @@ impl Source {
 
 /// Starts the embedded service on a free port of this machine.
 async fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
-    let listener = TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .context("cannot start the sandbox")?;
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = sandbox::listen(loopback).context("cannot start the sandbox")?;
     let base_url = format!("http://{}", listener.local_addr()?);
     let credentials = Credentials {
         client_id: "sandbox".to_owned(),

@@ -42,6 +42,7 @@ use tokio::net::TcpListener;
 pub(crate) use auth::{Credentials, random_secret};
 pub(crate) use catalog::Catalog;
 pub(crate) use generate::generate;
+pub(crate) use server::listen;
 
 use faults::Faults;
 use routes::Sandbox;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
@@ -26,12 +27,28 @@ use super::wire::{Activity, Link, Wire};
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most that a request's header may hold.
 const HEADER_LIMIT: usize = 32 * 1024;
+/// Newcomers that may wait to be accepted.
+const QUEUE: u32 = 4096;
 /// Connections at a time: half of the descriptors that a process usually gets.
 const CONNECTIONS: usize = 512;
 /// How long open requests may go on once the service is told to stop.
 const DRAIN: Duration = Duration::from_secs(10);
 /// A breath before the next try where the machine has no descriptors left.
 const BREATH: Duration = Duration::from_millis(20);
+
+/// Listens on `address`, with a queue that a burst of newcomers does not overflow.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
+    // A restart finds its port again while old connections fade away.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
 
 /// Serves `sandbox` on `listener` until `shutdown` resolves, then finishes what is open.
 pub(super) async fn serve(

@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     TimedOut(Duration),
     /// The body ended before it was whole.
     Cut,
+    /// The body is whole, as far as HTTP can tell, but its JSON is not.
+    Incomplete,
     /// The other side could not prove who it is.
     Untrusted(Box<dyn Error + Send + Sync>),
     /// The service sends us elsewhere; the text names where, without a query.
@@ -45,7 +47,7 @@ impl ServiceError {
     pub(crate) fn is_transient(&self) -> bool {
         match &self.fault {
             Fault::Status { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
-            Fault::Connection(_) | Fault::TimedOut(_) | Fault::Cut => true,
+            Fault::Connection(_) | Fault::TimedOut(_) | Fault::Cut | Fault::Incomplete => true,
             Fault::Untrusted(_) | Fault::Elsewhere(_) | Fault::Broken(_) => false,
         }
     }
@@ -77,7 +79,7 @@ impl ServiceError {
             | Fault::Connection(_)
             | Fault::TimedOut(_)
             | Fault::Cut => Kind::Unavailable,
-            Fault::Status { .. } | Fault::Broken(_) => Kind::Protocol,
+            Fault::Status { .. } | Fault::Incomplete | Fault::Broken(_) => Kind::Protocol,
             Fault::Untrusted(_) | Fault::Elsewhere(_) => Kind::Unsafe,
         }
     }
@@ -171,6 +173,7 @@ impl fmt::Display for ServiceError {
             Fault::Connection(_) => write!(f, "{request}: the connection failed"),
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
             Fault::Cut => write!(f, "{request}: the answer was cut short"),
+            Fault::Incomplete => write!(f, "{request}: the answer ends before its JSON does"),
             Fault::Untrusted(_) => write!(f, "{request}: the connection is not safe"),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
             Fault::Broken(why) => write!(f, "{request}: {why}"),

@@ -217,10 +217,7 @@ impl Answer {
     /// Says why the answer cannot be read.
     pub(crate) fn unreadable(&self, unreadable: Unreadable) -> ServiceError {
         self.fault(match unreadable {
-            // Where the end was marked, this is all there is to it.
-            Unreadable::Cut if self.is_framed() => {
-                Fault::Broken("the answer is no JSON: it ends too early".to_owned())
-            }
+            Unreadable::Cut if self.is_framed() => Fault::Incomplete,
             Unreadable::Cut => Fault::Cut,
             Unreadable::Broken(why) => Fault::Broken(why),
         })
