@@ -111,7 +111,7 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         steps: Vec::new(),
         failure: None,
     };
-    let source = match Source::open(&args.service, &cli.from_environment).await {
+    let source = match Source::open(&args.service, &cli.from_environment) {
         Ok(source) => source,
         Err(error) => {
             let kind = error::kind_of(&error);

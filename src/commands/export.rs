@@ -98,7 +98,7 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = (Instant::now(), Utc::now());
-    let source = Source::open(&args.service, from_environment).await?;
+    let source = Source::open(&args.service, from_environment)?;
     let destination = &wanted.destination;
     // Opened before the first request, so that a place that cannot be written is found out at once.
     let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;

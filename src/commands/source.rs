@@ -25,14 +25,12 @@ const SANDBOX_BATCHES: usize = 250;
 const SANDBOX_SEED: u64 = 1;
 
 impl Source {
-    pub(super) async fn open(
-        args: &ServiceArgs,
-        from_environment: &[String],
-    ) -> anyhow::Result<Self> {
+    /// Opens it; to be called on the runtime, where a sandbox will live.
+    pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
         let manners = settings.manners()?;
         let (access, sandbox) = if args.sandbox {
-            let (access, sandbox) = start_sandbox().await?;
+            let (access, sandbox) = start_sandbox()?;
             (access, Some(sandbox))
         } else {
             (settings.access(&manners)?, None)
@@ -56,7 +54,7 @@ impl Source {
 }
 
 /// Starts the embedded service on a free port of this machine.
-async fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
+fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = sandbox::listen(loopback).context("cannot start the sandbox")?;
     let base_url = format!("http://{}", listener.local_addr()?);
