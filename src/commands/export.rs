@@ -5,23 +5,22 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use chrono::{DateTime, SecondsFormat, Utc};
-
+use chrono::Utc;
 use tokio::runtime::Handle;
 
+use super::receipt::Receipt;
 use super::source::Source;
-use crate::batch::COLUMNS;
 use crate::cli::{Cli, ExportArgs, Format};
-use crate::dates::{Range, written};
+use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Fetched, Findings, Pages};
-use crate::manifest::{self, Manifest};
+use crate::fetch::{Findings, Pages};
+use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally};
 use crate::select::{Condition, Fields, Sorting};
 use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
-use crate::writers::{self, Destination, Notes, Output, Published, Style, Target};
+use crate::writers::{self, Destination, Notes, Output, Style, Target};
 
 /// How long the rest of a run may take to notice that it was told to stop.
 const GRACE: Duration = Duration::from_millis(200);
@@ -61,12 +60,12 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 /// What the command line asks for, checked before anything is sent.
-struct Wanted {
-    destination: Destination,
-    fields: Fields,
+pub(super) struct Wanted {
+    pub(super) destination: Destination,
+    pub(super) fields: Fields,
     conditions: Vec<Condition>,
     sorting: Option<Sorting>,
-    range: Range,
+    pub(super) range: Range,
 }
 
 impl Wanted {
@@ -170,19 +169,20 @@ async fn export(
     for warning in &warnings {
         log::warn!("{warning}");
     }
-    if let (Some(receipt), Some(digest)) = (receipt, digest) {
-        let manifest = manifest(
+    if let (Some(place), Some(digest)) = (receipt, digest) {
+        let receipt = Receipt {
             args,
             wanted,
-            &source,
-            &pages,
-            &tally,
+            source: &source,
+            pages: &pages,
+            tally: &tally,
             published,
-            digest.finish(),
+            set_digest: digest.finish(),
             warnings,
-            started.1,
-        );
-        manifest.write(receipt)?;
+            started: started.1,
+        };
+        let written = receipt.manifest().write(place);
+        written.context("the export is in its place, but its manifest is not")?;
     }
     tell_notes(&notes, &tally);
     ui::conclude(&format!(
@@ -274,70 +274,6 @@ fn tell_notes(notes: &Notes, tally: &Tally) {
             "{} do not fit; choose with `--fields`, or write a file with `-o`",
             count(notes.hidden_columns as u64, "more column", "more columns")
         ));
-    }
-}
-
-#[allow(clippy::too_many_arguments, reason = "a receipt tells of everything")]
-fn manifest(
-    args: &ExportArgs,
-    wanted: &Wanted,
-    source: &Source,
-    pages: &Pages,
-    tally: &Tally,
-    published: Published,
-    set_digest: String,
-    warnings: Vec<String>,
-    started: DateTime<Utc>,
-) -> Manifest {
-    let stats = &source.stats;
-    let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
-    let path = wanted.destination.path.as_ref();
-    Manifest {
-        trayscan: env!("CARGO_PKG_VERSION"),
-        complete: true,
-        request: manifest::Request {
-            base_url: source.service.base_url().to_string(),
-            start: wanted.range.start.map(written),
-            end: wanted.range.end.map(written),
-            excludes_end: wanted.range.excludes_end,
-            fields: wanted
-                .fields
-                .columns
-                .iter()
-                .map(|&column| COLUMNS[column].name)
-                .collect(),
-            conditions: args.conditions.clone(),
-            sort: args.sort.clone(),
-            limit: args.limit,
-            lenient: args.lenient,
-        },
-        version: pages.version().map(|version| version.to_string()),
-        windows: pages.fetched().iter().map(window).collect(),
-        batches: tally.written,
-        duplicates_dropped: tally.duplicates,
-        conflicts_dropped: tally.conflicts,
-        requests: stats.requests.get(),
-        retries: stats.retries.get(),
-        token_renewals: stats.renewals.get(),
-        warnings,
-        started: moment(started),
-        ended: moment(Utc::now()),
-        files: vec![manifest::File {
-            path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
-            format: wanted.destination.format.name(),
-            bytes: published.bytes,
-            sha256: published.sha256,
-        }],
-        set_digest,
-    }
-}
-
-fn window(fetched: &Fetched) -> manifest::Window {
-    manifest::Window {
-        start: fetched.window.start.map(written),
-        end: fetched.window.end.map(written),
-        pages: fetched.pages,
-        batches: fetched.batches,
     }
 }
 

@@ -4,6 +4,7 @@ mod check;
 mod config;
 mod export;
 mod generate;
+mod receipt;
 mod serve;
 mod source;
 

@@ -3,22 +3,23 @@
 //! All precedence is here: flag, then environment variable, then the profile of the config file, then
 //! the default. The command line and the file only say what was written.
 
+mod base_url;
 pub(crate) mod file;
 mod secret;
+mod secret_source;
 
 use std::fmt;
-use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use url::{Host, Url};
 
 use crate::cli::{self, Api, ServiceArgs};
 use crate::error::{Failure, Kind};
+pub(crate) use base_url::BaseUrl;
 use file::Profile;
 pub(crate) use secret::{Secret, conceal};
+pub(crate) use secret_source::SecretSource;
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -365,229 +366,11 @@ fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
     ))
 }
 
-/// Where the secret stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SecretSource {
-    Text(Secret),
-    /// A path; `-` is standard input.
-    File(String),
-    /// Words to run; what it prints is the secret.
-    Command(Vec<String>),
-}
-
-impl SecretSource {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Text(secret) => secret.expose().is_empty(),
-            Self::File(path) => path.is_empty(),
-            Self::Command(words) => words.is_empty(),
-        }
-    }
-
-    fn read(&self) -> Result<Secret, Failure> {
-        let (text, whence) = match self {
-            Self::Text(secret) => return Ok(secret.clone()),
-            Self::File(path) => (read_file(path)?, format!("`{path}`")),
-            Self::Command(words) => (
-                run(words)?,
-                "the output of `client_secret_command`".to_owned(),
-            ),
-        };
-        let secret = text.strip_suffix('\n').map_or(text.as_str(), |line| {
-            line.strip_suffix('\r').unwrap_or(line)
-        });
-        if secret.is_empty() {
-            return Err(
-                Failure::new(Kind::Usage, format!("there is no secret in {whence}"))
-                    .hint("it should hold the client secret and nothing else"),
-            );
-        }
-        Ok(Secret::new(secret))
-    }
-}
-
-fn read_file(path: &str) -> Result<String, Failure> {
-    let read = if path == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(expand_home(path))
-    };
-    read.map_err(|error| {
-        Failure::new(
-            Kind::Usage,
-            format!("cannot read the client secret from `{path}`"),
-        )
-        .caused_by(error)
-    })
-}
-
-fn run(words: &[String]) -> Result<String, Failure> {
-    let failure = || {
-        Failure::new(
-            Kind::Usage,
-            "`client_secret_command` in the config file failed",
-        )
-    };
-    let [program, args @ ..] = words else {
-        return Err(failure().hint("it is empty"));
-    };
-    let output = Command::new(program)
-        .args(args)
-        .stdin(Stdio::inherit())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| failure().caused_by(error))?;
-    if !output.status.success() {
-        return Err(failure().caused_by(anyhow::anyhow!("it ended with {}", output.status)));
-    }
-    // What it printed is no text: saying more could say the secret.
-    String::from_utf8(output.stdout).map_err(|_| failure().hint("what it prints is no text"))
-}
-
 /// Replaces a leading `~` by the home folder.
 fn expand_home(path: &str) -> PathBuf {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
-    }
-}
-
-/// The address of the service: checked, and safe to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BaseUrl(Url);
-
-impl BaseUrl {
-    pub(crate) fn parse(text: &str, allow_http: bool) -> Result<Self, Failure> {
-        let refuse = |why: &str| {
-            Failure::new(Kind::Usage, format!("the address of the service {why}"))
-                .hint("write it like https://scan.example.com/api")
-        };
-        // The text itself is not shown before it is known to hold no password.
-        let url = Url::parse(text).map_err(|_| refuse("is no URL"))?;
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("holds a user name or a password"));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(refuse("has a query or a fragment"));
-        }
-        match url.scheme() {
-            "https" => {}
-            "http" if allow_http || is_loopback(&url) => {}
-            "http" => {
-                return Err(Failure::new(
-                    Kind::Unsafe,
-                    format!("{url} is plain http to another machine: everybody between could read the secret"),
-                )
-                .hint("use https, or allow it with `--allow-http`"));
-            }
-            _ => return Err(refuse("is neither https nor http")),
-        }
-        if url.host().is_none() {
-            return Err(refuse("names no host"));
-        }
-        Ok(Self(url))
-    }
-
-    /// Returns the address of `path` (such as `/v2/auth`) below this one.
-    pub(crate) fn join(&self, path: &str) -> Url {
-        let mut url = self.0.clone();
-        let whole = format!("{}{path}", url.path().trim_end_matches('/'));
-        url.set_path(&whole);
-        url
-    }
-
-    pub(crate) fn is_https(&self) -> bool {
-        self.0.scheme() == "https"
-    }
-
-    pub(crate) fn is_loopback(&self) -> bool {
-        is_loopback(&self.0)
-    }
-
-    pub(crate) fn host(&self) -> &str {
-        self.0.host_str().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for BaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str().trim_end_matches('/'))
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kind(text: &str) -> Option<Kind> {
-        BaseUrl::parse(text, false)
-            .err()
-            .map(|failure| failure.kind)
-    }
-
-    #[test]
-    fn addresses_are_checked_before_anything_is_sent() {
-        for fine in [
-            "https://a.example",
-            "https://a.example:8443/api/",
-            "http://localhost:1",
-            "http://127.9.9.9",
-            "http://[::1]:8080/x",
-        ] {
-            assert_eq!(kind(fine), None, "{fine}");
-        }
-        for unsafe_ in [
-            "http://a.example",
-            "http://10.0.0.1",
-            "http://localhost.example",
-            "http://[::2]",
-        ] {
-            assert_eq!(kind(unsafe_), Some(Kind::Unsafe), "{unsafe_}");
-            assert!(BaseUrl::parse(unsafe_, true).is_ok());
-        }
-        for wrong in [
-            "",
-            "a.example",
-            "ftp://a.example",
-            "https://u:p@a.example",
-            "https://u@a.example",
-            "https://a.example?x",
-            "https://a.example#x",
-        ] {
-            assert_eq!(kind(wrong), Some(Kind::Usage), "{wrong}");
-        }
-        let failure = BaseUrl::parse("https://u:hunter2@a.example", false).expect_err("a password");
-        assert!(!format!("{failure:?}").contains("hunter2"));
-    }
-
-    #[test]
-    fn paths_are_joined_with_one_slash() {
-        let join = |text: &str| {
-            BaseUrl::parse(text, false)
-                .expect("fine")
-                .join("/v2/auth")
-                .to_string()
-        };
-        assert_eq!(join("https://a.example"), "https://a.example/v2/auth");
-        assert_eq!(
-            join("https://a.example/api/"),
-            "https://a.example/api/v2/auth"
-        );
-    }
-
-    #[test]
-    fn secrets_hide_from_debug() {
-        assert!(!format!("{:?}", SecretSource::Text(Secret::new("hunter2"))).contains("hunter2"));
     }
 }

@@ -1,0 +1,170 @@
+//! `export`: which batches, and what is made of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::service::ServiceArgs;
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  trayscan export --sandbox
+  trayscan export --since 30d -o batches.csv
+  trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
+  trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
+  trayscan export -f ndjson | jq -r .batch_name";
+
+/// Fetch batches and write them in one format
+///
+/// Writes to standard output, or with `-o` to a file that appears whole or not at all. Every batch of
+/// the range is there exactly once; where that cannot be, nothing is published and the exit code tells
+/// why.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+
+    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
+    ///
+    /// FIELD OP VALUE with one of = != < <= > >= and ~ (contains, ignoring case). Numbers compare as
+    /// numbers, dates as instants, the rest as text. `FIELD=` is null, `FIELD!=` is not null; null
+    /// matches nothing else. `warnings` and `!warnings` for the boolean.
+    #[arg(long = "where", value_name = "EXPR", help_heading = "Selection")]
+    pub(crate) conditions: Vec<String>,
+
+    /// Fields to write, in this order; or fields to leave out, each with a leading minus
+    #[arg(
+        long,
+        value_name = "A,B,…",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
+    pub(crate) fields: Option<String>,
+
+    /// Sort by a field, descending with `:desc` [default: the order of the service]
+    #[arg(long, value_name = "FIELD[:desc]", help_heading = "Selection")]
+    pub(crate) sort: Option<String>,
+
+    /// End after so many batches
+    #[arg(long, value_name = "N", help_heading = "Selection")]
+    pub(crate) limit: Option<u64>,
+
+    /// Carry on past batches that break the interface, as far as the format can
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) lenient: bool,
+
+    /// End with code 9 when nothing matches
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) fail_on_empty: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// When to show progress; `auto`: when standard error is a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) progress: Progress,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct RangeArgs {
+    /// First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)
+    ///
+    /// A second (2026-05-01T06:00:00Z, or with an offset), a day, month or year (2026-05-01, 2026-05,
+    /// 2026; UTC), `today`, `yesterday`, or that long ago (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes).
+    #[arg(
+        long,
+        value_name = "DATE",
+        visible_alias = "since",
+        allow_hyphen_values = true
+    )]
+    pub(crate) start: Option<String>,
+
+    /// Last date, in the same forms; a day, month or year counts whole
+    #[arg(
+        long,
+        value_name = "DATE",
+        visible_alias = "until",
+        allow_hyphen_values = true
+    )]
+    pub(crate) end: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct OutputArgs {
+    /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]
+    #[arg(short, long, value_enum)]
+    pub(crate) format: Option<Format>,
+
+    /// Do not replace a file that exists
+    #[arg(long)]
+    pub(crate) no_clobber: bool,
+
+    /// Write a receipt (JSON) beside the export: what was asked for, counts, digests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+
+    /// json, ndjson: decimals as numbers, with the same digits
+    #[arg(long)]
+    pub(crate) numbers: bool,
+
+    /// csv, tsv: what stands between cells [default: a comma, or a tab]
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub(crate) delimiter: Option<String>,
+
+    /// csv, tsv: a decimal comma (and `;` between cells)
+    #[arg(long)]
+    pub(crate) decimal_comma: bool,
+
+    /// csv, tsv: begin with a byte order mark
+    #[arg(long)]
+    pub(crate) bom: bool,
+
+    /// csv, tsv: no line of names
+    #[arg(long)]
+    pub(crate) no_header: bool,
+
+    /// csv, tsv: for a double click in Excel: byte order mark, CRLF, no cell runs as a formula
+    #[arg(long)]
+    pub(crate) excel: bool,
+}
+
+/// What an export is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Ndjson,
+    Csv,
+    Tsv,
+    Table,
+}
+
+impl Format {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Table => "table",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Progress {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}

@@ -1,0 +1,91 @@
+//! The receipt of an export, put together from what it asked for and what came of it.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use super::export::Wanted;
+use super::source::Source;
+use crate::batch::COLUMNS;
+use crate::cli::ExportArgs;
+use crate::dates::written;
+use crate::fetch::{Fetched, Pages};
+use crate::manifest::{File, Manifest, Request, Window};
+use crate::pipeline::Tally;
+use crate::writers::Published;
+
+/// Everything that a receipt tells of.
+pub(super) struct Receipt<'a> {
+    pub(super) args: &'a ExportArgs,
+    pub(super) wanted: &'a Wanted,
+    pub(super) source: &'a Source,
+    pub(super) pages: &'a Pages,
+    pub(super) tally: &'a Tally,
+    pub(super) published: Published,
+    pub(super) set_digest: String,
+    pub(super) warnings: Vec<String>,
+    pub(super) started: DateTime<Utc>,
+}
+
+impl Receipt<'_> {
+    pub(super) fn manifest(self) -> Manifest {
+        let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let stats = &self.source.stats;
+        Manifest {
+            trayscan: env!("CARGO_PKG_VERSION"),
+            complete: true,
+            request: self.request(),
+            version: self.pages.version().map(|version| version.to_string()),
+            windows: self.pages.fetched().iter().map(window).collect(),
+            batches: self.tally.written,
+            duplicates_dropped: self.tally.duplicates,
+            conflicts_dropped: self.tally.conflicts,
+            requests: stats.requests.get(),
+            retries: stats.retries.get(),
+            token_renewals: stats.renewals.get(),
+            started: moment(self.started),
+            ended: moment(Utc::now()),
+            files: vec![self.file()],
+            warnings: self.warnings,
+            set_digest: self.set_digest,
+        }
+    }
+
+    fn request(&self) -> Request {
+        let Self { args, wanted, .. } = self;
+        Request {
+            base_url: self.source.service.base_url().to_string(),
+            start: wanted.range.start.map(written),
+            end: wanted.range.end.map(written),
+            excludes_end: wanted.range.excludes_end,
+            fields: wanted
+                .fields
+                .columns
+                .iter()
+                .map(|&column| COLUMNS[column].name)
+                .collect(),
+            conditions: args.conditions.clone(),
+            sort: args.sort.clone(),
+            limit: args.limit,
+            lenient: args.lenient,
+        }
+    }
+
+    fn file(&self) -> File {
+        let destination = &self.wanted.destination;
+        let path = destination.path.as_ref();
+        File {
+            path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
+            format: destination.format.name(),
+            bytes: self.published.bytes,
+            sha256: self.published.sha256.clone(),
+        }
+    }
+}
+
+fn window(fetched: &Fetched) -> Window {
+    Window {
+        start: fetched.window.start.map(written),
+        end: fetched.window.end.map(written),
+        pages: fetched.pages,
+        batches: fetched.batches,
+    }
+}

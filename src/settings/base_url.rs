@@ -1,0 +1,140 @@
+//! The address of the service.
+
+use std::fmt;
+
+use url::{Host, Url};
+
+use crate::error::{Failure, Kind};
+
+/// The address of the service: checked, and safe to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BaseUrl(Url);
+
+impl BaseUrl {
+    pub(crate) fn parse(text: &str, allow_http: bool) -> Result<Self, Failure> {
+        let refuse = |why: &str| {
+            Failure::new(Kind::Usage, format!("the address of the service {why}"))
+                .hint("write it like https://scan.example.com/api")
+        };
+        // The text itself is not shown before it is known to hold no password.
+        let url = Url::parse(text).map_err(|_| refuse("is no URL"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refuse("holds a user name or a password"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refuse("has a query or a fragment"));
+        }
+        match url.scheme() {
+            "https" => {}
+            "http" if allow_http || is_loopback(&url) => {}
+            "http" => {
+                return Err(Failure::new(
+                    Kind::Unsafe,
+                    format!("{url} is plain http to another machine: everybody between could read the secret"),
+                )
+                .hint("use https, or allow it with `--allow-http`"));
+            }
+            _ => return Err(refuse("is neither https nor http")),
+        }
+        if url.host().is_none() {
+            return Err(refuse("names no host"));
+        }
+        Ok(Self(url))
+    }
+
+    /// Returns the address of `path` (such as `/v2/auth`) below this one.
+    pub(crate) fn join(&self, path: &str) -> Url {
+        let mut url = self.0.clone();
+        let whole = format!("{}{path}", url.path().trim_end_matches('/'));
+        url.set_path(&whole);
+        url
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> Option<Kind> {
+        BaseUrl::parse(text, false)
+            .err()
+            .map(|failure| failure.kind)
+    }
+
+    #[test]
+    fn addresses_are_checked_before_anything_is_sent() {
+        for fine in [
+            "https://a.example",
+            "https://a.example:8443/api/",
+            "http://localhost:1",
+            "http://127.9.9.9",
+            "http://[::1]:8080/x",
+        ] {
+            assert_eq!(kind(fine), None, "{fine}");
+        }
+        for unsafe_ in [
+            "http://a.example",
+            "http://10.0.0.1",
+            "http://localhost.example",
+            "http://[::2]",
+        ] {
+            assert_eq!(kind(unsafe_), Some(Kind::Unsafe), "{unsafe_}");
+            assert!(BaseUrl::parse(unsafe_, true).is_ok());
+        }
+        for wrong in [
+            "",
+            "a.example",
+            "ftp://a.example",
+            "https://u:p@a.example",
+            "https://u@a.example",
+            "https://a.example?x",
+            "https://a.example#x",
+        ] {
+            assert_eq!(kind(wrong), Some(Kind::Usage), "{wrong}");
+        }
+        let failure = BaseUrl::parse("https://u:hunter2@a.example", false).expect_err("a password");
+        assert!(!format!("{failure:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn paths_are_joined_with_one_slash() {
+        let join = |text: &str| {
+            BaseUrl::parse(text, false)
+                .expect("fine")
+                .join("/v2/auth")
+                .to_string()
+        };
+        assert_eq!(join("https://a.example"), "https://a.example/v2/auth");
+        assert_eq!(
+            join("https://a.example/api/"),
+            "https://a.example/api/v2/auth"
+        );
+    }
+}
