@@ -20,7 +20,7 @@ use crate::pipeline::{self, Plan, Tally};
 use crate::select::{Condition, Fields, Sorting};
 use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
-use crate::writers::{self, Destination, Notes, Output, Style, Target};
+use crate::writers::{self, BatchWriter, Destination, Notes, Output, Style, Target};
 
 /// How long the rest of a run may take to notice that it was told to stop.
 const GRACE: Duration = Duration::from_millis(200);
@@ -99,28 +99,14 @@ async fn export(
     let started = (Instant::now(), Utc::now());
     let source = Source::open(&args.service, from_environment)?;
     let destination = &wanted.destination;
-    // Opened before the first request, so that a place that cannot be written is found out at once.
-    let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
-    let mut output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
-    let receipt = args
-        .output
-        .manifest
-        .as_deref()
-        .map(Manifest::open)
-        .transpose()?;
+    let Opened {
+        mut writer,
+        live,
+        receipt,
+    } = Opened::new(args, wanted)?;
     let mut digest = receipt
         .as_ref()
         .map(|_| SetDigest::new(&wanted.fields.columns));
-    if receipt.is_some() {
-        output = output.hashed();
-    }
-    let live = output.is_live();
-    let style = Style {
-        fields: wanted.fields.clone(),
-        width: ui::terminal_width().filter(|_| destination.path.is_none()),
-        color: destination.path.is_none() && ui::color_on_stdout(),
-    };
-    let mut writer = writers::create(destination.format, output, &args.output, style)?;
     log::info!(
         "asking {} for {}",
         source.service.base_url(),
@@ -185,18 +171,57 @@ async fn export(
         written.context("the export is in its place, but its manifest is not")?;
     }
     tell_notes(&notes, &tally);
+    let version = pages
+        .version()
+        .map_or_else(String::new, |version| format!(", {version}"));
     ui::conclude(&format!(
-        "{} ({}{}, {}) to {} in {:.1} s",
+        "{} ({}{version}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
         wanted.range.describe(),
-        pages
-            .version()
-            .map_or_else(String::new, |version| format!(", {version}")),
         count(source.stats.requests.get(), "request", "requests"),
         destination.name(),
         started.0.elapsed().as_secs_f64(),
     ));
     Ok(())
+}
+
+/// The places that will be written. Opened before the first request, so that one that cannot be
+/// written is found out at once.
+struct Opened {
+    writer: Box<dyn BatchWriter>,
+    /// Somebody may be reading along.
+    live: bool,
+    receipt: Option<Output>,
+}
+
+impl Opened {
+    fn new(args: &ExportArgs, wanted: &Wanted) -> Result<Self, Failure> {
+        let destination = &wanted.destination;
+        let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
+        let mut output =
+            Output::new(target, destination.compression).map_err(Failure::from_output)?;
+        let receipt = args
+            .output
+            .manifest
+            .as_deref()
+            .map(Manifest::open)
+            .transpose()?;
+        if receipt.is_some() {
+            output = output.hashed();
+        }
+        let live = output.is_live();
+        let style = Style {
+            fields: wanted.fields.clone(),
+            width: ui::terminal_width().filter(|_| destination.path.is_none()),
+            color: destination.path.is_none() && ui::color_on_stdout(),
+        };
+        let writer = writers::create(destination.format, output, &args.output, style)?;
+        Ok(Self {
+            writer,
+            live,
+            receipt,
+        })
+    }
 }
 
 /// Says what a run that did not finish leaves behind.

@@ -56,6 +56,10 @@ impl Destination {
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv or .tsv (and .gz or .zst)"));
         };
         check_flags(args, format)?;
+        if args.manifest.as_deref() == Some(path) {
+            return Err(usage("`--manifest` and `-o` name the same file".to_owned())
+                .hint("give the manifest a name of its own"));
+        }
         Ok(Self {
             path: Some(path.to_owned()),
             format,
