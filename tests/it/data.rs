@@ -20,7 +20,7 @@ fn hundredths(batch: &Value, field: &str) -> Option<i64> {
     Some(text.replace('.', "").parse().unwrap())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
         text

@@ -53,3 +53,9 @@ mod scripted;
 
 // The client on the wire: cuts, bombs, redirects, retries, secrets.
 mod wire;
+
+// The receipt of an export, and the set digest in it.
+mod manifest;
+
+// Certificates.
+mod tls;

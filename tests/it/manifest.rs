@@ -1,0 +1,148 @@
+//! The receipt of an export: what it says, and that it can be believed.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::data::hex;
+use crate::harness::{Server, export};
+
+/// Exports with a manifest into `folder`, and returns the manifest.
+fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str]) -> Value {
+    let file = folder.join(name);
+    let manifest = folder.join("manifest.json");
+    let place = [
+        "-o",
+        file.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let ended = export(server, &[&place[..], args].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap()
+}
+
+#[test]
+fn it_tells_what_was_asked_for_and_what_came() {
+    let server = Server::start(&["--page-size", "100", "--fault", "duplicates:0.2"]);
+    let folder = TempDir::new().unwrap();
+    let conditions = [
+        "--where",
+        "warnings",
+        "--sort",
+        "batch_name",
+        "--limit",
+        "5",
+    ];
+    let range = [
+        "--start",
+        "2024",
+        "--end",
+        "2025",
+        "--fields",
+        "batch_id,warnings",
+    ];
+    let manifest = receipt(
+        &server,
+        folder.path(),
+        "a.csv",
+        &[&conditions[..], &range].concat(),
+    );
+    let request = &manifest["request"];
+    assert_eq!(request["start"], "2024-01-01T00:00:00Z");
+    assert_eq!(request["end"], "2026-01-01T00:00:00Z");
+    assert_eq!(request["excludes_end"], true);
+    assert_eq!(
+        request["fields"],
+        serde_json::json!(["batch_id", "warnings"])
+    );
+    assert_eq!(request["where"], serde_json::json!(["warnings"]));
+    assert_eq!(
+        (&request["sort"], &request["limit"]),
+        (&"batch_name".into(), &5.into())
+    );
+    assert_eq!(
+        (&manifest["complete"], &manifest["version"]),
+        (&true.into(), &"v2".into())
+    );
+    assert_eq!(manifest["batches"], 5);
+    assert!(manifest["duplicates_dropped"].as_u64().unwrap() > 0);
+    let windows = manifest["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), 1);
+    assert!(windows[0]["pages"].as_u64().unwrap() > 1);
+    assert!(manifest["started"].as_str().unwrap() <= manifest["ended"].as_str().unwrap());
+    assert!(!manifest.to_string().contains(&server.client_secret));
+}
+
+#[test]
+fn bytes_and_hash_are_those_of_the_file() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
+        let manifest = receipt(&server, folder.path(), name, &[]);
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let file = &manifest["files"][0];
+        assert!(file["path"].as_str().unwrap().ends_with(name));
+        assert_eq!(file["bytes"], bytes.len());
+        assert_eq!(file["sha256"], hex(&Sha256::digest(&bytes)));
+    }
+}
+
+#[test]
+fn the_set_digest_depends_on_the_batches_alone() {
+    let digest = |server: &Server, name: &str, args: &[&str]| {
+        let folder = TempDir::new().unwrap();
+        receipt(server, folder.path(), name, args)["set_digest"].clone()
+    };
+    let server = Server::start(&["--page-size", "30"]);
+    let reference = digest(&server, "a.ndjson", &[]);
+    assert_eq!(reference.as_str().unwrap().len(), 64);
+    assert_eq!(digest(&server, "a.csv", &["--excel"]), reference);
+    assert_eq!(digest(&server, "a.json.gz", &["--numbers"]), reference);
+    assert_eq!(
+        digest(&server, "a.json", &["--sort", "comment:desc"]),
+        reference
+    );
+    assert_eq!(digest(&server, "a.json", &["--api", "v1"]), reference);
+    let shuffled = Server::start(&["--fault", "shuffle", "--fault", "duplicates:0.5"]);
+    assert_eq!(digest(&shuffled, "a.tsv", &[]), reference);
+
+    assert_ne!(digest(&server, "a.json", &["--limit", "249"]), reference);
+    assert_ne!(
+        digest(&server, "a.json", &["--fields", "-comment"]),
+        reference
+    );
+    assert_ne!(
+        digest(&Server::start(&["--seed", "2"]), "a.json", &[]),
+        reference
+    );
+}
+
+#[test]
+fn a_failed_export_leaves_the_old_manifest() {
+    let server = Server::start(&["--fault", "503:1"]);
+    let folder = TempDir::new().unwrap();
+    let manifest = folder.path().join("manifest.json");
+    fs::write(&manifest, "old").unwrap();
+    let file = folder.path().join("a.csv");
+    let place = [
+        "-o",
+        file.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let ended = export(&server, &[&place[..], &["--retries", "0"]].concat());
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_eq!(fs::read_to_string(&manifest).unwrap(), "old");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn it_cannot_stand_where_the_data_stand() {
+    let server = Server::start(&[]);
+    let ended = export(&server, &["-o", "a.csv", "--manifest", "a.csv"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}

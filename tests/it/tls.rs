@@ -1,0 +1,137 @@
+//! TLS: nothing is sent to a service that cannot prove who it is.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Server, trayscan};
+
+/// A door with a certificate of its own for `localhost`, before a service without one.
+struct Door {
+    address: SocketAddr,
+    certificate: PathBuf,
+    /// Requests that came through.
+    passed: Arc<AtomicUsize>,
+    _folder: TempDir,
+}
+
+impl Door {
+    fn before(server: &Server) -> Self {
+        let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let folder = TempDir::new().unwrap();
+        let certificate = folder.path().join("ca.pem");
+        fs::write(&certificate, certified.cert.pem()).unwrap();
+        let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let passed = Arc::new(AtomicUsize::new(0));
+        let (behind, config, counter) = (server.address, Arc::new(config), Arc::clone(&passed));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let tls =
+                    StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
+                let counter = Arc::clone(&counter);
+                thread::spawn(move || pass(tls, behind, &counter));
+            }
+        });
+        Self {
+            address,
+            certificate,
+            passed,
+            _folder: folder,
+        }
+    }
+
+    fn export(&self, host: &str, args: &[&str], server: &Server) -> Ended {
+        let url = format!("https://{host}:{}", self.address.port());
+        let mut command = trayscan(&["export", "--base-url", &url, "--retry-wait", "0s"]);
+        command
+            .args(args)
+            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
+        Ended::of(command.output().unwrap())
+    }
+}
+
+/// Carries requests to the service and its answers back, one at a time.
+fn pass(
+    mut tls: StreamOwned<ServerConnection, TcpStream>,
+    behind: SocketAddr,
+    passed: &AtomicUsize,
+) {
+    let mut request = [0; 16 * 1024];
+    while let Ok(length @ 1..) = tls.read(&mut request) {
+        passed.fetch_add(1, Ordering::Relaxed);
+        let mut service = TcpStream::connect(behind).unwrap();
+        // The host is named as the client names it, and the end of the answer is awaited by time.
+        service
+            .set_read_timeout(Some(Duration::from_millis(300)))
+            .unwrap();
+        service.write_all(&request[..length]).unwrap();
+        let mut answer = [0; 16 * 1024];
+        while let Ok(length @ 1..) = service.read(&mut answer) {
+            if tls.write_all(&answer[..length]).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_ends_with_code_13_and_nothing_is_sent() {
+    let server = Server::start(&[]);
+    let door = Door::before(&server);
+    let ended = door.export("localhost", &[], &server);
+    assert_eq!(ended.code, Some(13), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("the certificate of the service is not trusted"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("`--ca-cert`"), "{ended:?}");
+    assert_eq!(door.passed.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_certificate_can_be_trusted_by_name() {
+    let server = Server::start(&["--batches", "20"]);
+    let door = Door::before(&server);
+    let certificate = door.certificate.to_str().unwrap();
+    let ended = door.export("localhost", &["--ca-cert", certificate], &server);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 20);
+
+    let ended = door.export("127.0.0.1", &["--ca-cert", certificate], &server);
+    assert_eq!(ended.code, Some(13), "it is for another name: {ended:?}");
+}
+
+#[test]
+fn a_certificate_that_is_none_ends_with_code_2() {
+    let server = Server::start(&[]);
+    let door = Door::before(&server);
+    let folder = TempDir::new().unwrap();
+    let nonsense = folder.path().join("nonsense.pem");
+    fs::write(&nonsense, "no certificate").unwrap();
+    for path in [nonsense.to_str().unwrap(), "/nonexistent/ca.pem"] {
+        let ended = door.export("localhost", &["--ca-cert", path], &server);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("PEM"), "{ended:?}");
+    }
+}
