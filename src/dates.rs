@@ -86,17 +86,35 @@ impl Range {
         }
     }
 
+    /// Says exactly what the service is asked for.
+    pub(crate) fn asked(&self) -> String {
+        let start = self
+            .start
+            .map(|start| format!("start_date {}", written(start)));
+        let end = self.end.map(|end| format!("end_date {}", written(end)));
+        let dates: Vec<String> = start.into_iter().chain(end).collect();
+        if dates.is_empty() {
+            "all dates".to_owned()
+        } else {
+            dates.join(", ")
+        }
+    }
+
     /// Says the range in words.
     pub(crate) fn describe(&self) -> String {
+        // A period is named by its last day.
         let end = self.end.map(|end| {
-            let before = if self.excludes_end { "before " } else { "" };
-            format!("{before}{}", written(end))
+            if self.excludes_end {
+                written(end - 1)[..10].to_owned()
+            } else {
+                written(end)
+            }
         });
-        match (self.start, end) {
+        match (self.start.map(written), end) {
             (None, None) => "all dates".to_owned(),
-            (Some(start), None) => format!("from {} on", written(start)),
-            (None, Some(end)) => format!("up to {end}"),
-            (Some(start), Some(end)) => format!("from {} to {end}", written(start)),
+            (Some(start), None) => format!("since {start}"),
+            (None, Some(end)) => format!("through {end}"),
+            (Some(start), Some(end)) => format!("{start} through {end}"),
         }
     }
 }
@@ -121,7 +139,7 @@ fn refuse(flag: &str, word: &str, problem: Problem) -> Failure {
                 "for UTC write `{flag} {word}Z`, else add the offset, such as `{word}+02:00`"
             )),
         Problem::Unknown => {
-            Failure::new(Kind::Usage, format!("`{flag} {word}` is no date")).hint(FORMS)
+            Failure::new(Kind::Usage, format!("`{flag} {word}` is not a date")).hint(FORMS)
         }
     }
 }
@@ -210,7 +228,13 @@ fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
         "Z" => 0,
         zone => offset(zone).ok_or(Problem::Unknown)?,
     };
-    DateTime::from_timestamp(second - offset * 60, 0).ok_or(Problem::Unknown)
+    let moment = DateTime::from_timestamp(second - offset * 60, 0).ok_or(Problem::Unknown)?;
+    // The service takes four digits of a year.
+    if (0..=9999).contains(&moment.year()) {
+        Ok(moment)
+    } else {
+        Err(Problem::Unknown)
+    }
 }
 
 /// Reads `+HH:MM` or `-HH:MM`, in minutes.
@@ -331,6 +355,8 @@ mod tests {
             "2026-05-01T06:00:00 Z",
             "99999999999y",
             "9999y",
+            "9999-12-31T23:59:59-05:00",
+            "0000-01-01T00:00:00+01:00",
             "２026",
             "2026-05-01T06:00:00Zé",
         ] {

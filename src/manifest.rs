@@ -74,8 +74,8 @@ impl Manifest {
     }
 
     /// Opens its place; comes before the first request, like that of the data.
-    pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
-        let target = Target::open(Some(path), false)?;
+    pub(crate) fn open(path: &Path, no_clobber: bool) -> Result<Output, Failure> {
+        let target = Target::open(Some(path), no_clobber)?;
         Output::new(target, Compression::None).map_err(Failure::from_output)
     }
 }

@@ -39,6 +39,8 @@ impl Sink<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) written: u64,
+    /// Came, but did not match.
+    pub(crate) unwanted: u64,
     /// Came again, just the same.
     pub(crate) duplicates: u64,
     /// Came again, with other content.
@@ -75,6 +77,7 @@ pub(crate) async fn run(
                 }
             }
             if !plan.wants(&batch) {
+                tally.unwanted += 1;
                 continue;
             }
             if plan.sorting.is_some() {

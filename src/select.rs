@@ -64,7 +64,7 @@ impl Fields {
         }
         let mut columns = Vec::new();
         for word in &words {
-            let column = field(word.trim_start_matches('-'))?;
+            let column = field(word.strip_prefix('-').unwrap_or(word))?;
             if columns.contains(&column) {
                 return Err(usage(&format!(
                     "`--fields` names `{}` twice",
@@ -171,13 +171,21 @@ impl Condition {
             (Operator::Equal, "", _) => Test::IsNull,
             (Operator::NotEqual, "", _) => Test::IsNotNull,
             (_, "", _) => return Err(refuse("there is no value")),
+            (Operator::Equal | Operator::NotEqual, value, Kind::Boolean)
+                if !matches!(value, "true" | "false") =>
+            {
+                return Err(refuse("the value is neither true nor false"));
+            }
             (Operator::Contains, value, _) => Test::Text(Operator::Contains, value.to_lowercase()),
             (operator, value, Kind::Integer | Kind::Decimal) if is_number(value) => {
                 Test::Number(*operator, value.to_owned())
             }
-            (_, _, Kind::Integer | Kind::Decimal) => return Err(refuse("the value is no number")),
+            (_, _, Kind::Integer | Kind::Decimal) => {
+                return Err(refuse("the value is not a number such as 80.5"));
+            }
             (operator, value, Kind::Date) => {
-                let moment = instant(value).ok_or_else(|| refuse("the value is no date"))?;
+                let moment = instant(value)
+                    .ok_or_else(|| refuse("the value is not a date such as 2026-05-01"))?;
                 Test::Instant(*operator, moment)
             }
             (operator, value, _) => Test::Text(*operator, value.to_owned()),
@@ -388,8 +396,8 @@ mod tests {
         assert!(message("crop_type?x").contains("there is no operator"));
         assert!(message("!crop_type=x").contains("there is no operator"));
         assert!(message("crop_type<").contains("there is no value"));
-        assert!(message("avg_germination_rate<high").contains("the value is no number"));
-        assert!(message("batch_creation_date>soon").contains("the value is no date"));
+        assert!(message("avg_germination_rate<high").contains("the value is not a number"));
+        assert!(message("batch_creation_date>soon").contains("the value is not a date"));
     }
 
     #[test]

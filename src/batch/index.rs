@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 
 use super::{BATCH_ID, Batch, COLUMNS, Column, Kind, Moment, Span, find_column, number, unquote};
 
+/// The most fields that a batch may have, known and unknown.
+const FIELD_LIMIT: usize = 1000;
+
 /// What a batch has wrong, by the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
@@ -199,6 +202,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
                 while let Some((Name(name), value)) = map.next_entry()? {
+                    if fields.len() >= FIELD_LIMIT {
+                        return Err(serde::de::Error::custom("it has far too many fields"));
+                    }
                     fields.push((name, value));
                 }
                 Ok(Fields(fields))

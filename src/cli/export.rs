@@ -1,10 +1,12 @@
 //! `export`: which batches, and what is made of them.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::service::ServiceArgs;
+use crate::batch::COLUMNS;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -34,11 +36,11 @@ pub(crate) struct ExportArgs {
     pub(crate) conditions: Vec<String>,
 
     /// Fields to write, in this order; or fields to leave out, each with a leading minus
-    #[arg(
-        long,
+    #[arg(        long,
         value_name = "A,B,…",
         allow_hyphen_values = true,
-        help_heading = "Selection"
+        help_heading = "Selection",
+        long_help = fields_help()
     )]
     pub(crate) fields: Option<String>,
 
@@ -167,4 +169,16 @@ pub(crate) enum Progress {
     Auto,
     Always,
     Never,
+}
+
+/// Returns the help of `--fields`, with every field and its heading in tables.
+fn fields_help() -> String {
+    let mut text = String::from(
+        "Fields to write, in this order (a,b,c); or fields to leave out (-a,-b).\n\nThe fields, with their headings in tables:\n",
+    );
+    for column in &COLUMNS {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{:28}  {}", column.name, column.label);
+    }
+    text
 }

@@ -7,10 +7,11 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::source::Source;
+use crate::batch::Batch;
 use crate::cli::{Api, CheckArgs, Cli, ReportFormat};
 use crate::dates::Range;
 use crate::error::{self, Failure};
-use crate::service::split::{Flow, Shape, Splitter};
+use crate::service::split::{Flow, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
 use crate::settings::conceal;
 use crate::ui;
@@ -64,7 +65,7 @@ impl Findings {
         self.add(Step {
             name: step,
             ok: false,
-            found: causes.join(": "),
+            found: conceal(&causes.join(": ")).into_owned(),
             hint,
         })?;
         if matters && self.failure.is_none() {
@@ -84,7 +85,7 @@ impl Findings {
                 line += &hint.replace('\n', &format!("\n{indent}"));
                 line.push('\n');
             }
-            ui::print(&conceal(&line))?;
+            ui::print(&line)?;
         }
         self.steps.push(step);
         Ok(())
@@ -93,7 +94,7 @@ impl Findings {
     fn finish(self) -> anyhow::Result<()> {
         if self.format == ReportFormat::Json {
             let report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
-            ui::print(&conceal(&format!("{report}\n")))?;
+            ui::print(&format!("{report}\n"))?;
         }
         match self.failure {
             // What failed stands in the report; what remains is the class.
@@ -130,8 +131,8 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
     findings.ok(
         "settings",
         format!(
-            "{} as `{}` (from {})",
-            access.base_url, access.client_id, access.client_id_origin
+            "{} (from {}) as `{}` (from {})",
+            access.base_url, access.base_url_origin, access.client_id, access.client_id_origin
         ),
     )?;
 
@@ -202,9 +203,7 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
 
 /// In `auto`, a version that is not there is no failure, as long as the other one is.
 fn may_be_missing(error: &ServiceError, api: Api, version: Version) -> bool {
-    api != Api::Auto
-        || version == Version::V1
-        || matches!(error.status(), Some(404 | 405 | 410 | 501))
+    api != Api::Auto || version == Version::V1 || error.is_missing()
 }
 
 /// Tells whether the service was reached at all, from how the first exchange went.
@@ -219,7 +218,7 @@ fn reached(
             let cause = anyhow::anyhow!(describe(error));
             let failure = Failure::new(
                 error::Kind::Unavailable,
-                format!("{} cannot be reached", base_url.host()),
+                format!("{base_url} cannot be reached"),
             )
             .hint("check the base URL, the network, and any proxy (HTTPS_PROXY)")
             .caused_by(cause);
@@ -239,7 +238,7 @@ fn reached(
             let tls = if base_url.is_https() {
                 "the certificate is trusted"
             } else {
-                "none: plain http to this machine"
+                "none: plain http"
             };
             findings.ok("TLS", tls)?;
             Ok(true)
@@ -258,7 +257,7 @@ fn describe(error: Option<&ServiceError>) -> String {
         .join(": ")
 }
 
-/// Asks for one answer and counts its batches, without reading more into them.
+/// Asks for one answer, reads its batches and counts them.
 async fn first_page(
     service: &Service,
     version: Version,
@@ -273,9 +272,12 @@ async fn first_page(
     });
     let mut count = 0;
     while let Some(chunk) = answer.chunk().await? {
-        let fed = splitter.feed(&chunk, &mut |_| {
+        let fed = splitter.feed(&chunk, &mut |text| {
             count += 1;
-            Ok(Flow::Continue)
+            match Batch::read(text).flaws.first() {
+                Some(flaw) => Err(Unreadable::Broken(format!("batch {count}: {flaw}"))),
+                None => Ok(Flow::Continue),
+            }
         });
         fed.map_err(|unreadable| answer.unreadable(unreadable))?;
     }
@@ -287,7 +289,7 @@ async fn first_page(
 
 fn tell_clock(findings: &mut Findings, clock: Option<SystemTime>) -> anyhow::Result<()> {
     let Some(theirs) = clock else {
-        return findings.ok("clock", "the service does not tell the time");
+        return findings.ok("clock", "not known: no answer told the time");
     };
     let ours = SystemTime::now();
     let seconds = match ours.duration_since(theirs) {

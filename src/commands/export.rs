@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use chrono::Utc;
@@ -22,9 +22,6 @@ use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
 use crate::writers::{self, BatchWriter, Destination, Notes, Output, Style, Target};
 
-/// How long the rest of a run may take to notice that it was told to stop.
-const GRACE: Duration = Duration::from_millis(200);
-
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -36,27 +33,43 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
     let ended = runtime.block_on(async move {
-        let mut signals = Signals::catch().context("cannot catch signals")?;
+        let mut signals = match Signals::catch().context("cannot catch signals") {
+            Ok(signals) => signals,
+            Err(error) => return Ended::Ran(Err(error)),
+        };
         // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
         let runtime = Handle::current();
         let exporting = tokio::task::spawn_blocking(move || {
             runtime.block_on(export(&from_environment, &args, &wanted))
         });
         tokio::select! {
-            kind = signals.next() => {
-                let state = left_behind(place.as_deref());
-                Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
-            }
+            kind = signals.next() => Ended::Told(kind),
             ended = exporting => match ended {
-                Ok(ended) => ended,
+                Ok(ended) => Ended::Ran(ended),
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Err(error.into()),
+                Err(error) => Ended::Ran(Err(error.into())),
             },
         }
     });
-    writers::sweep();
-    runtime.shutdown_timeout(GRACE);
-    ended
+    match ended {
+        Ended::Ran(ended) => ended,
+        Ended::Told(kind) => {
+            ui::hush();
+            writers::sweep();
+            // The export may still be at work, and its runtime must not end before it: the process
+            // takes both along.
+            std::mem::forget(runtime);
+            let state = left_behind(place.as_deref());
+            Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
+        }
+    }
+}
+
+/// How a run came to its end.
+enum Ended {
+    Ran(anyhow::Result<()>),
+    /// By a signal.
+    Told(Kind),
 }
 
 /// What the command line asks for, checked before anything is sent.
@@ -110,7 +123,7 @@ async fn export(
     log::info!(
         "asking {} for {}",
         source.service.base_url(),
-        wanted.range.describe()
+        wanted.range.asked()
     );
 
     let data_on_terminal =
@@ -151,7 +164,7 @@ async fn export(
     }
     let (output, notes) = writer.finish().map_err(Failure::from_output)?;
     let published = output.publish()?;
-    let warnings = warnings(pages.findings(), &tally, &notes, args.lenient, destination);
+    let warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
     for warning in &warnings {
         log::warn!("{warning}");
     }
@@ -171,6 +184,10 @@ async fn export(
         written.context("the export is in its place, but its manifest is not")?;
     }
     tell_notes(&notes, &tally);
+    if tally.written == 0 && tally.unwanted > 0 {
+        let batches = count(tally.unwanted, "batch", "batches");
+        ui::note(&format!("{batches} came, and none matched `--where`"));
+    }
     let version = pages
         .version()
         .map_or_else(String::new, |version| format!(", {version}"));
@@ -200,11 +217,9 @@ impl Opened {
         let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
         let mut output =
             Output::new(target, destination.compression).map_err(Failure::from_output)?;
-        let receipt = args
-            .output
-            .manifest
-            .as_deref()
-            .map(Manifest::open)
+        let manifest = args.output.manifest.as_deref();
+        let receipt = manifest
+            .map(|path| Manifest::open(path, args.output.no_clobber))
             .transpose()?;
         if receipt.is_some() {
             output = output.hashed();
@@ -226,7 +241,9 @@ impl Opened {
 
 /// Says what a run that did not finish leaves behind.
 fn left_behind(path: Option<&Path>) -> String {
-    match path {
+    // What is no regular file was written through, and has what came so far.
+    let whole = path.filter(|path| path.metadata().map_or(true, |metadata| metadata.is_file()));
+    match whole {
         Some(path) => format!("`{}` is as it was before", path.display()),
         None => "the output is not complete".to_owned(),
     }

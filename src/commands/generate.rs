@@ -5,6 +5,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
+use crate::batch::COLUMNS;
 use crate::cli;
 use crate::error::Kind;
 use crate::sandbox::faults;
@@ -31,14 +32,18 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let examples = command.get_after_help().map(ToString::to_string);
     let title = command.get_display_name().unwrap_or("trayscan").to_owned();
     let is_serve = subcommand == Some("serve");
-    let man = Man::new(if is_serve {
-        // A list of its own is easier to read than one inside an option.
+    let is_export = subcommand == Some("export");
+    // A list of its own is easier to read than one inside an option.
+    let command = if is_serve {
         command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT))
+    } else if is_export {
+        command.mut_arg("fields", |fields| fields.long_help(None::<&str>))
     } else {
         command
-    })
-    .title(title.to_uppercase())
-    .source(concat!("trayscan ", env!("CARGO_PKG_VERSION")));
+    };
+    let man = Man::new(command)
+        .title(title.to_uppercase())
+        .source(concat!("trayscan ", env!("CARGO_PKG_VERSION")));
 
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -52,6 +57,12 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let mut page = String::from_utf8(page).context("a manual page is text")?;
     if is_serve {
         page += &definitions("FAULTS", faults::spellings());
+    }
+    if is_export {
+        let fields = COLUMNS
+            .iter()
+            .map(|column| (column.name.to_owned(), column.label));
+        page += &definitions("FIELDS (WITH THEIR HEADINGS IN TABLES)", fields);
     }
     page += &definitions("EXIT STATUS", exit_codes());
     if let Some(examples) = examples {

@@ -65,6 +65,7 @@ fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
     let access = Access {
         base_url: BaseUrl::parse(&base_url, false)?,
         client_id: credentials.client_id.clone(),
+        base_url_origin: Origin::Flag("--sandbox"),
         client_id_origin: Origin::Flag("--sandbox"),
         client_secret: Secret::new(&credentials.client_secret),
     };

@@ -13,6 +13,7 @@ mod reading;
 mod window;
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use crate::auth::{Token, Tokens};
@@ -30,11 +31,13 @@ use reading::Reading;
 
 /// From so many batches on, an answer of version 1 may not be whole (interface, section 8).
 const V1_LIMIT: usize = 1000;
+/// What a cursor that is no longer taken is answered with (interface, section 7: not shown).
+const EXPIRED: [u16; 4] = [400, 404, 410, 422];
 /// How often a window is walked anew without anything new in it.
 const RESTARTS: u32 = 3;
 
-/// From so many full seconds on, the service does not look at dates at all.
-const FULL_SECONDS: u32 = 200;
+/// The same batches fill two seconds where they lie on the bound between them; not three.
+const SAME_SECONDS: u32 = 3;
 
 /// Batches that arrived together.
 pub(crate) type Page = Vec<Batch>;
@@ -56,8 +59,10 @@ pub(crate) struct Pages {
     dates_with_cursor: bool,
     findings: Findings,
     fetched: Vec<Fetched>,
-    /// Seconds that held as much as an answer of version 1 may.
-    full_seconds: u32,
+    /// The batches of the last second that held as much as an answer of version 1 may, as a digest,
+    /// and how many seconds held just these.
+    full_second: (u64, u32),
+    hasher: RandomState,
 }
 
 /// A window that was fetched, or is being fetched.
@@ -78,6 +83,8 @@ struct Walk {
     /// Pages of this window that arrived since the last restart, and before it.
     pages: u64,
     furthest: u64,
+    /// What was wrong with the batches of this walk.
+    findings: Findings,
 }
 
 impl Walk {
@@ -89,6 +96,7 @@ impl Walk {
             restarts: 0,
             pages: 0,
             furthest: 0,
+            findings: Findings::default(),
         }
     }
 }
@@ -106,8 +114,8 @@ struct Wanted {
 struct Got {
     batches: Page,
     next_token: Option<String>,
-    /// Reading stopped before the end.
-    stopped: bool,
+    /// Batches received, also those that are left out.
+    received: usize,
     findings: Findings,
 }
 
@@ -137,7 +145,8 @@ impl Pages {
             dates_with_cursor: true,
             findings: Findings::default(),
             fetched: Vec::new(),
-            full_seconds: 0,
+            full_second: (0, 0),
+            hasher: RandomState::new(),
         }
     }
 
@@ -194,8 +203,12 @@ impl Pages {
     }
 
     /// What was wrong with the batches so far.
-    pub(crate) fn findings(&self) -> &Findings {
-        &self.findings
+    pub(crate) fn findings(&self) -> Findings {
+        let mut findings = self.findings.clone();
+        if let Some(walk) = &self.walk {
+            findings.add(walk.findings.clone());
+        }
+        findings
     }
 
     /// Prefers version 2, unless the service says that it has none. A service that is merely ill, or
@@ -203,7 +216,7 @@ impl Pages {
     async fn choose_version(&mut self) -> Result<(), Failure> {
         let missing = match self.tokens.get(Version::V2).await {
             Ok(_) => None,
-            Err(no_token) if is_missing(&no_token.error) => Some(no_token.error),
+            Err(no_token) if no_token.error.is_missing() => Some(no_token.error),
             Err(no_token) => return Err(no_token.into()),
         };
         if let Some(error) = missing {
@@ -230,17 +243,19 @@ impl Pages {
         };
         let got = match self.ask_page(&walk).await {
             Ok(got) => got,
-            Err((error, _)) if self.may_fall_back(&walk) && is_missing(&error) => {
+            Err((error, _)) if self.may_fall_back(&walk) && error.is_missing() => {
                 self.fall_back(&error);
                 self.windows.push(walk.window);
                 return Ok(None);
             }
             Err((error, tries)) => {
                 self.walk = Some(restart(&walk, error, &tries)?);
+                // What came of this window comes again.
+                self.fetched.retain(|fetched| fetched.window != walk.window);
                 return Ok(None);
             }
         };
-        self.findings.add(got.findings);
+        walk.findings.add(got.findings);
         self.note(walk.window, &got.batches);
         walk.pages += 1;
         if walk.pages > walk.furthest {
@@ -256,8 +271,10 @@ impl Pages {
                 }
                 .into_failure(1));
             }
-            walk.next_token = Some(Secret::new(cursor));
+            walk.next_token = Some(Secret::cursor(cursor));
             self.walk = Some(walk);
+        } else {
+            self.findings.add(walk.findings);
         }
         Ok(Some(got.batches))
     }
@@ -277,7 +294,7 @@ impl Pages {
         };
         let asked = self.ask(&wanted).await;
         let has_dates = walk.window.start.is_some() || walk.window.end.is_some();
-        let refused = matches!(&asked, Err((error, _)) if error.status() == Some(422));
+        let refused = matches!(&asked, Err((error, _)) if error.refuses_batches(&[422]));
         if !(refused && wanted.next_token.is_some() && repeat_dates && has_dates) {
             return asked;
         }
@@ -289,7 +306,7 @@ impl Pages {
                 Ok(got)
             }
             // It refuses this one too: then it was not for the dates.
-            Err((error, _)) if matches!(error.status(), Some(400 | 404 | 410 | 422)) => asked,
+            Err((error, _)) if error.refuses_batches(&EXPIRED) => asked,
             Err(failed) => Err(failed),
         }
     }
@@ -311,20 +328,13 @@ impl Pages {
             enough: if can_be_cut { V1_LIMIT } else { usize::MAX },
         };
         let seen = match self.ask(&wanted).await {
-            Ok(got) if got.batches.len() < V1_LIMIT => {
+            Ok(got) if got.received < V1_LIMIT => {
                 self.findings.add(got.findings);
                 self.note(window, &got.batches);
                 return Ok(Some(got.batches));
             }
             Ok(got) if !can_be_cut => {
-                self.full_seconds += 1;
-                if self.full_seconds > FULL_SECONDS {
-                    let why =
-                        "version 1 answers as much to a second as to a year: it takes no dates";
-                    let request = "GET /v1/batches".to_owned();
-                    let fault = Fault::Broken(why.to_owned());
-                    return Err(ServiceError { request, fault }.into_failure(1));
-                }
+                self.check_dates_count(&got.batches)?;
                 log::warn!(
                     "{} batches within one second ({}): version 1 may hold back more",
                     got.batches.len(),
@@ -334,14 +344,12 @@ impl Pages {
                 self.note(window, &got.batches);
                 return Ok(Some(got.batches));
             }
-            Ok(got) => {
-                debug_assert!(got.stopped);
-                got.batches
-                    .iter()
-                    .filter_map(|batch| Some(batch.created()?.second))
-                    .collect()
-            }
-            Err((error, _)) if can_be_cut && matches!(error.status(), Some(413 | 422)) => {
+            Ok(got) => got
+                .batches
+                .iter()
+                .filter_map(|batch| Some(batch.created()?.second))
+                .collect(),
+            Err((error, _)) if can_be_cut && error.refuses_batches(&[413, 422]) => {
                 log::info!("{error}; asking for half of it");
                 Vec::new()
             }
@@ -351,6 +359,23 @@ impl Pages {
             self.windows.extend([later, earlier]);
         }
         Ok(None)
+    }
+
+    /// Ends a walk through ever the same batches: the service does not look at dates.
+    fn check_dates_count(&mut self, page: &Page) -> Result<(), Failure> {
+        let ids = page.iter().map(|batch| self.hasher.hash_one(batch.id()));
+        let digest = ids.fold(0_u64, u64::wrapping_add);
+        self.full_second = match self.full_second {
+            (same, count) if same == digest => (same, count + 1),
+            _ => (digest, 1),
+        };
+        if self.full_second.1 < SAME_SECONDS {
+            return Ok(());
+        }
+        let why = "version 1 answers the same batches whatever the dates";
+        let request = "GET /v1/batches".to_owned();
+        let fault = Fault::Broken(why.to_owned());
+        Err(ServiceError { request, fault }.into_failure(1))
     }
 
     /// Asks for one answer until it comes whole, with a token that is taken.
@@ -411,7 +436,7 @@ impl Pages {
                 return Ok(Got {
                     batches: reading.batches,
                     next_token: None,
-                    stopped: true,
+                    received: reading.count,
                     findings: reading.findings,
                 });
             }
@@ -422,7 +447,7 @@ impl Pages {
         Ok(Got {
             batches: reading.batches,
             next_token,
-            stopped: false,
+            received: reading.count,
             findings: reading.findings,
         })
     }
@@ -430,8 +455,7 @@ impl Pages {
 
 /// Walks a window anew where its cursor is no longer taken; any other error is final.
 fn restart(walk: &Walk, error: ServiceError, tries: &Tries) -> Result<Walk, Failure> {
-    let expired =
-        walk.next_token.is_some() && matches!(error.status(), Some(400 | 404 | 410 | 422));
+    let expired = walk.next_token.is_some() && error.refuses_batches(&EXPIRED);
     if !expired || walk.restarts >= RESTARTS {
         return Err(tries.failure(error));
     }
@@ -441,9 +465,4 @@ fn restart(walk: &Walk, error: ServiceError, tries: &Tries) -> Result<Walk, Fail
         furthest: walk.furthest,
         ..Walk::new(walk.window)
     })
-}
-
-/// Tells whether the service says that there is no such endpoint.
-fn is_missing(error: &ServiceError) -> bool {
-    matches!(error.status(), Some(404 | 405 | 410 | 501))
 }

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::service::split::{Flow, Unreadable};
+use crate::settings::conceal;
 use crate::ui;
 
 /// The most that one page may hold in memory.
@@ -33,7 +34,8 @@ pub(super) struct Reading {
     lenient: bool,
     enough: usize,
     page: u64,
-    count: u64,
+    /// Batches received, also those that are left out.
+    pub(super) count: usize,
     held: usize,
     pub(super) batches: Vec<Batch>,
     pub(super) findings: Findings,
@@ -83,7 +85,7 @@ impl Reading {
         }
         self.findings.absent = self.findings.absent.or(read.absent);
         self.batches.extend(read.batch);
-        let full = self.batches.len() >= self.enough;
+        let full = self.count >= self.enough;
         Ok(if full { Flow::Stop } else { Flow::Continue })
     }
 }
@@ -91,6 +93,8 @@ impl Reading {
 /// Shows what the service named: on one line, and no more of it than tells it from others.
 fn brief(text: &str) -> String {
     const CHARACTERS: usize = 120;
+    // Half a secret would not be recognised any more.
+    let text = conceal(text);
     let mut short: String = text.chars().take(CHARACTERS).collect();
     if short.len() < text.len() {
         short.push('…');

@@ -59,6 +59,21 @@ impl ServiceError {
         }
     }
 
+    /// Tells whether the service answered a request for batches with one of `statuses`. A request for
+    /// a token says nothing of ranges and cursors.
+    pub(crate) fn refuses_batches(&self, statuses: &[u16]) -> bool {
+        let about_batches = self.request.ends_with("/batches");
+        about_batches
+            && self
+                .status()
+                .is_some_and(|status| statuses.contains(&status))
+    }
+
+    /// Tells whether the service says that there is no such endpoint.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.status(), Some(404 | 405 | 410 | 501))
+    }
+
     /// Tells whether the token was refused (interface, section 7: not shown, so both).
     pub(crate) fn refuses_token(&self) -> bool {
         matches!(self.status(), Some(401 | 403))

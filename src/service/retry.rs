@@ -26,25 +26,23 @@ impl RetryPolicy {
             return None;
         }
         let spread = 0.75 + luck / 2.0;
-        let (usual, asked) = match &error.fault {
+        let (wait, asked) = match &error.fault {
             Fault::Status {
                 status: 503,
                 retry_after,
                 ..
-            } => (self.wait, *retry_after),
-            Fault::Status { retry_after, .. } => (self.growing(retry), *retry_after),
-            _ => (self.growing(retry), None),
+            } => (self.wait.mul_f64(spread), *retry_after),
+            Fault::Status { retry_after, .. } => (self.growing(retry, spread), *retry_after),
+            _ => (self.growing(retry, spread), None),
         };
-        let wait = usual
-            .mul_f64(spread)
-            .min(LONGEST.max(self.wait.mul_f64(spread)));
         Some(wait.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
     }
 
     /// A quarter of the wait, doubled each time.
-    fn growing(&self, retry: u32) -> Duration {
+    fn growing(&self, retry: u32, spread: f64) -> Duration {
         let doubled = 2_u32.saturating_pow(retry - 1);
-        (self.wait / 4).saturating_mul(doubled).min(LONGEST)
+        let usual = (self.wait / 4).saturating_mul(doubled).min(LONGEST);
+        usual.mul_f64(spread).min(LONGEST)
     }
 }
 

@@ -197,8 +197,9 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
             Some("texts stand in quotes: key = \"value\"".to_owned()),
         )
     })?;
-    let top = ["default_profile", "profiles", "targets"];
-    check_keys(table.keys(), &top, "")?;
+    let top = ["default_profile", "profiles"];
+    check_top(&table)?;
+    check_keys(table.keys().filter(|key| *key != "targets"), &top, "")?;
     let profiles = match table.get("profiles") {
         None => Table::new(),
         Some(Value::Table(profiles)) => profiles.clone(),
@@ -243,6 +244,19 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
     }
 }
 
+/// Catches keys of a profile that stand outside of any.
+fn check_top(table: &Table) -> Result<(), Problem> {
+    let lost = KEYS.iter().find(|(key, _)| table.contains_key(*key));
+    lost.map_or(Ok(()), |(key, _)| {
+        let hint = "put it under a line `[profiles.default]`; above stands only `default_profile`"
+            .to_owned();
+        Err((
+            format!("unknown key `{key}` outside of a profile"),
+            Some(hint),
+        ))
+    })
+}
+
 /// Refuses a key that nobody knows, and names the nearest one.
 fn check_keys<'a>(
     keys: impl Iterator<Item = &'a String>,
@@ -278,6 +292,7 @@ pub(crate) const TEMPLATE: &str = r#"# trayscan: settings. Flags and environment
 # client_id = "..."
 # client_secret_file = "~/.secrets/trayscan"
 # client_secret_command = "pass show trayscan"
+# client_secret = "..."
 
 # api = "auto"            # auto, v1, v2
 # parallel = 4            # requests at a time, at most
@@ -340,8 +355,8 @@ mod tests {
             })
             .fold(String::new(), |text, line| text + line + "\n");
         let profile = parse(&active, None).expect("readable with every key on");
-        for (key, _) in KEYS.iter().filter(|(key, _)| *key != "client_secret") {
-            assert!(profile.table.contains_key(*key), "{key}");
+        for (key, _) in KEYS {
+            assert!(profile.table.contains_key(key), "{key}");
         }
     }
 }

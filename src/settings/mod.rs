@@ -67,7 +67,8 @@ pub(crate) struct Access {
     pub(crate) base_url: BaseUrl,
     pub(crate) client_id: String,
     pub(crate) client_secret: Secret,
-    /// For hints when the credentials are refused.
+    /// Where they came from, for whoever checks them.
+    pub(crate) base_url_origin: Origin,
     pub(crate) client_id_origin: Origin,
 }
 
@@ -140,7 +141,7 @@ impl<'a> Settings<'a> {
         let zero = |setting: &str, origin: &Origin| {
             Err(
                 Failure::new(Kind::Usage, format!("`{setting}` is zero (from {origin})"))
-                    .hint("give a number from 1 up"),
+                    .hint("give more than zero, such as 4 for `parallel` or 60s for `timeout`"),
             )
         };
         match &manners {
@@ -163,10 +164,9 @@ impl<'a> Settings<'a> {
                 "base_url",
             ));
         };
-        let base_url =
-            BaseUrl::parse(&base_url.value, manners.allow_http.value).map_err(|failure| {
-                failure.caused_by(anyhow::anyhow!("it came from {}", base_url.origin))
-            })?;
+        let base_url_origin = base_url.origin;
+        let base_url = BaseUrl::parse(&base_url.value, manners.allow_http.value)
+            .map_err(|failure| failure.caused_by(anyhow::anyhow!("given by {base_url_origin}")))?;
         let Some(client_id) = self.client_id() else {
             return Err(missing(
                 "the client id",
@@ -186,6 +186,7 @@ impl<'a> Settings<'a> {
         Ok(Access {
             base_url,
             client_id: client_id.value,
+            base_url_origin,
             client_id_origin: client_id.origin,
             client_secret: source.value.read()?,
         })
@@ -253,10 +254,17 @@ impl<'a> Settings<'a> {
             [one] => Ok(Some(one.clone())),
             _ => Err(Failure::new(
                 Kind::Usage,
-                format!(
-                    "the client secret is given twice in one place ({})",
-                    layer[0].origin
-                ),
+                if layer[0].origin == layer[1].origin {
+                    format!(
+                        "the client secret is given twice in one place ({})",
+                        layer[0].origin
+                    )
+                } else {
+                    format!(
+                        "the client secret is given twice ({} and {})",
+                        layer[0].origin, layer[1].origin
+                    )
+                },
             )
             .hint("keep one: the secret, its file, or the command that prints it")),
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -15,7 +15,14 @@ pub(crate) struct Secret(String);
 impl Secret {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        remember(&text);
+        known().credentials.remember(&text);
+        Self(text)
+    }
+
+    /// A cursor: secret too, but they come by the thousand, and must not push out anything else.
+    pub(crate) fn cursor(text: impl Into<String>) -> Self {
+        let text = text.into();
+        known().cursors.remember(&text);
         Self(text)
     }
 
@@ -31,27 +38,44 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Secrets of this run, in every form that an answer may repeat them in.
-static KNOWN: Mutex<VecDeque<Vec<String>>> = Mutex::new(VecDeque::new());
-/// How many are remembered. The first are the credentials and stay; of tokens and cursors, which come
-/// by the thousand, the latest do.
-const REMEMBERED: usize = 512;
-const KEPT: usize = 4;
+/// Secrets of this run.
+struct Known {
+    /// Secrets and tokens.
+    credentials: Store,
+    cursors: Store,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    credentials: Store::new(),
+    cursors: Store::new(),
+});
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Some secrets, each in every form that an answer may repeat it in.
+struct Store(VecDeque<Vec<String>>);
+
+/// How many are remembered: the first stays, of the others the latest do.
+const REMEMBERED: usize = 256;
 /// Shorter ones would blot out half of every text, and are no secrets.
 const SHORTEST: usize = 4;
 
-fn remember(secret: &str) {
-    if secret.len() < SHORTEST {
-        return;
+impl Store {
+    const fn new() -> Self {
+        Self(VecDeque::new())
     }
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.iter().any(|forms| forms[0] == secret) {
-        return;
+
+    fn remember(&mut self, secret: &str) {
+        if secret.len() < SHORTEST || self.0.iter().any(|forms| forms[0] == secret) {
+            return;
+        }
+        if self.0.len() >= REMEMBERED {
+            self.0.remove(1);
+        }
+        self.0.push_back(forms(secret));
     }
-    if known.len() >= REMEMBERED {
-        known.remove(KEPT);
-    }
-    known.push_back(forms(secret));
 }
 
 fn forms(secret: &str) -> Vec<String> {
@@ -76,9 +100,9 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// Returns `text` with every secret of this run blotted out.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known();
     let mut concealed = Cow::Borrowed(text);
-    for form in known.iter().flatten() {
+    for form in known.credentials.0.iter().chain(&known.cursors.0).flatten() {
         if concealed.contains(form.as_str()) {
             concealed = Cow::Owned(concealed.replace(form.as_str(), "…"));
         }
@@ -105,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_secret_outlives_thousands() {
-        let _first = Secret::new("the-very-first-secret");
+    fn credentials_outlive_thousands_of_cursors() {
+        let _token = Secret::new("a-token-in-use");
         for number in 0..3 * REMEMBERED {
-            let _token = Secret::new(format!("token-{number:06}"));
+            let _cursor = Secret::cursor(format!("cursor-{number:06}"));
         }
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).len();
-        assert!(known <= REMEMBERED);
-        let last = format!("token-{:06}", 3 * REMEMBERED - 1);
+        assert!(known().cursors.0.len() <= REMEMBERED);
+        assert_eq!(conceal("a-token-in-use"), "…");
+        let last = format!("cursor-{:06}", 3 * REMEMBERED - 1);
         assert_eq!(conceal(&last), "…");
     }
 }

@@ -7,9 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::stdout::print_styled;
-use super::{error_format, stderr_line, visible};
+use super::{error_format, stderr_json, stderr_line, visible};
 use crate::cli::ErrorFormat;
 use crate::error::{self, Kind, Sent};
+use crate::settings::conceal;
 use crate::ui::logger::{ERROR, HINT};
 
 /// Shows `error` on standard error and returns the exit code of its class.
@@ -18,10 +19,12 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     // The reader of the pipe has left: there is nothing to say, and often nobody to say it to.
     if kind != Kind::ClosedPipe {
         let hint = error::hint_of(error);
-        stderr_line(&match error_format() {
-            ErrorFormat::Text => text(error, hint),
-            ErrorFormat::Json => as_json(kind, &message(error), hint, error::sent_of(error)),
-        });
+        match error_format() {
+            ErrorFormat::Text => stderr_line(&text(error, hint)),
+            ErrorFormat::Json => {
+                stderr_json(&as_json(kind, &message(error), hint, error::sent_of(error)));
+            }
+        }
     }
     kind.code()
 }
@@ -36,7 +39,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
         ErrorFormat::Text => stderr_line(usage_text(error).trim_end()),
         ErrorFormat::Json => {
             let (message, hint) = usage_message(error);
-            stderr_line(&as_json(Kind::Usage, &message, Some(&hint), None));
+            stderr_json(&as_json(Kind::Usage, &message, Some(&hint), None));
         }
     }
     Kind::Usage.code()
@@ -87,21 +90,19 @@ fn usage_message(error: &clap::Error) -> (String, String) {
 }
 
 fn text(error: &anyhow::Error, hint: Option<&str>) -> String {
-    let mut text = format!(
-        "{ERROR}error:{ERROR:#} {}",
-        visible::escape(&error.to_string())
-    );
+    let mut text = format!("{ERROR}error:{ERROR:#} {}", shown(&error.to_string()));
     for cause in error.chain().skip(1) {
-        let _ = write!(
-            text,
-            "\n  caused by: {}",
-            visible::escape(&cause.to_string())
-        );
+        let _ = write!(text, "\n  caused by: {}", shown(&cause.to_string()));
     }
     if let Some(hint) = hint {
-        let _ = write!(text, "\n  {HINT}hint:{HINT:#} {}", visible::escape(hint));
+        let _ = write!(text, "\n  {HINT}hint:{HINT:#} {}", shown(hint));
     }
     text
+}
+
+/// Makes a text fit to be shown; concealed first, for escaped a secret would not be recognised.
+fn shown(text: &str) -> String {
+    visible::escape(&conceal(text)).into_owned()
 }
 
 /// The whole chain on one line.
@@ -124,13 +125,15 @@ struct JsonError<'a> {
 }
 
 fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -> String {
+    let (message, hint) = (conceal(message), hint.map(conceal));
     let error = JsonError {
         code: kind.code(),
         kind: kind.name(),
-        message,
-        hint,
+        message: &message,
+        hint: hint.as_deref(),
         status: sent.and_then(|sent| sent.status),
         request: sent.map(|sent| sent.request.as_str()),
+        // Concealed where it was read, text by text.
         detail: sent.and_then(|sent| sent.detail.as_ref()),
         retry_later: kind.retry_later(),
     };

@@ -4,6 +4,7 @@ use anstyle::{AnsiColor, Style};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::{stderr_line, visible};
+use crate::settings::conceal;
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -28,7 +29,9 @@ impl Log for Logger {
             Level::Info => (FAINT, "info:"),
             Level::Debug | Level::Trace => (FAINT, "debug:"),
         };
+        // Before anything else: escaped, a secret would not be recognised any more.
         let text = record.args().to_string();
+        let text = conceal(&text);
         stderr_line(&format!(
             "{style}{label}{style:#} {}",
             visible::one_line(&text)

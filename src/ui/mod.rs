@@ -54,6 +54,12 @@ pub(crate) fn conclude(line: &str) {
     }
 }
 
+/// Says no more, but for one last error: the run is over, though parts of it may not know yet.
+pub(crate) fn hush() {
+    progress::stop();
+    log::set_max_level(log::LevelFilter::Off);
+}
+
 /// Tells something that is worth knowing and no reason to worry.
 pub(crate) fn note(text: &str) {
     if log::max_level() >= log::LevelFilter::Warn {
@@ -83,9 +89,13 @@ fn error_format() -> ErrorFormat {
 
 /// Writes one line to standard error. Where even that fails, nobody is left to be told.
 fn stderr_line(line: &str) {
-    use std::io::Write as _;
     // Whatever was put into a message on its way here: no secret leaves.
-    let line = conceal(line);
+    stderr_json(&conceal(line));
+}
+
+/// Writes one line as it is: in JSON, secrets are concealed text by text.
+fn stderr_json(line: &str) {
+    use std::io::Write as _;
     progress::aside(|| {
         let _ = writeln!(anstream::stderr(), "{line}");
     });

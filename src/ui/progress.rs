@@ -1,7 +1,6 @@
 //! The progress line: on a terminal only, redrawn from what the run counts.
 
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,17 +17,22 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Prints with `print` while the line is out of the way.
 pub(super) fn aside(print: impl FnOnce()) {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match shown {
+    match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(print),
         None => print(),
     }
 }
 
+/// Wipes the line, and lets nobody paint it again.
+pub(super) fn stop() {
+    // Painting happens under the same lock, so nothing is painted over the wiped line.
+    if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        bar.finish_and_clear();
+    }
+}
+
 /// Shows progress until it is dropped.
 pub(crate) struct ProgressLine {
-    bar: ProgressBar,
-    stop: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
@@ -53,25 +57,26 @@ impl ProgressLine {
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
             .with_style(ProgressStyle::with_template("{spinner} {msg}").expect("a fixed template"));
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        let stop = Arc::new(AtomicBool::new(false));
-        let painter = thread::Builder::new().spawn({
-            let (bar, stats, stop) = (bar.clone(), Arc::clone(stats), Arc::clone(&stop));
-            move || paint(&bar, &stats, &stop)
-        });
+        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+        let stats = Arc::clone(stats);
+        let painter = thread::Builder::new().spawn(move || paint(&stats));
         Some(Self {
-            bar,
-            stop,
             painter: painter.ok(),
         })
     }
 }
 
-fn paint(bar: &ProgressBar, stats: &Stats, stop: &AtomicBool) {
+/// Paints the line now and then, for as long as it is there.
+fn paint(stats: &Stats) {
     let started = Instant::now();
-    while !stop.load(Ordering::Relaxed) {
-        bar.set_message(describe(stats, started.elapsed()));
-        bar.tick();
+    loop {
+        match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(bar) => {
+                bar.set_message(describe(stats, started.elapsed()));
+                bar.tick();
+            }
+            None => return,
+        }
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -99,13 +104,10 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        // The painter goes first, or it would paint over the cleared line.
-        self.stop.store(true, Ordering::Relaxed);
+        stop();
         if let Some(painter) = self.painter.take() {
             // It only paints; if it panicked, there is nothing to paint.
             let _ = painter.join();
         }
-        self.bar.finish_and_clear();
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 
 use super::output::Compression;
+use super::target::{follow_links, is_stdout};
 use crate::cli::{Format, OutputArgs};
 use crate::error::{Failure, Kind};
 
@@ -31,10 +32,8 @@ const PLACEHOLDERS: [&str; 4] = ["{year}", "{month}", "{day}", "{crop_type}"];
 
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
-        let path = args
-            .output
-            .as_deref()
-            .filter(|path| *path != Path::new("-"));
+        check_manifest(args)?;
+        let path = args.output.as_deref().filter(|path| !is_stdout(path));
         let Some(path) = path else {
             let by_stream = if std::io::stdout().is_terminal() {
                 Format::Table
@@ -56,10 +55,6 @@ impl Destination {
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv or .tsv (and .gz or .zst)"));
         };
         check_flags(args, format)?;
-        if args.manifest.as_deref() == Some(path) {
-            return Err(usage("`--manifest` and `-o` name the same file".to_owned())
-                .hint("give the manifest a name of its own"));
-        }
         Ok(Self {
             path: Some(path.to_owned()),
             format,
@@ -91,6 +86,20 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             )),
         );
     }
+    if path.is_dir() {
+        return Err(Failure::new(
+            Kind::Output,
+            format!("cannot write to `{text}`: it is a folder"),
+        )
+        .hint("it is a folder: name a file in it"));
+    }
+    let spreadsheet = [".xlsx", ".xls", ".ods"]
+        .iter()
+        .any(|ending| text.to_lowercase().ends_with(ending));
+    if spreadsheet {
+        return Err(usage(format!("`-o {text}`: this format cannot be written"))
+            .hint("a spreadsheet opens CSV as well: `-o batches.csv --excel`"));
+    }
     if text.contains("://") {
         return Err(usage(format!(
             "`-o {text}`: only files and standard output can be written"
@@ -105,6 +114,31 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             "`-o {text}`: one file per {placeholder} cannot be written yet"
         ))
         .hint("export one range after another with `--start` and `--end`"));
+    }
+    Ok(())
+}
+
+/// Keeps the receipt away from the data.
+fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
+    let Some(manifest) = args.manifest.as_deref() else {
+        return Ok(());
+    };
+    if is_stdout(manifest) {
+        return Err(usage("`--manifest` needs a file".to_owned())
+            .hint("standard output is for the data: name a file for the receipt"));
+    }
+    let place = |path: &Path| {
+        follow_links(path)
+            .ok()
+            .and_then(|path| std::path::absolute(path).ok())
+    };
+    if args
+        .output
+        .as_deref()
+        .is_some_and(|output| place(output) == place(manifest))
+    {
+        return Err(usage("`--manifest` and `-o` name the same file".to_owned())
+            .hint("give the manifest a name of its own"));
     }
     Ok(())
 }

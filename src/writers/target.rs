@@ -6,22 +6,23 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::{Failure, Kind};
 
 /// Files that are not complete. An end by a signal cannot wait for their owners, and removes them.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Nothing after that: then no more is begun or published.
+static UNFINISHED: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
 
-/// Removes what would be left behind by an end without warning.
+fn unfinished() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what would be left behind by an end without warning, and lets nothing be published after.
 pub(crate) fn sweep() {
-    for path in UNFINISHED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .drain(..)
-    {
+    for path in unfinished().take().into_iter().flatten() {
         // Where it cannot be removed, nobody else could either.
         let _ = fs::remove_file(path);
     }
@@ -52,7 +53,7 @@ struct Fresh {
 impl Target {
     /// Opens standard output, or the file at `path`; finds out now whether it can be written.
     pub(crate) fn open(path: Option<&Path>, no_clobber: bool) -> Result<Self, Failure> {
-        let Some(path) = path.filter(|path| !is_stdout_path(path)) else {
+        let Some(path) = path.filter(|path| !is_stdout(path)) else {
             let (sink, name) = (Sink::Stdout(io::stdout()), "standard output".to_owned());
             return Ok(Self { sink, name });
         };
@@ -182,9 +183,9 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
 
 /// Names of standard output. It may be a regular file, which belongs to the shell that opened it, and
 /// which is written on from where it stands.
-fn is_stdout_path(path: &Path) -> bool {
+pub(super) fn is_stdout(path: &Path) -> bool {
     let names = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-    cfg!(unix) && names.iter().any(|name| path == Path::new(name))
+    path == Path::new("-") || cfg!(unix) && names.iter().any(|name| path == Path::new(name))
 }
 
 /// Names of what is open already, by its number.
@@ -196,7 +197,7 @@ fn is_open_file(path: &Path) -> bool {
 }
 
 /// Returns the file that a chain of links leads to, whether it exists or not.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     // As many as Linux follows.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
@@ -220,15 +221,15 @@ impl Fresh {
                 "the file is write-protected",
             ));
         }
-        let file = temporary(&path, existing)?;
+        let file = temporary(&path, existing).map_err(without_path)?;
         let (file, temporary) = file.into_parts();
         if let Some(metadata) = existing {
             keep_owner_and_mode(&file, metadata)?;
         }
-        UNFINISHED
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(temporary.to_path_buf());
+        match &mut *unfinished() {
+            Some(unfinished) => unfinished.push(temporary.to_path_buf()),
+            None => return Err(io::Error::other("the run is over")),
+        }
         Ok(Self {
             file,
             temporary: Some(temporary),
@@ -242,14 +243,20 @@ impl Fresh {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
         };
-        let unfinished = temporary.to_path_buf();
-        let placed = if self.replace {
-            temporary.persist(&self.path)
-        } else {
-            temporary.persist_noclobber(&self.path)
-        };
-        forget(&unfinished);
-        placed.map_err(|error| error.error)?;
+        {
+            // Held while it is put in its place: a run that was told to stop publishes nothing.
+            let mut unfinished = unfinished();
+            let Some(unfinished) = &mut *unfinished else {
+                return Err(io::Error::other("the run is over"));
+            };
+            unfinished.retain(|path| *path != *temporary);
+            let placed = if self.replace {
+                temporary.persist(&self.path)
+            } else {
+                temporary.persist_noclobber(&self.path)
+            };
+            placed.map_err(|error| error.error)?;
+        }
         sync_folder(&self.path)
     }
 }
@@ -263,10 +270,9 @@ impl Drop for Fresh {
 }
 
 fn forget(path: &Path) {
-    UNFINISHED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .retain(|unfinished| unfinished != path);
+    if let Some(unfinished) = &mut *unfinished() {
+        unfinished.retain(|other| other != path);
+    }
 }
 
 /// Makes the file that will be renamed, in the folder of `path`.
@@ -287,6 +293,13 @@ fn temporary(path: &Path, _: Option<&fs::Metadata>) -> io::Result<NamedTempFile>
     tempfile::Builder::new()
         .prefix(".trayscan-")
         .tempfile_in(folder_of(path))
+}
+
+/// Takes the name of the temporary file out of an error: nobody knows it.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 fn folder_of(path: &Path) -> &Path {

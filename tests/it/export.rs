@@ -964,9 +964,9 @@ fn wrong_dates_are_refused_before_anything_is_sent() {
         (&["--start", "soon"], "2026-05-01T06:00:00Z"),
         (&["--end", "01/02/2026"], "today, yesterday"),
         (&["--end", "2026-02-30"], "90m, 12h, 7d, 2w, 3mo, 1y"),
-        (&["--end", "20260501"], "is no date"),
-        (&["--start", "-7d"], "is no date"),
-        (&["--start", ""], "is no date"),
+        (&["--end", "20260501"], "is not a date"),
+        (&["--start", "-7d"], "is not a date"),
+        (&["--start", ""], "is not a date"),
     ] {
         let stub = Stub::start(well);
         let ended = stub.export(args);
@@ -996,7 +996,8 @@ fn a_date_without_a_zone_is_refused_with_the_command_put_right() {
 #[test]
 fn the_range_is_told_with_v_and_at_the_end() {
     let server = Server::start(&[]);
-    let range = "from 2026-04-01T00:00:00Z to before 2026-05-01T00:00:00Z";
+    let asked = "start_date 2026-04-01T00:00:00Z, end_date 2026-05-01T00:00:00Z";
+    let range = "2026-04-01T00:00:00Z through 2026-04-30";
     let flags = ["--start", "2026-04", "--end", "2026-04"];
     let plain = succeeded(export(&server, &flags));
     assert!(!plain.stderr.contains("asking "), "{plain:?}");
@@ -1004,7 +1005,7 @@ fn the_range_is_told_with_v_and_at_the_end() {
     let first = told.stderr.lines().next().unwrap();
     assert_eq!(
         first,
-        format!("info: asking http://{} for {range}", server.address)
+        format!("info: asking http://{} for {asked}", server.address)
     );
     for ended in [plain, told] {
         assert!(ended.stderr.lines().last().unwrap().contains(range));
@@ -1222,8 +1223,8 @@ fn mistakes_in_the_selection_are_told_before_anything_is_sent() {
     for (args, says) in [
         (&["--where", "crop=Tomato"][..], "there is no field `crop`"),
         (&["--where", "crop_type"], "there is no operator"),
-        (&["--where", "avg_germination_rate<high"], "no number"),
-        (&["--where", "batch_creation_date>soon"], "no date"),
+        (&["--where", "avg_germination_rate<high"], "not a number"),
+        (&["--where", "batch_creation_date>soon"], "not a date"),
         (&["--fields", "batch_id,crop"], "batch_name"),
         (&["--fields", "batch_id,-comment"], "--fields"),
         (&["--sort", "crop"], "there is no field `crop`"),
@@ -1765,7 +1766,7 @@ fn the_last_line_tells_what_was_done() {
         (
             &[],
             &["--api", "v1", "--start", "1999", "--end", "1999"],
-            "0 batches (from 1999-01-01T00:00:00Z to before 2000-01-01T00:00:00Z, v1, 2 requests)",
+            "0 batches (1999-01-01T00:00:00Z through 1999-12-31, v1, 2 requests)",
         ),
     ] {
         let server = with(options, &[]);

@@ -690,7 +690,11 @@ fn a_signal_ends_it_soon_with_the_old_file_in_place() {
             assert_eq!(names(folder.path()).len(), 2, "in the middle of it");
             running.signal(signal);
             let told = running.ends_soon_with(code);
-            assert!(told.contains(&format!("error: ended by SIG{signal}")));
+            assert!(
+                told.starts_with(&format!("error: ended by SIG{signal}")),
+                "{told}"
+            );
+            assert_eq!(told.lines().count(), 1, "and nothing else: {told}");
             assert!(fs::read(&path).unwrap() == OLD);
             assert_eq!(names(folder.path()), [name]);
         }

@@ -878,8 +878,12 @@ fn check_finds_a_healthy_service_healthy() {
     for (line, step) in lines.iter().zip(STEPS) {
         assert!(line.starts_with(&format!("ok      {step} ")), "{line}");
     }
-    let settings = format!("http://{} as `sandbox`", server.address);
-    assert!(lines[0].contains(&settings) && lines[0].contains("TRAYSCAN_CLIENT_ID"));
+    let settings = format!(
+        "http://{} (from TRAYSCAN_BASE_URL) as `sandbox`",
+        server.address
+    );
+    assert!(lines[0].contains(&settings), "{}", lines[0]);
+    assert!(lines[0].contains("TRAYSCAN_CLIENT_ID"));
     assert!(lines[4].contains("250 batches"), "{text:?}");
     assert!(lines[7].ends_with("the same as the service's"), "{text:?}");
     let json = check(&server, &["--format", "json"]);
@@ -1019,5 +1023,5 @@ fn check_tells_a_clock_that_is_off() {
     let url = service_with_date("some day");
     let args = [&["check", "--base-url", &url][..], &flags].concat();
     let last = Home::empty().run(&args).stdout;
-    assert!(last.ends_with("the service does not tell the time\n"));
+    assert!(last.ends_with("not known: no answer told the time\n"));
 }
