@@ -13,7 +13,7 @@ use crate::dates::Range;
 use crate::error::{self, Failure};
 use crate::service::split::{Flow, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
-use crate::settings::conceal;
+use crate::settings::{Secret, conceal};
 use crate::ui;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
@@ -136,74 +136,100 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         ),
     )?;
 
-    let api = source.manners.api.value;
-    let mut clock = None;
-    let mut connected = false;
+    let mut trial = Trial {
+        api: source.manners.api.value,
+        findings,
+        connected: false,
+        clock: None,
+    };
     for version in [Version::V2, Version::V1] {
-        let (auth, first) = match version {
-            Version::V1 => ("auth v1", "batches v1"),
-            Version::V2 => ("auth v2", "batches v2"),
-        };
-        let v2_works = findings
-            .steps
-            .iter()
-            .any(|step| step.name == "batches v2" && step.ok);
-        let matters = match (api, version) {
-            (Api::V1, Version::V1) | (Api::V2, Version::V2) => true,
-            // Version 2 may be missing where version 1 is there, and the other way round.
-            (Api::Auto, Version::V1) => !v2_works,
-            _ => false,
-        };
-        let token = service.auth(version).await;
-        if !connected {
-            connected = reached(&mut findings, service, token.as_ref().err())?;
-            if !connected {
-                break;
-            }
-        }
-        let token = match token {
-            Ok(token) => token.access_token,
-            Err(error) => {
-                let fatal = matters || !may_be_missing(&error, api, version);
-                findings.failed(auth, error.into_failure(1), fatal)?;
-                continue;
-            }
-        };
-        findings.ok(auth, "a token was given")?;
-        // Version 1 answers at once all that matches: an hour is enough to see that it works.
-        let now = Utc::now().timestamp();
-        let range = match version {
-            Version::V1 => Range {
-                start: Some(now - 3600),
-                end: Some(now),
-                excludes_end: false,
-            },
-            Version::V2 => Range::default(),
-        };
-        match first_page(service, version, &token, &range).await {
-            Ok((count, date)) => {
-                clock = clock.or(date);
-                let what = match version {
-                    Version::V1 => "batches in the last hour",
-                    Version::V2 => "batches on the first page",
-                };
-                findings.ok(first, format!("{count} {what}"))?;
-            }
-            Err(error) => {
-                let fatal = matters || !may_be_missing(&error, api, version);
-                findings.failed(first, error.into_failure(1), fatal)?;
-            }
+        if !trial.version(service, version).await? {
+            break;
         }
     }
+    let Trial {
+        mut findings,
+        connected,
+        clock,
+        ..
+    } = trial;
     if connected {
         tell_clock(&mut findings, clock)?;
     }
     findings.finish()
 }
 
-/// In `auto`, a version that is not there is no failure, as long as the other one is.
-fn may_be_missing(error: &ServiceError, api: Api, version: Version) -> bool {
-    api != Api::Auto || version == Version::V1 || error.is_missing()
+/// The trial of both versions.
+struct Trial {
+    api: Api,
+    findings: Findings,
+    connected: bool,
+    clock: Option<SystemTime>,
+}
+
+impl Trial {
+    /// Tries one version; false where there is no use in trying the other.
+    async fn version(&mut self, service: &Service, version: Version) -> anyhow::Result<bool> {
+        let (auth, first) = match version {
+            Version::V1 => ("auth v1", "batches v1"),
+            Version::V2 => ("auth v2", "batches v2"),
+        };
+        let token = service.auth(version).await;
+        if !self.connected {
+            self.connected = reached(&mut self.findings, service, token.as_ref().err())?;
+            if !self.connected {
+                return Ok(false);
+            }
+        }
+        let token = match token {
+            Ok(token) => token.access_token,
+            Err(error) => {
+                self.failed(auth, error, version)?;
+                return Ok(true);
+            }
+        };
+        self.findings.ok(auth, "a token was given")?;
+        match first_page(service, version, &token).await {
+            Ok((count, date)) => {
+                self.clock = self.clock.or(date);
+                let batches = if count == 1 { "batch" } else { "batches" };
+                let place = match version {
+                    Version::V1 => "in the last hour",
+                    Version::V2 => "on the first page",
+                };
+                self.findings
+                    .ok(first, format!("{count} {batches} {place}"))?;
+            }
+            Err(error) => self.failed(first, error, version)?,
+        }
+        Ok(true)
+    }
+
+    /// Notes that a step of `version` failed, as far as an export would mind.
+    fn failed(
+        &mut self,
+        step: &'static str,
+        error: ServiceError,
+        version: Version,
+    ) -> anyhow::Result<()> {
+        if self.api == Api::Auto && version == Version::V2 && error.is_missing() {
+            return self
+                .findings
+                .ok(step, format!("not there ({error}): version 1 is used"));
+        }
+        let v2_works = self
+            .findings
+            .steps
+            .iter()
+            .any(|step| step.name == "batches v2" && step.ok);
+        let matters = match (self.api, version) {
+            (Api::V1, Version::V1) | (Api::V2 | Api::Auto, Version::V2) => true,
+            // Where version 2 is not there, version 1 has to be.
+            (Api::Auto, Version::V1) => !v2_works,
+            (Api::V1, Version::V2) | (Api::V2, Version::V1) => false,
+        };
+        self.findings.failed(step, error.into_failure(1), matters)
+    }
 }
 
 /// Tells whether the service was reached at all, from how the first exchange went.
@@ -261,10 +287,19 @@ fn describe(error: Option<&ServiceError>) -> String {
 async fn first_page(
     service: &Service,
     version: Version,
-    token: &crate::settings::Secret,
-    range: &Range,
+    token: &Secret,
 ) -> Result<(u64, Option<SystemTime>), ServiceError> {
-    let mut answer = service.batches(version, token, range, None).await?;
+    // Version 1 answers at once all that matches: an hour is enough to see that it works.
+    let now = Utc::now().timestamp();
+    let range = match version {
+        Version::V1 => Range {
+            start: Some(now - 3600),
+            end: Some(now),
+            excludes_end: false,
+        },
+        Version::V2 => Range::default(),
+    };
+    let mut answer = service.batches(version, token, &range, None).await?;
     let date = answer.date();
     let mut splitter = Splitter::new(match version {
         Version::V1 => Shape::Flat,

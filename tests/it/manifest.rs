@@ -146,3 +146,33 @@ fn it_cannot_stand_where_the_data_stand() {
     let ended = export(&server, &["-o", "a.csv", "--manifest", "a.csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
 }
+
+#[test]
+fn it_needs_a_file_of_its_own_and_keeps_what_no_clobber_keeps() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for manifest in ["-", "/dev/stdout"] {
+        let ended = export(&server, &["--manifest", manifest]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+    fs::write(at("data.csv"), "old").unwrap();
+    std::os::unix::fs::symlink(at("data.csv"), at("link.json")).unwrap();
+    let ended = export(
+        &server,
+        &["-o", &at("data.csv"), "--manifest", &at("link.json")],
+    );
+    assert_eq!(ended.code, Some(2), "through a link: {ended:?}");
+    fs::write(at("old.json"), "old").unwrap();
+    let flags = [
+        "-o",
+        &at("new.csv"),
+        "--manifest",
+        &at("old.json"),
+        "--no-clobber",
+    ];
+    let ended = export(&server, &flags);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert_eq!(fs::read_to_string(at("old.json")).unwrap(), "old");
+    assert!(!folder.path().join("new.csv").exists());
+}

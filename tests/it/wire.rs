@@ -1958,3 +1958,118 @@ fn what_is_no_http_is_no_answer() {
         );
     }
 }
+
+#[test]
+fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
+    // 1500 batches, one a minute; one of the first has no identifier, and 1000 is all it answers.
+    let script = |asked: &Asked| {
+        if asked.path().ends_with("/auth") {
+            return token();
+        }
+        let date = |name: &str| asked.query(name).map(|date| date[..16].replace('T', " "));
+        let (start, end) = (date("start_date"), date("end_date"));
+        let batches: Vec<String> = (0..1500)
+            .map(|number| {
+                (
+                    number,
+                    format!("2026-05-01 {:02}:{:02}", number / 60, number % 60),
+                )
+            })
+            .filter(|(_, minute)| {
+                start.as_ref().is_none_or(|start| minute >= start)
+                    && end.as_ref().is_none_or(|end| minute <= end)
+            })
+            .take(1000)
+            .map(|(number, minute)| {
+                let date = format!("\"{}:00Z\"", minute.replace(' ', "T"));
+                let id = (number != 7).then(|| json!(format!("b{number}")).to_string());
+                let mut fields = fields("x");
+                fields[2].1 = date;
+                match id {
+                    Some(id) => fields[0].1 = id,
+                    None => drop(fields.remove(0)),
+                }
+                object(&fields)
+            })
+            .collect();
+        Answer::ok(format!("[{}]", batches.join(",")))
+    };
+    let service = Scripted::start(script);
+    let exported = export(&service, &["--api", "v1", "--lenient"]).expect(0);
+    assert_eq!(
+        exported.ids().len(),
+        1440 - 1 + 60,
+        "all but the one: {}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn credentials_that_are_refused_say_nothing_of_ranges_and_cursors() {
+    let refusal = || {
+        Answer::status(
+            422,
+            json!({"detail": [{"type": "x", "loc": ["body"], "msg": "no"}]}).to_string(),
+        )
+    };
+    for api in ["v1", "v2"] {
+        let service = Scripted::answering(vec![refusal()], vec![one_page()]);
+        export(&service, &["--api", api]).expect(6);
+        assert_eq!(service.asked().len(), 1, "{api}");
+    }
+    // In mid-run: the renewal is refused, and that is that.
+    let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
+    let service = Scripted::answering(
+        vec![token(), refusal()],
+        vec![first, Answer::error(401, "no")],
+    );
+    let exported = export(&service, &["--start", "2026"]).expect(6);
+    assert!(!exported.has("from its start"), "{}", exported.stderr);
+    assert_eq!(service.asked_for("/auth").len(), 2);
+}
+
+#[test]
+fn a_token_stays_hidden_after_hundreds_of_cursors() {
+    const PAGES: usize = 600;
+    let last = Answer::error(409, &format!("the header was Bearer {TOKEN}"));
+    let pages = (0..PAGES)
+        .map(|number| Answer::ok(page(&[batch(&format!("b{number}"))], Some(&cursor(number)))));
+    // `export` looks for the token in what was printed.
+    let exported = export(&service(pages.chain([last])), &[]).expect(6);
+    assert!(
+        exported.has("the header was Bearer …"),
+        "{}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn a_batch_with_too_many_fields_is_refused_soon() {
+    let mut many = fields("b1");
+    many.extend((0..50_000).map(|number| (format!("f{number}"), "1".to_owned())));
+    let exported = export(&service([Answer::ok(page(&[object(&many)], None))]), &[]).expect(7);
+    assert!(exported.has("far too many fields"), "{}", exported.stderr);
+}
+
+#[test]
+fn version_1_that_takes_no_dates_is_found_out() {
+    let all: Vec<String> = (0..1000)
+        .map(|number| batch(&format!("b{number}")))
+        .collect();
+    let answer = Answer::ok(format!("[{}]", all.join(",")));
+    let service = service([answer]);
+    let exported = export(&service, &["--api", "v1"]).expect(7);
+    assert!(exported.has("whatever the dates"), "{}", exported.stderr);
+    assert!(service.asked().len() < 200, "{}", service.asked().len());
+}
+
+#[test]
+fn check_reads_what_it_is_sent() {
+    let broken = Answer::ok("{\"data\":[{abc}],\"next_token\":null}");
+    let service = service([broken]);
+    let mut command = configured(trayscan(&["check", "--api", "v2"]), &service.base_url());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert!(found.contains("FAILED  batches v2"), "{found}");
+}
