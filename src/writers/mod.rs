@@ -9,6 +9,10 @@ mod output;
 mod table;
 mod target;
 
+// What every format must pass.
+#[cfg(test)]
+mod suite;
+
 use std::io;
 
 pub(crate) use destination::Destination;

@@ -1,0 +1,246 @@
+//! What every writer must pass, whatever its format: a new one is tested by being in `cli::Format`.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum as _;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{BatchWriter, Compression, Output, Style, Target, create};
+use crate::batch::{Batch, COLUMNS, Kind};
+use crate::cli::{Format, OutputArgs};
+use crate::select::Fields;
+
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Gzip, Compression::Zstd];
+
+fn options() -> OutputArgs {
+    OutputArgs {
+        output: None,
+        format: None,
+        no_clobber: false,
+        manifest: None,
+        numbers: false,
+        delimiter: None,
+        decimal_comma: false,
+        bom: false,
+        no_header: false,
+        excel: false,
+    }
+}
+
+fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
+    let target = Target::open(Some(path), false).expect("a target");
+    let output = Output::new(target, compression).expect("an output");
+    let style = Style {
+        fields: Fields::all(),
+        width: None,
+        color: false,
+    };
+    create(format, output, &options(), style).expect("a writer")
+}
+
+/// Writes `batches` and returns what a reader of the file sees.
+fn written(format: Format, compression: Compression, batches: &[Batch]) -> String {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("out");
+    let mut writer = writer(format, compression, &path);
+    for batch in batches {
+        writer.write(batch).expect("written");
+    }
+    let (output, _) = writer.finish().expect("finished");
+    output.publish().expect("published");
+    let mut text = String::new();
+    let file = fs::File::open(path).expect("a file");
+    let mut reader: Box<dyn Read> = match compression {
+        Compression::None => Box::new(file),
+        Compression::Gzip => Box::new(flate2::read::GzDecoder::new(file)),
+        Compression::Zstd => Box::new(zstd::Decoder::new(file).expect("zstd")),
+    };
+    reader.read_to_string(&mut text).expect("text");
+    text
+}
+
+/// A batch with `text` wherever text may stand, and null wherever it may.
+fn batch(id: usize, text: &str, nulls: bool) -> Batch {
+    let fields = COLUMNS.iter().map(|column| {
+        let value = match column.kind {
+            _ if column.name == "batch_id" => json!(format!("{id}{text}")),
+            _ if nulls && column.nullable => Value::Null,
+            Kind::Text => json!(text),
+            Kind::Date => json!("2026-05-01T06:00:00.250Z"),
+            Kind::Integer => json!(12),
+            Kind::Decimal => json!("87.50"),
+            Kind::Boolean => json!(true),
+        };
+        (column.name.to_owned(), value)
+    });
+    let object = Value::Object(fields.collect());
+    Batch::read(&object.to_string()).batch.expect("a batch")
+}
+
+/// Reads an export back with an independent reader, as rows of plain text; null is nothing.
+fn read_back(format: Format, text: &str) -> Option<Vec<Vec<Option<String>>>> {
+    let row = |object: &Value| {
+        let cell = |name: &str| match &object[name] {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        COLUMNS.iter().map(|column| cell(column.name)).collect()
+    };
+    let separated = |delimiter: u8| {
+        let mut reader = ::csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .from_reader(text.as_bytes());
+        let names: Vec<String> = reader
+            .headers()
+            .expect("names")
+            .iter()
+            .map(String::from)
+            .collect();
+        assert_eq!(names, COLUMNS.map(|column| column.name));
+        let cell = |cell: &str| Some(cell.to_owned()).filter(|cell| !cell.is_empty());
+        reader
+            .records()
+            .map(|record| record.expect("a record").iter().map(cell).collect())
+            .collect()
+    };
+    match format {
+        Format::Json => {
+            let all: Vec<Value> = serde_json::from_str(text).expect("an array");
+            Some(all.iter().map(row).collect())
+        }
+        Format::Ndjson => {
+            let lines = text
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("an object"));
+            Some(lines.map(|object: Value| row(&object)).collect())
+        }
+        Format::Csv => Some(separated(b',')),
+        Format::Tsv => Some(separated(b'\t')),
+        // For eyes, not for programs.
+        Format::Table => None,
+    }
+}
+
+/// What a reader should see of `batches`.
+fn expected(batches: &[Batch]) -> Vec<Vec<Option<String>>> {
+    let cell = |batch: &Batch, column: usize| batch.plain(column).map(std::borrow::Cow::into_owned);
+    let row = |batch: &Batch| {
+        (0..COLUMNS.len())
+            .map(|column| cell(batch, column))
+            .collect()
+    };
+    batches.iter().map(row).collect()
+}
+
+#[test]
+fn an_empty_export_is_a_whole_one() {
+    for format in Format::value_variants() {
+        for compression in COMPRESSIONS {
+            let text = written(*format, compression, &[]);
+            if let Some(rows) = read_back(*format, &text) {
+                assert!(rows.is_empty(), "{format:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nulls_and_hostile_text_come_back() {
+    let hostile = [
+        "plain",
+        "a,b;c\td",
+        "\"quoted\"",
+        "two\nlines\r\n",
+        "=1+1",
+        "\u{1b}[31m\u{202e}",
+        "🌱 ß 発芽",
+        "'",
+        "\\",
+        "\u{0}",
+        " ",
+        "null",
+        "\u{feff}x",
+    ];
+    let batches: Vec<Batch> = hostile
+        .iter()
+        .enumerate()
+        .flat_map(|(id, text)| [batch(2 * id, text, false), batch(2 * id + 1, text, true)])
+        .collect();
+    for format in Format::value_variants() {
+        for compression in COMPRESSIONS {
+            let text = written(*format, compression, &batches);
+            if let Some(rows) = read_back(*format, &text) {
+                assert_eq!(rows, expected(&batches), "{format:?} {compression:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_the_old_file_and_nothing_else() {
+    for format in Format::value_variants() {
+        for compression in COMPRESSIONS {
+            let folder = TempDir::new().expect("a folder");
+            let path = folder.path().join("out");
+            fs::write(&path, "old").expect("written");
+            let mut dropped = writer(*format, compression, &path);
+            dropped.write(&batch(1, "x", false)).expect("written");
+            drop(dropped);
+            assert_eq!(
+                fs::read_to_string(&path).expect("a file"),
+                "old",
+                "{format:?}"
+            );
+            assert_eq!(
+                fs::read_dir(folder.path()).expect("a folder").count(),
+                1,
+                "{format:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_file() {
+    let full = PathBuf::from("/dev/full");
+    if !full.exists() {
+        return;
+    }
+    for format in Format::value_variants() {
+        for compression in COMPRESSIONS {
+            let mut writer = writer(*format, compression, &full);
+            let wrote = writer.write(&batch(1, "x", false));
+            let ended = wrote.and_then(|()| writer.finish());
+            let failed = match ended {
+                Ok((output, _)) => output.publish().is_err(),
+                Err(_) => true,
+            };
+            assert!(failed, "{format:?} {compression:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_text_comes_back_as_it_was(texts in prop::collection::vec(".{0,12}|[\"',;\t\r\n=+@-]{0,6}", 1..6)) {
+        let batches: Vec<Batch> = texts
+            .iter()
+            .filter(|text| !text.is_empty())
+            .enumerate()
+            .map(|(id, text)| batch(id, text, false))
+            .collect();
+        for format in Format::value_variants() {
+            let text = written(*format, Compression::None, &batches);
+            if let Some(rows) = read_back(*format, &text) {
+                prop_assert_eq!(rows, expected(&batches));
+            }
+        }
+    }
+}
