@@ -187,6 +187,8 @@ async fn export(
     if tally.written == 0 && tally.unwanted > 0 {
         let batches = count(tally.unwanted, "batch", "batches");
         ui::note(&format!("{batches} came, and none matched `--where`"));
+    } else if tally.written == 0 && args.service.sandbox {
+        ui::note("the sandbox has batches from November 2023 to October 2026");
     }
     let version = pages
         .version()
