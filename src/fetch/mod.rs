@@ -77,8 +77,8 @@ pub(crate) struct Fetched {
 struct Walk {
     window: Range,
     next_token: Option<Secret>,
-    /// Every cursor of this walk: none may come again.
-    cursors: HashSet<String>,
+    /// Every cursor of this walk, as a digest of 128 bits: none may come again.
+    cursors: HashSet<u128>,
     restarts: u32,
     /// Pages of this window that arrived since the last restart, and before it.
     pages: u64,
@@ -262,7 +262,7 @@ impl Pages {
             (walk.furthest, walk.restarts) = (walk.pages, 0);
         }
         if let Some(cursor) = got.next_token {
-            if !walk.cursors.insert(cursor.clone()) {
+            if !walk.cursors.insert(self.digest(&cursor)) {
                 let why = "the same next_token came twice: the pages would never end";
                 let request = "GET /v2/batches".to_owned();
                 return Err(ServiceError {
@@ -277,6 +277,11 @@ impl Pages {
             self.findings.add(walk.findings);
         }
         Ok(Some(got.batches))
+    }
+
+    fn digest(&self, cursor: &str) -> u128 {
+        let half = |half: u8| u128::from(self.hasher.hash_one((half, cursor)));
+        half(0) << 64 | half(1)
     }
 
     /// Asks for the page at which `walk` stands.
@@ -334,7 +339,7 @@ impl Pages {
                 return Ok(Some(got.batches));
             }
             Ok(got) if !can_be_cut => {
-                self.check_dates_count(&got.batches)?;
+                self.check_dates_matter(&got.batches)?;
                 log::warn!(
                     "{} batches within one second ({}): version 1 may hold back more",
                     got.batches.len(),
@@ -362,7 +367,7 @@ impl Pages {
     }
 
     /// Ends a walk through ever the same batches: the service does not look at dates.
-    fn check_dates_count(&mut self, page: &Page) -> Result<(), Failure> {
+    fn check_dates_matter(&mut self, page: &Page) -> Result<(), Failure> {
         let ids = page.iter().map(|batch| self.hasher.hash_one(batch.id()));
         let digest = ids.fold(0_u64, u64::wrapping_add);
         self.full_second = match self.full_second {
