@@ -1,6 +1,6 @@
 //! The progress line: on a terminal only, redrawn from what the run counts.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -66,15 +66,21 @@ impl ProgressLine {
     }
 }
 
-/// Paints the line now and then, for as long as it is there.
+/// Paints the line now and then, for as long as it is there. Where it was asked for and there is no
+/// terminal to paint on, it is a line of its own each second.
 fn paint(stats: &Stats) {
     let started = Instant::now();
-    loop {
+    for tick in 0_u64.. {
         match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(bar) => {
+            Some(bar) if !bar.is_hidden() => {
                 bar.set_message(describe(stats, started.elapsed()));
                 bar.tick();
             }
+            Some(_) if tick % 10 == 0 => {
+                // As with every other line: where this fails, nobody is left to be told.
+                let _ = writeln!(anstream::stderr(), "{}", describe(stats, started.elapsed()));
+            }
+            Some(_) => {}
             None => return,
         }
         thread::sleep(Duration::from_millis(100));

@@ -158,3 +158,17 @@ fn without_a_terminal_there_is_no_progress() {
     assert!(!ended.stderr.contains(PROGRESS) && !ended.stderr.contains('\u{1b}'));
     assert_eq!(run(&["export", "--sandbox", "-q"]).stderr, "");
 }
+
+#[test]
+fn progress_that_is_asked_for_is_told_in_lines_where_there_is_no_terminal() {
+    let server = Server::start(&["--page-size", "25", "--fault", "latency:150ms"]);
+    let ended = crate::harness::export(&server, &["--progress", "always"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains(" pages, "));
+    assert!(told.count() >= 2, "{ended:?}");
+    let silent = crate::harness::export(&server, &["--progress", "never"]);
+    assert!(!silent.stderr.contains(" pages, "), "{silent:?}");
+}
