@@ -12,21 +12,16 @@ const LIKELY_FIRST: i64 = 946_684_800;
 
 /// Cuts `window` in two that share their bound; nothing where it is one second.
 ///
-/// `seen` holds when some of its batches were created. Their middle is the better cut, where it lies
-/// inside; which field the service compares is not shown, so where it does not, the middle of the
-/// window is taken, and every cut makes the window smaller.
+/// `seen` holds when some of its batches were created, in the order in which they came. They tell the
+/// better cut, where it lies inside; which field the service compares is not shown, so where it does
+/// not, the middle of the window is taken. Every cut makes the window smaller.
 pub(super) fn cut(window: &Range, seen: &[i64]) -> Option<(Range, Range)> {
     let (low, high) = extent(window);
     // Between two neighbouring seconds lie fractions: such a window must stay whole.
     if high - low <= 1 {
         return None;
     }
-    let mut seen = seen.to_vec();
-    seen.sort_unstable();
-    let middle = seen
-        .get(seen.len() / 2)
-        .copied()
-        .filter(|middle| low < *middle && *middle < high);
+    let middle = likely_cut(seen).filter(|cut| low < *cut && *cut < high);
     let middle = middle.unwrap_or_else(|| i64::midpoint(low, high));
     let earlier = Range {
         end: Some(middle),
@@ -38,6 +33,22 @@ pub(super) fn cut(window: &Range, seen: &[i64]) -> Option<(Range, Range)> {
         ..*window
     };
     Some((earlier, later))
+}
+
+/// Returns where to cut by what was seen of a window: in the middle, or, where it came in order and so
+/// is only its beginning or its end, near the far side of what was seen, so that one part is just small
+/// enough to be answered whole.
+fn likely_cut(seen: &[i64]) -> Option<i64> {
+    let place = if seen.is_sorted() {
+        seen.len() * 9 / 10
+    } else if seen.iter().rev().is_sorted() {
+        seen.len() / 10
+    } else {
+        seen.len() / 2
+    };
+    let mut seen = seen.to_vec();
+    seen.sort_unstable();
+    seen.get(place).copied()
 }
 
 /// Returns the bounds of a window, guessed where they are open.
@@ -75,8 +86,16 @@ mod tests {
             (earlier, later),
             (range(Some(0), Some(5)), range(Some(5), Some(100)))
         );
-        let (earlier, _) = cut(&range(Some(0), Some(100)), &[0, 0, 500]).expect("two");
+        let (earlier, _) = cut(&range(Some(0), Some(100)), &[0, 500, 0]).expect("two");
         assert_eq!(earlier.end, Some(50), "nothing is gained at the edge");
+    }
+
+    #[test]
+    fn what_comes_in_order_is_cut_near_its_far_side() {
+        let ascending: Vec<i64> = (1..=20).collect();
+        let descending: Vec<i64> = ascending.iter().rev().copied().collect();
+        let end = |seen: &[i64]| cut(&range(Some(0), Some(100)), seen).expect("two").0.end;
+        assert_eq!((end(&ascending), end(&descending)), (Some(19), Some(3)));
     }
 
     #[test]
