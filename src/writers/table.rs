@@ -12,7 +12,7 @@ use crate::ui;
 
 /// Columns by how much people want to see them.
 const BY_INTEREST: [usize; COLUMNS.len()] =
-    [2, 1, 3, 8, 11, 17, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
+    [2, 3, 8, 11, 17, 1, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
 /// The most that a text takes where room is short.
 const TEXT_WIDTH: usize = 40;
 const GAP: &str = "  ";

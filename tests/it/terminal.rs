@@ -56,8 +56,14 @@ fn a_table_fits_the_terminal_and_tells_what_is_hidden() {
         let hidden = format!("note: {} more columns do not fit", 18 - columns);
         assert_eq!(told.contains(&hidden), columns < 18, "{told}");
         if width == 80 {
-            assert!(lines[0].contains("name") && lines[0].contains("germ. %"));
+            // What a grower looks at first: when, what, both rates, and whether to worry.
+            for label in ["created", "crop", "germ. %", "usable %", "warn"] {
+                assert!(lines[0].contains(label), "{label} in {}", lines[0]);
+            }
             assert!(!lines[0].contains("report"), "{}", lines[0]);
+        }
+        if width == 120 {
+            assert!(lines[0].contains("name"), "{}", lines[0]);
         }
     }
     assert_eq!(columns_before, 18);
