@@ -60,7 +60,7 @@ mod signals;
 // Standard output, standard error, the log, errors, panics and progress.
 mod ui;
 
-// Words that were nearly right.
+// Durations, and names that were nearly right.
 mod words;
 
 use std::ffi::OsString;

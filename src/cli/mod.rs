@@ -31,7 +31,6 @@ pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, Format, OutputArgs, Progress};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
-pub(crate) use words::duration;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

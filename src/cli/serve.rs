@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::words::{duration, listen_address, number};
+use super::words::{listen_address, number};
 use crate::sandbox::faults;
+use crate::words::duration;
 
 const SERVE_EXAMPLES: &str = "\
 Examples:

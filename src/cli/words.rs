@@ -1,7 +1,6 @@
-//! Single words, judged alone: numbers, durations, addresses.
+//! Single words, judged alone: numbers and addresses.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 /// Accepts a whole number within bounds.
 pub(super) fn number(word: &str, least: u32, most: u32) -> Result<u32, String> {
@@ -27,20 +26,6 @@ pub(super) fn listen_address(word: &str) -> Result<SocketAddr, String> {
         .unwrap_or(word)
         .parse()
         .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:0".to_owned())
-}
-
-/// The longest duration: more than anybody waits, and little enough for clocks to add up.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
-
-/// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them.
-pub(crate) fn duration(word: &str) -> Result<Duration, String> {
-    let parsed = humantime::parse_duration(word).ok();
-    parsed
-        .filter(|duration| *duration <= LONGEST)
-        .ok_or_else(|| {
-            "write a number and a unit, such as 500ms, 30s, 15m, 2h or 7d, up to 100 years"
-                .to_owned()
-        })
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::cli;
 use crate::error::{Failure, Kind};
 use crate::words;
 
@@ -195,8 +194,8 @@ impl Faults {
                 self.statuses.retain(|&(other, _)| other != status);
                 self.statuses.push((status, probability(value)?));
             }
-            ("retry-after", Some(value)) => self.retry_after = Some(cli::duration(value)?),
-            ("latency", Some(value)) => self.latency = cli::duration(value)?,
+            ("retry-after", Some(value)) => self.retry_after = Some(words::duration(value)?),
+            ("latency", Some(value)) => self.latency = words::duration(value)?,
             ("reset", Some(value)) => self.reset = probability(value)?,
             ("truncate", Some(value)) => self.truncate = probability(value)?,
             ("v2-missing", None) => self.v2_missing = true,

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 
-use crate::cli::{self, Api, ServiceArgs};
+use crate::cli::{Api, ServiceArgs};
 use crate::error::{Failure, Kind};
+use crate::words;
 pub(crate) use base_url::BaseUrl;
 use file::Profile;
 pub(crate) use secret::{Secret, conceal};
@@ -95,7 +96,7 @@ impl<'a> Settings<'a> {
 
     /// Decides how the service is asked.
     pub(crate) fn manners(&self) -> Result<Manners, Failure> {
-        let duration = |key: &str| self.word(key, cli::duration);
+        let duration = |key: &str| self.word(key, words::duration);
         let api = self.word("api", |word| {
             Api::from_str(word, false).map_err(|_| "write auto, v1 or v2".to_owned())
         })?;
