@@ -199,15 +199,7 @@ mod tests {
     fn args(output: &str) -> OutputArgs {
         OutputArgs {
             output: Some(output.into()),
-            format: None,
-            no_clobber: false,
-            manifest: None,
-            numbers: false,
-            delimiter: None,
-            decimal_comma: false,
-            bom: false,
-            no_header: false,
-            excel: false,
+            ..OutputArgs::default()
         }
     }
 

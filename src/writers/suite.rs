@@ -16,21 +16,6 @@ use crate::select::Fields;
 
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Gzip, Compression::Zstd];
 
-fn options() -> OutputArgs {
-    OutputArgs {
-        output: None,
-        format: None,
-        no_clobber: false,
-        manifest: None,
-        numbers: false,
-        delimiter: None,
-        decimal_comma: false,
-        bom: false,
-        no_header: false,
-        excel: false,
-    }
-}
-
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
     let target = Target::open(Some(path), false).expect("a target");
     let output = Output::new(target, compression).expect("an output");
@@ -39,7 +24,7 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         width: None,
         color: false,
     };
-    create(format, output, &options(), style).expect("a writer")
+    create(format, output, &OutputArgs::default(), style).expect("a writer")
 }
 
 /// Writes `batches` and returns what a reader of the file sees.

@@ -297,9 +297,11 @@ fn temporary(path: &Path, _: Option<&fs::Metadata>) -> io::Result<NamedTempFile>
 
 /// Takes the name of the temporary file out of an error: nobody knows it.
 fn without_path(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|inner| inner.source());
-    let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
-    code.map_or(error, io::Error::from_raw_os_error)
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {

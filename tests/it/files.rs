@@ -577,6 +577,10 @@ fn a_target_that_cannot_be_written_is_found_out_before_the_first_request() {
         assert_eq!(refused.code, Some(8), "{name}: {refused:?}");
         assert!(refused.stderr.contains(says), "{name}: {refused:?}");
         assert!(refused.stderr.contains("  hint: "), "{name}: {refused:?}");
+        assert!(
+            !refused.stderr.contains(".trayscan-"),
+            "{name}: {refused:?}"
+        );
         assert_eq!(names(folder.path()), before, "{name}");
     }
     let kept = ended(export_to(&server, &at("file.csv"), &[]).arg("--no-clobber"));
