@@ -147,6 +147,15 @@ mod tests {
             ..POLICY
         };
         assert_eq!(patient.wait(&cut, 40, 1.0), Some(LONGEST));
+        let slow = RetryPolicy {
+            wait: Duration::from_secs(600),
+            ..POLICY
+        };
+        assert_eq!(
+            slow.wait(&cut, 1, 1.0),
+            Some(LONGEST),
+            "whatever the wait for a 503"
+        );
     }
 
     #[test]

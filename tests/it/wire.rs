@@ -1961,30 +1961,29 @@ fn what_is_no_http_is_no_answer() {
 
 #[test]
 fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
-    // 1500 batches, one a minute; one of the first has no identifier, and 1000 is all it answers.
+    // 1500 batches, one each half minute; one has no identifier, and 1000 is all it answers.
     let script = |asked: &Asked| {
         if asked.path().ends_with("/auth") {
             return token();
         }
-        let date = |name: &str| asked.query(name).map(|date| date[..16].replace('T', " "));
-        let (start, end) = (date("start_date"), date("end_date"));
+        let (start, end) = (asked.query("start_date"), asked.query("end_date"));
         let batches: Vec<String> = (0..1500)
             .map(|number| {
+                let (hour, minute, second) = (number / 120, number / 2 % 60, number % 2 * 30);
                 (
                     number,
-                    format!("2026-05-01 {:02}:{:02}", number / 60, number % 60),
+                    format!("2026-05-01T{hour:02}:{minute:02}:{second:02}Z"),
                 )
             })
-            .filter(|(_, minute)| {
-                start.as_ref().is_none_or(|start| minute >= start)
-                    && end.as_ref().is_none_or(|end| minute <= end)
+            .filter(|(_, date)| {
+                start.as_ref().is_none_or(|start| date >= start)
+                    && end.as_ref().is_none_or(|end| date <= end)
             })
             .take(1000)
-            .map(|(number, minute)| {
-                let date = format!("\"{}:00Z\"", minute.replace(' ', "T"));
+            .map(|(number, date)| {
                 let id = (number != 7).then(|| json!(format!("b{number}")).to_string());
                 let mut fields = fields("x");
-                fields[2].1 = date;
+                fields[2].1 = json!(date).to_string();
                 match id {
                     Some(id) => fields[0].1 = id,
                     None => drop(fields.remove(0)),
@@ -1998,7 +1997,7 @@ fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
     let exported = export(&service, &["--api", "v1", "--lenient"]).expect(0);
     assert_eq!(
         exported.ids().len(),
-        1440 - 1 + 60,
+        1499,
         "all but the one: {}",
         exported.stderr
     );
@@ -2072,4 +2071,35 @@ fn check_reads_what_it_is_sent() {
     assert_eq!(output.status.code(), Some(7));
     let found = String::from_utf8(output.stdout).unwrap();
     assert!(found.contains("FAILED  batches v2"), "{found}");
+}
+
+#[test]
+fn a_long_token_is_hidden_where_it_is_shown_in_part() {
+    let long = "t".repeat(20) + &"0123456789".repeat(23);
+    let auth = Answer::ok(json!({ "access_token": long }).to_string());
+    let flawed = batch_with(&long, "warnings", None);
+    let service = Scripted::answering(vec![auth], vec![Answer::ok(page(&[flawed], None))]);
+    let exported = export(&service, &[]).expect(7);
+    assert!(exported.has("`warnings` is missing"), "{}", exported.stderr);
+    assert!(!exported.has(&long[..40]), "{}", exported.stderr);
+}
+
+#[test]
+fn errors_stay_json_whatever_the_secret_is() {
+    for secret in ["null", "false", "code", "error"] {
+        let service = service([Answer::error(409, &format!("it was {secret}"))]);
+        let mut command = configured(
+            trayscan(&["export", "--error-format", "json"]),
+            &service.base_url(),
+        );
+        let output = command
+            .env("TRAYSCAN_CLIENT_SECRET", secret)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(6));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let error: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+        assert_eq!(error["error"]["detail"], "it was …", "{stderr}");
+        assert_eq!(error["error"]["retry_later"], false);
+    }
 }
