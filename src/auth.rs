@@ -96,6 +96,12 @@ impl Tokens {
         Ok(token)
     }
 
+    /// Returns a new token that nobody else will use.
+    pub(crate) async fn own(&self, version: Version) -> Result<Token, NoToken> {
+        self.renewed("others may have worn it out");
+        self.ask(version).await
+    }
+
     fn renewed(&self, why: &str) {
         self.stats.renewals.add(1);
         log::info!("asking for a new token: {why}");

@@ -81,7 +81,7 @@ pub(crate) async fn run(
                 continue;
             }
             if plan.sorting.is_some() {
-                held.push(batch);
+                held.push(batch.detached());
                 stats.batches.add(1);
                 continue;
             }

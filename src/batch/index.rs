@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{BATCH_ID, Batch, COLUMNS, Column, Kind, Moment, Span, find_column, number, unquote};
+use super::{
+    BATCH_ID, Batch, COLUMNS, Column, Index, Kind, Moment, Span, find_column, number, unquote,
+};
 
 /// The most fields that a batch may have, known and unknown.
 const FIELD_LIMIT: usize = 1000;
@@ -83,7 +87,7 @@ impl Batch {
                 let repeated = unknown.iter().any(|(other, ..)| other == name);
                 // The name stands right before the colon that stands before the value.
                 let value = span(text, value.get());
-                let end = value.start - 1;
+                let end = value.start.get() - 1;
                 let start = name_start(text, end as usize);
                 unknown.push((name.clone(), Span { start, end }, value));
                 repeated
@@ -107,13 +111,16 @@ impl Batch {
         }
         let has_id = flawed & (1 << BATCH_ID) == 0;
         let batch = has_id.then(|| Self {
-            text: text.into(),
-            written,
-            unknown: unknown
-                .into_iter()
-                .map(|(_, name, value)| (name, value))
-                .collect(),
-            flawed,
+            page: Arc::new(text.to_owned()),
+            object: 0..length(text.len()),
+            index: Index {
+                written,
+                unknown: unknown
+                    .into_iter()
+                    .map(|(_, name, value)| (name, value))
+                    .collect(),
+                flawed,
+            },
         });
         Read {
             batch,
@@ -154,15 +161,23 @@ fn is_unicode(json: &str) -> bool {
 /// Returns where `part` lies in `text`, of which it is a slice.
 fn span(text: &str, part: &str) -> Span {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    let place = |place: usize| u32::try_from(place).expect("a batch is at most a few megabytes");
     Span {
-        start: place(start),
-        end: place(start + part.len()),
+        start: inside(start),
+        end: length(start + part.len()),
     }
 }
 
+fn length(length: usize) -> u32 {
+    u32::try_from(length).expect("a batch is at most a megabyte")
+}
+
+/// Returns a place behind the brace that opens the object.
+fn inside(place: usize) -> NonZeroU32 {
+    NonZeroU32::new(length(place)).expect("a brace stands first")
+}
+
 /// Returns where the name that ends (with its quote) at `end` starts.
-fn name_start(text: &str, end: usize) -> u32 {
+fn name_start(text: &str, end: usize) -> NonZeroU32 {
     let bytes = text.as_bytes();
     let is_opening = |quote: &usize| {
         let escapes = bytes[..*quote]
@@ -172,8 +187,8 @@ fn name_start(text: &str, end: usize) -> u32 {
             .count();
         bytes[*quote] == b'"' && escapes % 2 == 0
     };
-    let start = (0..end - 1).rev().find(is_opening).unwrap_or_default();
-    u32::try_from(start).expect("before the end")
+    let start = (1..end - 1).rev().find(is_opening);
+    inside(start.expect("a name opens with a quote"))
 }
 
 /// Says what `serde_json` says, without the place: lines and columns are not those of the answer.

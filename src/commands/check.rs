@@ -11,10 +11,13 @@ use crate::batch::Batch;
 use crate::cli::{Api, CheckArgs, Cli, ReportFormat};
 use crate::dates::Range;
 use crate::error::{self, Failure};
-use crate::service::split::{Flow, Shape, Splitter, Unreadable};
+use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
 use crate::settings::{Secret, conceal};
 use crate::ui;
+
+/// What is read of an answer at a time.
+const PIECE: usize = 64 * 1024;
 
 pub(super) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -306,12 +309,16 @@ async fn first_page(
         Version::V2 => Shape::Page,
     });
     let mut count = 0;
-    while let Some(chunk) = answer.chunk().await? {
-        let fed = splitter.feed(&chunk, &mut |text| {
+    while let Some(text) = answer.text(PIECE).await? {
+        let fed = splitter.feed(&text, &mut |found| {
             count += 1;
-            match Batch::read(text).flaws.first() {
+            let flaw = match found {
+                Found::Batch(_) => None,
+                Found::Text(text) => Batch::read(text).flaws.into_iter().next(),
+            };
+            match flaw {
                 Some(flaw) => Err(Unreadable::Broken(format!("batch {count}: {flaw}"))),
-                None => Ok(Flow::Continue),
+                None => Ok(()),
             }
         });
         fed.map_err(|unreadable| answer.unreadable(unreadable))?;

@@ -14,7 +14,7 @@ use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Pages};
+use crate::fetch::{Findings, Manner, Pages};
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally};
 use crate::select::{Condition, Fields, Sorting};
@@ -133,9 +133,14 @@ async fn export(
         source.service.clone(),
         source.retry_policy(),
         source.stats.clone(),
-        source.manners.api.value,
+        Manner {
+            api: source.manners.api.value,
+            workers: source.workers(),
+            // Whoever wants only so many asks for no page beyond them.
+            frugal: args.limit.is_some() && wanted.sorting.is_none(),
+            lenient: args.lenient,
+        },
         wanted.range,
-        args.lenient,
     );
     let plan = Plan {
         range: wanted.range,
@@ -164,7 +169,7 @@ async fn export(
     }
     let (output, notes) = writer.finish().map_err(Failure::from_output)?;
     let published = output.publish()?;
-    let warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
+    let warnings = warnings(pages.findings(), &tally, &notes, args.lenient, destination);
     for warning in &warnings {
         log::warn!("{warning}");
     }

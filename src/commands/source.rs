@@ -45,6 +45,13 @@ impl Source {
         })
     }
 
+    /// Requests at a time, at most.
+    pub(super) fn workers(&self) -> usize {
+        // No service bears more, and neither do most machines.
+        const MOST: u32 = 256;
+        self.manners.parallel.value.min(MOST) as usize
+    }
+
     pub(super) fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy {
             retries: self.manners.retries.value,

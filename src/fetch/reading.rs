@@ -1,12 +1,14 @@
 //! Reading the batches of an answer, and what is wrong with them.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::batch::Batch;
-use crate::service::split::{Flow, Unreadable};
+use crate::dates::Range;
+use crate::service::Version;
+use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::settings::conceal;
 use crate::ui;
-
-/// The most that one page may hold in memory.
-const PAGE_LIMIT: usize = 256 << 20;
 
 /// What was wrong with batches that were carried on nevertheless.
 #[derive(Clone, Debug, Default)]
@@ -29,41 +31,92 @@ impl Findings {
     }
 }
 
-/// Reads one answer.
+/// Which answer is read, for messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    /// A window, where the range was cut.
+    pub(super) window: Option<Range>,
+    pub(super) page: u64,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}", self.page)?;
+        match &self.window {
+            Some(window) => write!(f, " of {}", window.describe()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one answer, piece by piece.
 pub(super) struct Reading {
+    splitter: Splitter,
     lenient: bool,
-    enough: usize,
-    page: u64,
-    /// Batches received, also those that are left out.
-    pub(super) count: usize,
-    held: usize,
+    source: Source,
+    /// What was read and not taken yet.
+    pub(super) got: Got,
+}
+
+/// What an answer held.
+#[derive(Default)]
+pub(super) struct Got {
     pub(super) batches: Vec<Batch>,
+    /// Batches received, also those that are left out.
+    pub(super) received: usize,
     pub(super) findings: Findings,
 }
 
 impl Reading {
-    pub(super) fn new(lenient: bool, enough: usize, page: u64) -> Self {
+    pub(super) fn new(version: Version, lenient: bool, source: Source) -> Self {
         Self {
+            splitter: Splitter::new(match version {
+                Version::V1 => Shape::Flat,
+                Version::V2 => Shape::Page,
+            }),
             lenient,
-            enough,
-            page,
-            count: 0,
-            held: 0,
-            batches: Vec::new(),
-            findings: Findings::default(),
+            source,
+            got: Got::default(),
         }
     }
 
-    /// Takes the text of one batch.
-    pub(super) fn batch(&mut self, text: &str) -> Result<Flow, Unreadable> {
-        self.count += 1;
-        self.held += text.len();
-        if self.held > PAGE_LIMIT {
-            return Err(Unreadable::Broken(format!(
-                "a page is larger than {} MB",
-                PAGE_LIMIT >> 20
-            )));
+    /// Takes more of the answer.
+    pub(super) fn feed(&mut self, text: &Arc<String>) -> Result<(), Unreadable> {
+        let Self {
+            splitter,
+            lenient,
+            source,
+            got,
+        } = self;
+        splitter.feed(text, &mut |found| got.take(found, *lenient, source))
+    }
+
+    /// Hands out the batches that were read, while more are to come.
+    pub(super) fn take(&mut self) -> Got {
+        Got {
+            batches: std::mem::take(&mut self.got.batches),
+            received: self.got.received,
+            findings: std::mem::take(&mut self.got.findings),
         }
+    }
+
+    /// Ends the answer; returns the cursor of the next page with what was not taken yet.
+    pub(super) fn finish(self) -> Result<(Got, Option<String>), Unreadable> {
+        let next_token = self.splitter.finish()?;
+        Ok((self.got, next_token))
+    }
+}
+
+impl Got {
+    fn take(&mut self, found: Found<'_>, lenient: bool, source: &Source) -> Result<(), Unreadable> {
+        self.received += 1;
+        let text = match found {
+            Found::Batch(batch) => {
+                self.batches.push(batch);
+                return Ok(());
+            }
+            Found::Text(text) => text,
+        };
         let read = Batch::read(text);
         if let Some(flaw) = read.flaws.first() {
             let name = read
@@ -71,12 +124,11 @@ impl Reading {
                 .as_ref()
                 .map_or_else(String::new, |batch| format!(" (`{}`)", brief(&batch.id())));
             let found = format!(
-                "page {}, batch {}{name}: {}",
-                self.page,
-                self.count,
+                "{source}, batch {}{name}: {}",
+                self.received,
                 brief(&flaw.to_string())
             );
-            if !self.lenient {
+            if !lenient {
                 return Err(Unreadable::Broken(found));
             }
             self.findings.flawed += 1;
@@ -85,8 +137,7 @@ impl Reading {
         }
         self.findings.absent = self.findings.absent.or(read.absent);
         self.batches.extend(read.batch);
-        let full = self.count >= self.enough;
-        Ok(if full { Flow::Stop } else { Flow::Continue })
+        Ok(())
     }
 }
 

@@ -1,4 +1,8 @@
-//! Cutting a window in two, for services that answer only so much at a time.
+//! Cutting a window into smaller ones that share their bounds.
+//!
+//! A batch created between two whole seconds would fall between windows that do not share their
+//! bounds. Which field the service compares is not shown, so what was seen of a window only tells
+//! where a cut is useful: the parts always cover all of it.
 
 use chrono::Utc;
 
@@ -8,51 +12,136 @@ use crate::dates::Range;
 const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 /// Before this, nobody scanned trays; an open start is looked for from here first.
-const LIKELY_FIRST: i64 = 946_684_800;
+pub(super) const LIKELY_FIRST: i64 = 946_684_800;
+/// Pages that a part of a dense window should have.
+const PART: u64 = 4;
+/// The most parts of a window of pages.
+const PARTS: u64 = 64;
+/// Batches that a part of a crowded window should have: fewer than an answer of version 1 may hold.
+const CALM: usize = 900;
+/// The most dates that a sample holds.
+const SAMPLE: usize = 1 << 16;
 
-/// Cuts `window` in two that share their bound; nothing where it is one second.
-///
-/// `seen` holds when some of its batches were created, in the order in which they came. They tell the
-/// better cut, where it lies inside; which field the service compares is not shown, so where it does
-/// not, the middle of the window is taken. Every cut makes the window smaller.
-pub(super) fn cut(window: &Range, seen: &[i64]) -> Option<(Range, Range)> {
+/// Cuts `window` in two in the middle; nothing where it is one second.
+pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
     let (low, high) = extent(window);
     // Between two neighbouring seconds lie fractions: such a window must stay whole.
     if high - low <= 1 {
         return None;
     }
-    let middle = likely_cut(seen).filter(|cut| low < *cut && *cut < high);
-    let middle = middle.unwrap_or_else(|| i64::midpoint(low, high));
-    let earlier = Range {
-        end: Some(middle),
-        excludes_end: false,
-        ..*window
-    };
-    let later = Range {
-        start: Some(middle),
-        ..*window
-    };
-    Some((earlier, later))
+    let parts = at(window, &[i64::midpoint(low, high)]);
+    parts.try_into().ok()
 }
 
-/// Returns where to cut by what was seen of a window: in the middle, or, where it came in order and so
-/// is only its beginning or its end, near the far side of what was seen, so that one part is just small
-/// enough to be answered whole.
-fn likely_cut(seen: &[i64]) -> Option<i64> {
-    let place = if seen.is_sorted() {
-        seen.len() * 9 / 10
-    } else if seen.iter().rev().is_sorted() {
-        seen.len() / 10
-    } else {
-        seen.len() / 2
-    };
-    let mut seen = seen.to_vec();
-    seen.sort_unstable();
-    seen.get(place).copied()
+/// Cuts `window` at `bounds`, which lie inside of it and ascend.
+fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
+    let mut parts = Vec::with_capacity(bounds.len() + 1);
+    let mut rest = *window;
+    for &bound in bounds {
+        parts.push(Range {
+            end: Some(bound),
+            excludes_end: false,
+            ..rest
+        });
+        rest.start = Some(bound);
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Cuts a window of which `pages` have come, the last of them created at `seen`, so that each part has
+/// a few; nothing where it is nearly done, or cannot be cut.
+pub(super) fn parts(window: &Range, pages: u64, seen: &[i64]) -> Option<Vec<Range>> {
+    let (low, high) = extent(window);
+    let last = *seen.last()?;
+    let ascends = seen.first().is_some_and(|first| *first <= last);
+    let covered = if ascends { last - low } else { high - last };
+    if high - low <= 1 || covered >= high - low {
+        return None;
+    }
+    let length = u64::try_from(high - low).ok()?;
+    let covered = u64::try_from(covered).unwrap_or_default().max(1);
+    let expected = (u128::from(pages) * u128::from(length) / u128::from(covered)).min(1 << 40);
+    let expected = u64::try_from(expected).ok()?;
+    if expected < pages + PART {
+        return None;
+    }
+    let count = (expected / PART).clamp(2, PARTS).min(length);
+    let bounds = (1..count).map(|part| {
+        low + i64::try_from(u128::from(length) * u128::from(part) / u128::from(count))
+            .unwrap_or_default()
+    });
+    let mut parts = at(window, &bounds.collect::<Vec<_>>());
+    if !ascends {
+        parts.reverse();
+    }
+    Some(parts)
+}
+
+/// When the batches of an answer were created, in the order in which they came: all of them, or every
+/// so many.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    seconds: Vec<i64>,
+    /// Of so many batches (a power of two, as its exponent) one is held.
+    thinned: u32,
+    seen: u64,
+}
+
+impl Sample {
+    pub(super) fn add(&mut self, second: Option<i64>) {
+        let Some(second) = second else {
+            return;
+        };
+        if self.seen.trailing_zeros() >= self.thinned {
+            self.seconds.push(second);
+        }
+        self.seen += 1;
+        if self.seconds.len() == SAMPLE {
+            let mut place = 0;
+            self.seconds.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            self.thinned += 1;
+        }
+    }
+
+    /// Cuts the window of the answer so that each part may be answered whole; every part is smaller.
+    ///
+    /// An answer that came in order may be only the beginning, or the end, of what there is: then what
+    /// was seen lies in parts that are just small enough, and the rest in one more.
+    pub(super) fn cut(mut self, window: &Range) -> Vec<Range> {
+        let (low, high) = extent(window);
+        let ascends = self.seconds.is_sorted();
+        let descends = !ascends && self.seconds.iter().rev().is_sorted();
+        let calm = if ascends || descends { CALM } else { CALM / 2 };
+        let step = (calm >> self.thinned).max(1);
+        self.seconds.sort_unstable();
+        let count = self.seconds.len();
+        let places: Vec<usize> = if descends {
+            let mut places: Vec<usize> =
+                (1..=count / step).map(|part| count - part * step).collect();
+            places.reverse();
+            places
+        } else {
+            (1..=count / step).map(|part| part * step).collect()
+        };
+        let mut bounds: Vec<i64> = places
+            .into_iter()
+            .filter_map(|place| self.seconds.get(place).copied())
+            .filter(|bound| low < *bound && *bound < high)
+            .collect();
+        bounds.dedup();
+        if bounds.is_empty() {
+            return halves(window).map_or_else(|| vec![*window], Vec::from);
+        }
+        at(window, &bounds)
+    }
 }
 
 /// Returns the bounds of a window, guessed where they are open.
-fn extent(window: &Range) -> (i64, i64) {
+pub(super) fn extent(window: &Range) -> (i64, i64) {
     let now = Utc::now().timestamp();
     let high = window.end.unwrap_or(match window.start {
         Some(start) if start >= now - 1 => LAST,
@@ -79,34 +168,71 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_middle_of_what_was_seen_is_the_cut() {
-        let (earlier, later) = cut(&range(Some(0), Some(100)), &[5, 1, 9]).expect("two");
-        assert_eq!(
-            (earlier, later),
-            (range(Some(0), Some(5)), range(Some(5), Some(100)))
-        );
-        let (earlier, _) = cut(&range(Some(0), Some(100)), &[0, 500, 0]).expect("two");
-        assert_eq!(earlier.end, Some(50), "nothing is gained at the edge");
+    fn sample(seconds: &[i64]) -> Sample {
+        let mut sample = Sample::default();
+        for second in seconds {
+            sample.add(Some(*second));
+        }
+        sample
+    }
+
+    fn bounds(parts: &[Range]) -> Vec<Option<i64>> {
+        parts[1..].iter().map(|part| part.start).collect()
     }
 
     #[test]
     fn what_comes_in_order_is_cut_near_its_far_side() {
-        let ascending: Vec<i64> = (1..=20).collect();
+        let ascending: Vec<i64> = (1..=1000).collect();
         let descending: Vec<i64> = ascending.iter().rev().copied().collect();
-        let end = |seen: &[i64]| cut(&range(Some(0), Some(100)), seen).expect("two").0.end;
-        assert_eq!((end(&ascending), end(&descending)), (Some(19), Some(3)));
+        let cut = |seen: &[i64]| bounds(&sample(seen).cut(&range(Some(0), Some(5000))));
+        assert_eq!(cut(&ascending), [Some(901)]);
+        assert_eq!(cut(&descending), [Some(101)]);
+        let mixed: Vec<i64> = (0..1000).map(|number| number * 7 % 1000).collect();
+        assert_eq!(cut(&mixed), [Some(450), Some(900)]);
+        assert_eq!(
+            cut(&[0, 5000, 0]),
+            [Some(2500)],
+            "nothing is gained at the edge"
+        );
+    }
+
+    #[test]
+    fn a_flood_is_cut_into_many_by_a_bounded_sample() {
+        let seconds: Vec<i64> = (1_700_000_000..1_700_300_000).collect();
+        let sample = sample(&seconds);
+        assert!(sample.seconds.len() <= SAMPLE);
+        let parts = sample.cut(&range(None, None));
+        assert!((300..450).contains(&parts.len()), "{}", parts.len());
+        assert_eq!((parts[0].start, parts[parts.len() - 1].end), (None, None));
+        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert!(
+            parts[1..parts.len() - 1]
+                .iter()
+                .all(|part| part.end.expect("an end") - part.start.expect("a start") < 1000)
+        );
+    }
+
+    #[test]
+    fn a_dense_window_is_cut_into_parts_of_a_few_pages() {
+        let window = range(Some(0), Some(1000));
+        let parts =
+            |seen: &[i64]| parts(&window, 8, seen).map(|parts| (parts.len(), bounds(&parts)[0]));
+        assert_eq!(parts(&[90, 100]), Some((20, Some(50))), "eighty pages");
+        assert_eq!(parts(&[910, 900]), Some((20, Some(900))), "from the end");
+        assert_eq!(parts(&[900, 950]), None, "nearly done");
+        assert_eq!(parts(&[]), None);
+        assert_eq!(super::parts(&range(Some(7), Some(8)), 8, &[7]), None);
     }
 
     #[test]
     fn one_second_is_not_cut() {
-        assert_eq!(cut(&range(Some(7), Some(8)), &[7]), None);
-        assert_eq!(cut(&range(Some(7), Some(7)), &[7]), None);
+        assert_eq!(halves(&range(Some(7), Some(8))), None);
+        assert_eq!(halves(&range(Some(7), Some(7))), None);
     }
 
     #[test]
     fn open_windows_stay_open_outside() {
-        let (earlier, later) = cut(&range(None, None), &[]).expect("two");
+        let [earlier, later] = halves(&range(None, None)).expect("two");
         assert_eq!((earlier.start, later.end), (None, None));
         assert_eq!(earlier.end, later.start);
     }
@@ -130,10 +256,14 @@ mod tests {
                     window.start.is_none_or(|start| *tenth >= start * 10)
                         && window.end.is_none_or(|end| *tenth <= end * 10)
                 }).collect();
-                let seen: Vec<i64> = if blind { Vec::new() } else { inside.iter().map(|tenth| tenth / 10).collect() };
-                match cut(&window, &seen) {
-                    Some((earlier, later)) if inside.len() > 3 => windows.extend([later, earlier]),
-                    _ => found.extend(inside),
+                let halves = halves(&window);
+                if inside.len() <= 3 || halves.is_none() {
+                    found.extend(inside);
+                } else if blind {
+                    windows.extend(halves.into_iter().flatten());
+                } else {
+                    let seen: Vec<i64> = inside.iter().map(|tenth| tenth / 10).collect();
+                    windows.extend(sample(&seen).cut(&window));
                 }
             }
             found.sort_unstable();

@@ -52,6 +52,11 @@ impl ServiceError {
         }
     }
 
+    /// Tells whether the service says that it has too much to do.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        matches!(self.status(), Some(429 | 503))
+    }
+
     pub(crate) fn status(&self) -> Option<u16> {
         match self.fault {
             Fault::Status { status, .. } => Some(status),

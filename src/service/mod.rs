@@ -3,6 +3,7 @@
 //! One exchange at a time: what is sent, what came back, and of which class a failure is. Trying
 //! again, tokens and pages are for others.
 
+mod body;
 mod error;
 mod redact;
 mod request;

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Certificate, Client, Method, Response, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
 
+use super::body::{ACCEPTED, Body};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
@@ -18,6 +18,10 @@ use crate::settings::{BaseUrl, Manners, Secret};
 
 /// The most that is read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
+/// The most of an answer that is held in memory.
+const HELD_LIMIT: usize = 256 << 20;
+/// The most that is laid out for a body because a header announces it.
+const ANNOUNCED_LIMIT: usize = 4 << 20;
 /// Redirects within the service that are followed.
 const REDIRECTS: usize = 5;
 
@@ -119,7 +123,8 @@ impl Http {
         let mut request = self
             .client
             .request(exchange.method.clone(), url)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json"));
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         if let Some(form) = &exchange.form {
             request = request.form(form);
         }
@@ -132,9 +137,18 @@ impl Http {
             Ok(Err(error)) => return Err(exchange.failed(classify(error, self.timeout))),
             Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
         };
+        let announced = response
+            .content_length()
+            .and_then(|length| usize::try_from(length).ok());
+        let expected = announced.unwrap_or_default().min(ANNOUNCED_LIMIT);
+        let Some(body) = Body::new(response.headers(), expected) else {
+            let why = format!("it is packed in another way than {ACCEPTED}, which was asked for");
+            return Err(exchange.failed(Fault::Broken(why)));
+        };
         Ok(Answer {
             request: exchange.name(),
             response,
+            body,
             deadline,
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
@@ -163,14 +177,44 @@ fn read_certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Failure
 pub(crate) struct Answer {
     request: String,
     response: Response,
+    body: Body,
     deadline: tokio::time::Instant,
     timeout: Duration,
     stats: Arc<Stats>,
 }
 
 impl Answer {
-    /// Returns the next piece of the body; nothing at its end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ServiceError> {
+    /// Reads on until `enough` bytes are there or the body ends, and returns them as text; nothing at
+    /// its end.
+    pub(crate) async fn text(
+        &mut self,
+        enough: usize,
+    ) -> Result<Option<Arc<String>>, ServiceError> {
+        while self.body.len() < enough {
+            if !self.more(HELD_LIMIT).await? {
+                let text = self.taken_text()?;
+                if self.body.len() > 0 {
+                    return Err(self.unreadable(Unreadable::Cut));
+                }
+                return Ok(Some(text).filter(|text| !text.is_empty()).map(Arc::new));
+            }
+        }
+        Ok(Some(Arc::new(self.taken_text()?)))
+    }
+
+    fn taken_text(&mut self) -> Result<String, ServiceError> {
+        let text = self.body.text();
+        text.ok_or_else(|| self.broken("the answer is not UTF-8"))
+    }
+
+    /// Returns the whole body, which may hold `limit` bytes at most.
+    pub(super) async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
+        while self.more(limit).await? {}
+        Ok(self.body.bytes())
+    }
+
+    /// Takes what comes next of the body, of which `limit` bytes may be held; returns false at its end.
+    async fn more(&mut self, limit: usize) -> Result<bool, ServiceError> {
         let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) if error.is_timeout() => {
@@ -180,22 +224,21 @@ impl Answer {
             Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
             Err(_) => return Err(self.fault(Fault::TimedOut(self.timeout * 10))),
         };
-        if let Some(chunk) = &chunk {
-            self.stats.bytes.add(chunk.len() as u64);
-        }
-        Ok(chunk)
-    }
-
-    /// Returns the whole body, which may hold `limit` bytes at most.
-    pub(super) async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
-            if body.len() + chunk.len() > limit {
-                return Err(self.broken("the answer is far too large"));
+        let taken = match &chunk {
+            Some(chunk) => {
+                self.stats.bytes.add(chunk.len() as u64);
+                self.body.take(chunk, limit)
             }
-            body.extend_from_slice(&chunk);
+            None => self.body.end(),
+        };
+        match taken {
+            Ok(()) => Ok(chunk.is_some()),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(self.broken("the answer is far too large"))
+            }
+            // What does not unpack was damaged on the way.
+            Err(_) => Err(self.fault(Fault::Cut)),
         }
-        Ok(body)
     }
 
     /// Says that the answer breaks the interface.
@@ -267,15 +310,10 @@ impl Answer {
     async fn refused(&mut self) -> ServiceError {
         let status = self.response.status().as_u16();
         let retry_after = retry_after(self.response.headers());
-        let mut body = Vec::new();
         // What is said beside the status is welcome but not needed.
-        while let Ok(Some(chunk)) = self.chunk().await {
-            let room = ERROR_LIMIT - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == ERROR_LIMIT {
-                break;
-            }
-        }
+        while let Ok(true) = self.more(ERROR_LIMIT).await {}
+        let mut body = self.body.bytes();
+        body.truncate(ERROR_LIMIT);
         let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {
             status,

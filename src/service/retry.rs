@@ -47,6 +47,7 @@ impl RetryPolicy {
 }
 
 /// The tries of one request.
+#[derive(Clone)]
 pub(crate) struct Tries {
     policy: RetryPolicy,
     stats: Arc<Stats>,

@@ -2,11 +2,15 @@
 //!
 //! This finds where values begin and end and checks what stands between them; each value is then
 //! read by `serde_json`, so nothing is accepted here that is not JSON. Blanks between the parts of a
-//! value are dropped on the way. Everything that is held is bounded.
+//! value are dropped on the way. Everything that is held is bounded. A batch that is all there and
+//! written just as the interface shows it is read where it stands.
 
 use std::fmt;
+use std::sync::Arc;
 
 use memchr::memchr2;
+
+use crate::batch::Batch;
 
 /// The most that one value may hold: a batch is well below a kilobyte.
 const VALUE_LIMIT: usize = 1 << 20;
@@ -46,11 +50,12 @@ fn broken<T>(why: impl Into<String>) -> Result<T, Unreadable> {
     Err(Unreadable::Broken(why.into()))
 }
 
-/// Tells whether to go on after a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Continue,
-    Stop,
+/// A batch in an answer.
+pub(crate) enum Found<'a> {
+    /// Read already, and nothing is wrong with it.
+    Batch(Batch),
+    /// JSON text that is still to be read.
+    Text(&'a str),
 }
 
 /// Where in the answer the next byte stands.
@@ -112,19 +117,20 @@ impl Splitter {
         }
     }
 
-    /// Takes more of the answer and hands each batch in it to `on_batch`, as JSON text.
+    /// Takes more of the answer and hands each batch in it to `on_batch`.
     pub(crate) fn feed(
         &mut self,
-        bytes: &[u8],
-        on_batch: &mut dyn FnMut(&str) -> Result<Flow, Unreadable>,
-    ) -> Result<Flow, Unreadable> {
-        let mut rest = bytes;
-        while let Some(&byte) = rest.first() {
+        text: &Arc<String>,
+        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        let bytes = text.as_bytes();
+        let mut place = 0;
+        while let Some(&byte) = bytes.get(place) {
             if let Some(piece) = &mut self.piece {
-                let (taken, complete) = piece.take(rest)?;
-                rest = &rest[taken..];
-                if complete && self.complete(on_batch)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                let (taken, complete) = piece.take(&bytes[place..])?;
+                place += taken;
+                if complete {
+                    self.complete(on_batch)?;
                 }
                 continue;
             }
@@ -133,15 +139,23 @@ impl Splitter {
                 if self.blanks > BLANK_LIMIT {
                     return broken("the answer is full of blanks");
                 }
-                rest = &rest[1..];
+                place += 1;
                 continue;
             }
             self.blanks = 0;
+            if matches!(self.at, At::FirstBatch | At::Batch)
+                && let Some((batch, length)) = Batch::scan(text, place)
+            {
+                self.at = At::AfterBatch;
+                place += length;
+                on_batch(Found::Batch(batch))?;
+                continue;
+            }
             if self.step(byte)? {
-                rest = &rest[1..];
+                place += 1;
             }
         }
-        Ok(Flow::Continue)
+        Ok(())
     }
 
     /// Moves on by one byte outside of values; returns false where the byte begins a value.
@@ -202,8 +216,8 @@ impl Splitter {
     /// Uses a value that is complete.
     fn complete(
         &mut self,
-        on_batch: &mut dyn FnMut(&str) -> Result<Flow, Unreadable>,
-    ) -> Result<Flow, Unreadable> {
+        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
         let piece = self.piece.take().unwrap_or_default();
         let Ok(text) = str::from_utf8(&piece.text) else {
             return broken("the answer is not UTF-8");
@@ -219,10 +233,10 @@ impl Splitter {
             }
             _ => {
                 self.at = At::AfterBatch;
-                return on_batch(text);
+                return on_batch(Found::Text(text));
             }
         }
-        Ok(Flow::Continue)
+        Ok(())
     }
 
     fn value(&mut self, text: &str) -> Result<(), Unreadable> {
@@ -357,23 +371,29 @@ mod tests {
 
     type Split = Result<(Vec<String>, Option<String>), Unreadable>;
 
-    /// Takes `text` apart in pieces of `size` bytes.
-    fn split(shape: Shape, text: &[u8], size: usize) -> Split {
+    /// Takes `text` apart in pieces of `size` characters.
+    fn split(shape: Shape, text: &str, size: usize) -> Split {
         let mut splitter = Splitter::new(shape);
         let mut batches = Vec::new();
-        for chunk in text.chunks(size) {
-            splitter.feed(chunk, &mut |batch| {
-                // As the caller does: a batch must be JSON.
-                read::<serde::de::IgnoredAny>(batch)?;
-                batches.push(batch.to_owned());
-                Ok(Flow::Continue)
+        let characters: Vec<char> = text.chars().collect();
+        for piece in characters.chunks(size) {
+            splitter.feed(&Arc::new(piece.iter().collect()), &mut |found| {
+                match found {
+                    Found::Batch(batch) => batches.push(batch.text().to_owned()),
+                    Found::Text(text) => {
+                        // As the caller does: a batch must be JSON.
+                        read::<serde::de::IgnoredAny>(text)?;
+                        batches.push(text.to_owned());
+                    }
+                }
+                Ok(())
             })?;
         }
         Ok((batches, splitter.finish()?))
     }
 
     fn page(text: &str) -> Split {
-        split(Shape::Page, text.as_bytes(), usize::MAX)
+        split(Shape::Page, text, usize::MAX)
     }
 
     #[test]
@@ -511,14 +531,14 @@ mod tests {
         #[test]
         fn arrays_come_apart_as_serde_reads_them(values in prop::collection::vec(json(), 0..6), size in 1_usize..9, pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&values) } else { serde_json::to_string(&values) };
-            let (batches, _) = split(Shape::Flat, text.expect("text").as_bytes(), size).expect("readable");
+            let (batches, _) = split(Shape::Flat, &text.expect("text"), size).expect("readable");
             let compact: Vec<String> = values.iter().map(ToString::to_string).collect();
             prop_assert_eq!(batches, compact);
         }
 
         #[test]
         fn bytes_are_accepted_only_where_serde_accepts_them(text in r#"[\[\]{}:, "\\a1-]{0,14}"#, size in 1_usize..4) {
-            let accepted = split(Shape::Flat, text.as_bytes(), size).is_ok();
+            let accepted = split(Shape::Flat, &text, size).is_ok();
             prop_assert_eq!(accepted, serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok(), "{}", text);
         }
     }

@@ -185,7 +185,7 @@ impl Running {
     /// Starts a run that tells every request.
     fn begin(command: &mut Command) -> Self {
         let mut child = command
-            .arg("-vv")
+            .args(["-vv", "--parallel", "1"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -246,7 +246,8 @@ fn a_run_that_fails_midway_leaves_the_old_file_and_the_next_one_replaces_it() {
             let start = format!("2001-01-{day:02}");
             let folder = TempDir::new().unwrap();
             let path = folder.path().join(format!("{name}{packing}"));
-            let run = || ended(export_to(&server, &path, &["--start", &start]).args(flags));
+            let range = ["--parallel", "1", "--start", &start];
+            let run = || ended(export_to(&server, &path, &range).args(flags));
             if was_there {
                 fs::write(&path, OLD).unwrap();
             }
@@ -487,7 +488,7 @@ fn files_below_dev_are_files_like_any_other() {
     let server = Server::start(&[&["--batches", "60", "--page-size", "10"][..], &faults].concat());
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
-    let failed = ended(&mut export_to(&server, &path, &[]));
+    let failed = ended(&mut export_to(&server, &path, &["--parallel", "1"]));
     assert_eq!(failed.code, Some(5), "{failed:?}");
     assert!(fs::read(&path).unwrap() == OLD, "a failure keeps it");
     succeeds(&mut export_to(&server, &path, &[]));

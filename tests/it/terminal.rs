@@ -168,7 +168,7 @@ fn without_a_terminal_there_is_no_progress() {
 #[test]
 fn progress_that_is_asked_for_is_told_in_lines_where_there_is_no_terminal() {
     let server = Server::start(&["--page-size", "25", "--fault", "latency:150ms"]);
-    let ended = crate::harness::export(&server, &["--progress", "always"]);
+    let ended = crate::harness::export(&server, &["--progress", "always", "--parallel", "1"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let told = ended
         .stderr

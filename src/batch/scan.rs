@@ -1,0 +1,384 @@
+//! Finding the values of a batch that is written just as the interface shows it: all fields, in
+//! order, without blanks, nothing wrong with any of them.
+//!
+//! This is a shortcut and never a judge. Whatever is unusual (another order, a field more or less, a
+//! blank, an escape that needs thought, a flaw) is handed back, and then `serde_json` and the index
+//! decide. What is accepted here must come out of them just the same; the tests hold the two
+//! against each other.
+
+use super::{BATCH_ID, COLUMNS, Index, Kind, Span};
+
+/// Longer ones are for the general road, which knows how much is too much.
+const LONGEST: usize = 64 * 1024;
+/// So many digits fit any integer.
+const SAFE_DIGITS: usize = 18;
+
+/// Reads the object at the start of `text`; returns where its values stand, and its length.
+pub(super) fn object(text: &[u8]) -> Option<(Index, usize)> {
+    let mut index = Index::default();
+    let mut place = 0;
+    // One call for each, so that the compiler knows names, lengths and kinds.
+    macro_rules! columns {
+        ($($column:literal)*) => {
+            $(place = field::<$column>(text, place, &mut index)?;)*
+            const { assert!([$($column),*].len() == COLUMNS.len()) };
+        };
+    }
+    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+    let length = place + 1;
+    (text.get(place) == Some(&b'}') && length <= LONGEST).then_some((index, length))
+}
+
+/// What stands before a value: the brace or comma, the name in quotes, and the colon.
+struct Opening<const COLUMN: usize>;
+
+impl<const COLUMN: usize> Opening<COLUMN> {
+    const LENGTH: usize = COLUMNS[COLUMN].name.len() + 4;
+    const BYTES: [u8; 64] = {
+        let name = COLUMNS[COLUMN].name.as_bytes();
+        let mut bytes = [0; 64];
+        bytes[0] = if COLUMN == 0 { b'{' } else { b',' };
+        bytes[1] = b'"';
+        let mut place = 0;
+        while place < name.len() {
+            bytes[2 + place] = name[place];
+            place += 1;
+        }
+        bytes[2 + place] = b'"';
+        bytes[3 + place] = b':';
+        bytes
+    };
+}
+
+/// Reads the field of `COLUMN` at `place`; returns where it ends.
+#[inline]
+fn field<const COLUMN: usize>(text: &[u8], place: usize, index: &mut Index) -> Option<usize> {
+    let start = place + Opening::<COLUMN>::LENGTH;
+    if text.get(place..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
+        return None;
+    }
+    let column = &COLUMNS[COLUMN];
+    let value = &text[start..];
+    let length = if column.nullable && value.starts_with(b"null") {
+        4
+    } else {
+        match column.kind {
+            Kind::Text => string(value)?,
+            Kind::Date => date(value)?,
+            Kind::Integer => integer(value)?,
+            Kind::Decimal => decimal(value)?,
+            Kind::Boolean if value.starts_with(b"true") => 4,
+            Kind::Boolean if value.starts_with(b"false") => 5,
+            Kind::Boolean => return None,
+        }
+    };
+    if COLUMN == BATCH_ID && length == 2 {
+        return None;
+    }
+    index.written[COLUMN] = Some(Span {
+        start: u32::try_from(start).ok()?.try_into().ok()?,
+        end: u32::try_from(start + length).ok()?,
+    });
+    Some(start + length)
+}
+
+/// Returns the length of the string at the start of `text`, with its quotes.
+#[inline]
+fn string(text: &[u8]) -> Option<usize> {
+    let mut place = usize::from(text.first() == Some(&b'"'));
+    if place == 0 {
+        return None;
+    }
+    loop {
+        place += plain(text.get(place..)?)?;
+        match text[place] {
+            b'"' => return Some(place + 1),
+            b'\\'
+                if matches!(
+                    text.get(place + 1)?,
+                    b'"' | b'\\' | b'/' | b'n' | b'r' | b't'
+                ) =>
+            {
+                place += 2;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Returns how many bytes stand before the first quote, backslash or control character.
+#[inline]
+fn plain(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // Eight bytes at a time: the top bit of each byte that is less than `limit` (at most 128). One that
+    // is may drag bytes behind it along; the first is always right.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & TOPS;
+    let mut rest = text;
+    while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+        let escapes = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = quotes | escapes | below(word, 0x20);
+        if found != 0 {
+            return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
+        }
+        rest = more;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    Some(text.len() - rest.len() + rest.iter().position(is_special)?)
+}
+
+#[inline]
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// Returns the length of the whole number at the start of `text`.
+#[inline]
+fn integer(text: &[u8]) -> Option<usize> {
+    let count = digits(text);
+    let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
+    // A fraction or an exponent would go on.
+    let ends = matches!(text.get(count)?, b',' | b'}');
+    (is_plain && ends).then_some(count)
+}
+
+/// Returns the length of the decimal number in quotes at the start of `text`.
+#[inline]
+fn decimal(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut place = 1 + usize::from(text.get(1) == Some(&b'-'));
+    let mut count = digits(text.get(place..)?);
+    place += count;
+    if count > 0 && text.get(place) == Some(&b'.') {
+        count = digits(&text[place + 1..]);
+        place += 1 + count;
+    }
+    (count > 0 && text.get(place) == Some(&b'"')).then_some(place + 1)
+}
+
+/// Returns the length of the instant in quotes at the start of `text`.
+#[inline]
+fn date(text: &[u8]) -> Option<usize> {
+    let (shape, rest) = text.split_first_chunk::<20>()?;
+    let [
+        b'"',
+        year @ ..,
+        b'-',
+        _,
+        _,
+        b'-',
+        _,
+        _,
+        b'T',
+        _,
+        _,
+        b':',
+        _,
+        _,
+        b':',
+        _,
+        _,
+    ] = shape
+    else {
+        return None;
+    };
+    let two = |place: usize| {
+        let [tens, ones] = [shape[place], shape[place + 1]];
+        let both = tens.is_ascii_digit() && ones.is_ascii_digit();
+        // What is no number fits nowhere.
+        if both {
+            (tens - b'0') * 10 + ones - b'0'
+        } else {
+            u8::MAX
+        }
+    };
+    let (month, day) = (two(6), two(9));
+    // The end of February is for those who know the calendar.
+    let is_day = (1..=28).contains(&day)
+        || (29..=30).contains(&day) && month != 2
+        || day == 31 && has_31_days(month);
+    let fits = digits(year) == 4
+        && (1..=12).contains(&month)
+        && is_day
+        && two(12) < 24
+        && two(15) < 60
+        && two(18) < 60;
+    if !fits {
+        return None;
+    }
+    let mut place = 0;
+    if rest.first() == Some(&b'.') {
+        let count = digits(&rest[1..]);
+        place = if count > 0 { 1 + count } else { return None };
+    }
+    rest.get(place..)?
+        .starts_with(b"Z\"")
+        .then_some(20 + place + 2)
+}
+
+fn has_31_days(month: u8) -> bool {
+    matches!(month, 1 | 3 | 5 | 7 | 8 | 10 | 12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Batch;
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// Values of which some are right for a column, some nearly, some not at all.
+    fn value(kind: Kind) -> BoxedStrategy<String> {
+        let right = match kind {
+            Kind::Text => r#""[a-zé =:,}{]{0,20}""#,
+            Kind::Date => {
+                r#""20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,4})?Z""#
+            }
+            Kind::Integer => "(0|[1-9][0-9]{0,20})",
+            Kind::Decimal => r#""-?[0-9]{0,4}(\.[0-9]{0,3})?""#,
+            Kind::Boolean => "(true|false)",
+        };
+        let near = r#"("[a-z\\\\"0-9:TZ./\-\x00-\x20\x7f]{0,12}"|-?[0-9.eE]{1,4}|null|nul|true1|"|\{\}|\[1\]|"\\\\[a-z"/]{1,2}")"#;
+        prop_oneof![12 => right, 1 => near, 1 => Just("null".to_owned())].boxed()
+    }
+
+    /// Objects that are nearly always what the interface shows.
+    fn objects() -> impl Strategy<Value = String> {
+        let values: Vec<_> = COLUMNS.iter().map(|column| value(column.kind)).collect();
+        (
+            values,
+            0_usize..40,
+            0_usize..40,
+            0_u8..12,
+            0_usize..1000,
+            any::<u8>(),
+        )
+            .prop_map(|(values, from, to, change, place, byte)| {
+                let mut fields: Vec<String> = COLUMNS
+                    .iter()
+                    .zip(&values)
+                    .map(|(column, value)| format!("\"{}\":{value}", column.name))
+                    .collect();
+                match change {
+                    0 if from < fields.len() && to < fields.len() => fields.swap(from, to),
+                    1 if from < fields.len() => drop(fields.remove(from)),
+                    2 if from <= fields.len() => fields.insert(from, "\"more\":[1]".to_owned()),
+                    _ => {}
+                }
+                let mut text = format!("{{{}}}", fields.join(","));
+                if change == 3 && text.is_char_boundary(place) {
+                    text.insert(place, ' ');
+                } else if change == 4 && text.is_char_boundary(place) {
+                    text.insert(place, char::from(byte));
+                } else if change == 5 && text.is_char_boundary(place) {
+                    text.truncate(place);
+                }
+                text
+            })
+    }
+
+    /// Reads `text` both ways and compares; tells whether the shortcut was taken.
+    fn agrees(text: &str) -> bool {
+        let page = Arc::new(format!("[{text},{text}]"));
+        let Some((batch, length)) = Batch::scan(&page, 1) else {
+            return false;
+        };
+        let slow = Batch::read(&page[1..=length]);
+        assert_eq!((&slow.flaws[..], slow.absent), (&[][..], None), "{text}");
+        let slow = slow.batch.expect("a batch");
+        assert_eq!(batch.text(), slow.text());
+        assert_eq!(batch.index, slow.index, "{text}");
+        true
+    }
+
+    fn usual() -> String {
+        let fields: Vec<String> = COLUMNS
+            .iter()
+            .map(|column| {
+                let value = match column.kind {
+                    Kind::Text => "\"tä\\\"xt\\n\"",
+                    Kind::Date => "\"2026-05-31T06:00:00.250Z\"",
+                    Kind::Integer => "12",
+                    Kind::Decimal => "\"-87.50\"",
+                    Kind::Boolean => "true",
+                };
+                format!("\"{}\":{value}", column.name)
+            })
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    }
+
+    #[test]
+    fn what_is_usual_takes_the_shortcut() {
+        assert!(agrees(&usual()));
+        assert!(agrees(
+            &usual().replace("2026-05-31T06:00:00.250Z", "2024-12-30T23:59:59Z")
+        ));
+        let nulls = COLUMNS.iter().filter(|column| column.nullable);
+        let text = nulls.fold(usual(), |text, column| {
+            let (before, after) = text
+                .split_once(&format!("\"{}\":", column.name))
+                .expect("a field");
+            let end = after.find(",\"").expect("another");
+            format!("{before}\"{}\":null{}", column.name, &after[end..])
+        });
+        assert!(agrees(&text), "{text}");
+    }
+
+    #[test]
+    fn what_is_unusual_is_handed_back() {
+        for (from, to) in [
+            ("{\"batch_id\"", "{ \"batch_id\""),
+            ("\"tä\\\"xt\\n\",\"batch_name\"", "\"\",\"batch_name\""),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\\u0041"),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\u{1}"),
+            ("05-31", "02-29"),
+            ("05-31", "06-31"),
+            ("05-31", "00-01"),
+            ("05-31T06", "05-31T24"),
+            ("00.250Z", "00.Z"),
+            ("00.250Z", "00.250"),
+            (":12,", ":012,"),
+            (":12,", ":12.0,"),
+            (":12,", ":-1,"),
+            ("\"-87.50\"", "-87.50"),
+            ("\"-87.50\"", "\"-87.\""),
+            ("\"warnings\":true", "\"warnings\":null"),
+            ("true}", "true,\"more\":1}"),
+        ] {
+            let text = usual().replacen(from, to, 1);
+            assert_ne!(text, usual(), "{from}");
+            assert!(!agrees(&text), "{to}");
+        }
+        let long = usual().replacen("tä", &"x".repeat(LONGEST), 1);
+        assert!(!agrees(&long));
+    }
+
+    #[test]
+    fn no_part_of_an_object_is_an_object() {
+        let text = usual();
+        let cut = (0..text.len()).filter_map(|end| text.get(..end));
+        for part in cut {
+            assert!(object(part.as_bytes()).is_none(), "{part}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn the_shortcut_agrees_with_the_general_road(text in objects()) {
+            agrees(&text);
+        }
+
+        #[test]
+        fn bytes_before_a_special_one_are_counted(text in "[a-zé\"\\\\\u{0}-\u{21}]{0,40}") {
+            let slow = text.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+            prop_assert_eq!(plain(text.as_bytes()), slow);
+        }
+    }
+}

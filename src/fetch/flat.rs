@@ -1,0 +1,207 @@
+//! Version 1: a window fetched at once, and cut where it may not be whole.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::asker::{Asker, Wanted};
+use super::crew::Place;
+use super::lanes::{Lane, Outcome};
+use super::reading::{Got, Reading, Source};
+use super::window::{self, Sample};
+use crate::batch::Batch;
+use crate::dates::Range;
+use crate::error::Failure;
+use crate::service::{Answer, Fault, ServiceError, Version};
+
+/// From so many batches on, an answer may not be whole (interface, section 8).
+pub(super) const LIMIT: usize = 1000;
+/// What is read of an answer at a time.
+const PIECE: usize = 512 * 1024;
+/// The same batches fill two seconds where they lie on the bound between them; not three.
+const SAME_SECONDS: u32 = 3;
+
+/// Fetches one window.
+pub(super) struct Flat {
+    asker: Arc<Asker>,
+    window: Range,
+    is_whole: bool,
+    pub(super) lane: Lane,
+    repeats: Arc<Repeats>,
+}
+
+/// What an answer was.
+enum Answered {
+    Whole(Got),
+    /// So much that there may be more; when some of it was created.
+    Crowded(Sample),
+}
+
+impl Flat {
+    /// Prepares to fetch `window`, which may be the whole range.
+    pub(super) fn new(
+        asker: Arc<Asker>,
+        window: Range,
+        is_whole: bool,
+        lane: Lane,
+        repeats: Arc<Repeats>,
+    ) -> Self {
+        Self {
+            asker,
+            window,
+            is_whole,
+            lane,
+            repeats,
+        }
+    }
+
+    pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
+        let wanted = Wanted {
+            version: Version::V1,
+            range: self.window,
+            next_token: None,
+        };
+        let source = Source {
+            window: (!self.is_whole).then_some(self.window),
+            page: 1,
+        };
+        let can_be_cut = window::halves(&self.window).is_some();
+        let asker = Arc::clone(&self.asker);
+        let mut asking = asker.tries(&wanted);
+        let asked = loop {
+            let (answer, place) = match asking.send().await {
+                Ok(answer) => answer,
+                Err(refused) => break Err(refused),
+            };
+            let reading = Reading::new(Version::V1, asker.lenient, source);
+            let read = if can_be_cut {
+                sample(answer, place, reading).await
+            } else {
+                self.second(answer, place, reading).await
+            };
+            match read {
+                Ok(answered) => break Ok(answered),
+                Err(error) => {
+                    if let Err(refused) = asking.failed(error).await {
+                        break Err(refused);
+                    }
+                }
+            }
+        };
+        match asked {
+            Ok(Answered::Whole(got)) => {
+                self.lane.deliver(got).await;
+                Ok(Outcome::Done)
+            }
+            Ok(Answered::Crowded(sample)) => Ok(Outcome::Cut(sample.cut(&self.window))),
+            Err((error, _)) if can_be_cut && error.refuses_batches(&[413, 422]) => {
+                log::info!("{error}; asking for half of it");
+                let halves = window::halves(&self.window);
+                Ok(Outcome::Cut(halves.into_iter().flatten().collect()))
+            }
+            Err((error, tries)) => Err(tries.failure(error)),
+        }
+    }
+
+    /// Reads a window that cannot be cut. It may hold anything, so it is handed on while it arrives:
+    /// where it has to be asked for again, what was there before is dropped by its identifier.
+    async fn second(
+        &mut self,
+        mut answer: Answer,
+        place: Place<'_>,
+        mut reading: Reading,
+    ) -> Result<Answered, ServiceError> {
+        self.lane.forget();
+        let mut digest = 0;
+        while let Some(text) = answer.text(PIECE).await? {
+            reading
+                .feed(&text)
+                .map_err(|unreadable| answer.unreadable(unreadable))?;
+            if reading.got.received >= LIMIT {
+                let got = reading.take();
+                digest = self.repeats.digest(digest, &got.batches);
+                self.lane.deliver(got).await;
+            }
+        }
+        place.served();
+        let received = reading.got.received;
+        let (got, _) = reading
+            .finish()
+            .map_err(|unreadable| answer.unreadable(unreadable))?;
+        if received >= LIMIT {
+            self.repeats
+                .check(self.repeats.digest(digest, &got.batches))?;
+            log::warn!(
+                "{received} batches within one second ({}): version 1 may hold back more",
+                self.window.describe()
+            );
+        }
+        Ok(Answered::Whole(got))
+    }
+}
+
+/// Reads a window that can be cut: where it holds much, only when its batches were created.
+async fn sample(
+    mut answer: Answer,
+    place: Place<'_>,
+    mut reading: Reading,
+) -> Result<Answered, ServiceError> {
+    let mut sample = Sample::default();
+    while let Some(text) = answer.text(PIECE).await? {
+        reading
+            .feed(&text)
+            .map_err(|unreadable| answer.unreadable(unreadable))?;
+        if reading.got.received >= LIMIT {
+            for batch in reading.take().batches {
+                sample.add(batch.created().map(|created| created.second));
+            }
+        }
+    }
+    place.served();
+    let (got, _) = reading
+        .finish()
+        .map_err(|unreadable| answer.unreadable(unreadable))?;
+    Ok(if got.received < LIMIT {
+        Answered::Whole(got)
+    } else {
+        Answered::Crowded(sample)
+    })
+}
+
+/// Finds out that a service answers ever the same batches: then it does not look at dates, and would
+/// be asked for every second there is.
+pub(super) struct Repeats {
+    hasher: RandomState,
+    /// The batches of the last second that held as much as an answer may, as a digest, and how many
+    /// seconds held just these.
+    last: Mutex<(u64, u32)>,
+}
+
+impl Repeats {
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            last: Mutex::new((0, 0)),
+        }
+    }
+
+    fn digest(&self, digest: u64, batches: &[Batch]) -> u64 {
+        let ids = batches.iter().map(|batch| self.hasher.hash_one(batch.id()));
+        ids.fold(digest, u64::wrapping_add)
+    }
+
+    fn check(&self, digest: u64) -> Result<(), ServiceError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = match *last {
+            (same, count) if same == digest => (same, count + 1),
+            _ => (digest, 1),
+        };
+        if last.1 < SAME_SECONDS {
+            return Ok(());
+        }
+        let why = "version 1 answers the same batches whatever the dates";
+        Err(ServiceError {
+            request: "GET /v1/batches".to_owned(),
+            fault: Fault::Broken(why.to_owned()),
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! Windows that are fetched side by side and come out one after another.
+//!
+//! Each window has a lane of its own. The pages in it wait until those of the windows before it are
+//! all taken, so the order is that of the windows, however many are at work. What waits is bounded:
+//! the first lane may always go on, the others as long as there is room.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::plan::Plan;
+use super::reading::{Findings, Got};
+use super::walk::Extent;
+use super::{Fetched, Page};
+use crate::dates::Range;
+use crate::error::Failure;
+use crate::service::ServiceError;
+
+/// What may wait in all lanes but the first.
+const ROOM: usize = 24 << 20;
+/// Pages that may wait in a lane.
+const WAITING: usize = 6;
+/// What a batch needs beside its text.
+const INDEX: usize = 200;
+
+/// How the fetching of a window ended.
+pub(super) enum Outcome {
+    /// All of it has come.
+    Done,
+    /// It holds too much: these are to be fetched instead.
+    Cut(Vec<Range>),
+    /// The first page of a range has come, and many can share in the others.
+    Opened(Plan),
+    /// The version that was asked is not there.
+    Missing(ServiceError),
+}
+
+/// What is told of a window when it ends.
+pub(super) struct Report {
+    number: u64,
+    pub(super) outcome: Outcome,
+    pub(super) fetched: Fetched,
+    pub(super) findings: Findings,
+}
+
+/// A page, or why there is none.
+type Delivery = Result<Waiting, Failure>;
+
+/// A page that takes up room until it is taken.
+struct Waiting {
+    page: Page,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// The side of those who fetch.
+pub(super) struct Lane {
+    number: u64,
+    pages: mpsc::Sender<Delivery>,
+    reports: mpsc::UnboundedSender<Report>,
+    room: Arc<Semaphore>,
+    /// The number of the first lane.
+    first: watch::Receiver<u64>,
+    /// How often a page was asked for from outside.
+    wanted: Arc<Semaphore>,
+    pub(super) fetched: Fetched,
+    findings: Findings,
+}
+
+impl Lane {
+    /// Hands on what was read; returns false where nobody wants it any more.
+    pub(super) async fn deliver(&mut self, got: Got) -> bool {
+        self.fetched.pages += 1;
+        self.fetched.batches += got.batches.len() as u64;
+        self.findings.add(got.findings);
+        let size: usize = got
+            .batches
+            .iter()
+            .map(|batch| batch.text().len() + INDEX)
+            .sum();
+        let size = u32::try_from(size.min(ROOM)).unwrap_or(u32::MAX);
+        let number = self.number;
+        let room = tokio::select! {
+            biased;
+            _ = self.first.wait_for(|first| *first == number) => None,
+            room = Arc::clone(&self.room).acquire_many_owned(size) => room.ok(),
+        };
+        let waiting = Waiting {
+            page: got.batches,
+            _room: room,
+        };
+        self.pages.send(Ok(waiting)).await.is_ok()
+    }
+
+    /// Waits until one more page is wanted.
+    pub(super) async fn wanted(&self) {
+        if let Ok(wanted) = self.wanted.acquire().await {
+            wanted.forget();
+        }
+    }
+
+    /// Forgets what is known of the batches so far: they come again.
+    pub(super) fn forget(&mut self) {
+        self.fetched = Fetched::new(self.fetched.window);
+        self.findings = Findings::default();
+    }
+
+    /// Tells how it ended.
+    pub(super) async fn end(self, ended: Result<Outcome, Failure>) {
+        // Where nobody listens, the run is over already.
+        match ended {
+            Ok(outcome) => drop(self.reports.send(Report {
+                number: self.number,
+                outcome,
+                fetched: self.fetched,
+                findings: self.findings,
+            })),
+            Err(failure) => drop(self.pages.send(Err(failure)).await),
+        }
+    }
+}
+
+/// The side of the one who takes the pages.
+pub(super) struct Lanes {
+    windows: VecDeque<Slot>,
+    reports: (
+        mpsc::UnboundedSender<Report>,
+        mpsc::UnboundedReceiver<Report>,
+    ),
+    room: Arc<Semaphore>,
+    first: watch::Sender<u64>,
+    wanted: Arc<Semaphore>,
+    numbers: u64,
+    running: usize,
+}
+
+/// A window on its way.
+struct Slot {
+    number: u64,
+    window: Range,
+    extent: Extent,
+    state: State,
+}
+
+enum State {
+    Planned,
+    Running(mpsc::Receiver<Delivery>, JoinHandle<()>),
+    /// It has ended, and pages may still wait.
+    Ended(mpsc::Receiver<Delivery>, Option<Fetched>),
+}
+
+/// What comes next.
+pub(super) enum Event {
+    Page(Page),
+    /// A window has ended, though perhaps not all of it is taken yet.
+    Report(Report),
+    /// All pages of a window are taken.
+    Taken(Option<Fetched>),
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for slot in &self.windows {
+            if let State::Running(_, task) = &slot.state {
+                task.abort();
+            }
+        }
+    }
+}
+
+impl Lanes {
+    pub(super) fn new() -> Self {
+        Self {
+            windows: VecDeque::new(),
+            reports: mpsc::unbounded_channel(),
+            room: Arc::new(Semaphore::new(ROOM)),
+            first: watch::Sender::new(0),
+            wanted: Arc::new(Semaphore::new(0)),
+            numbers: 0,
+            running: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    fn slot(&mut self, window: Range, extent: Extent) -> Slot {
+        self.numbers += 1;
+        Slot {
+            number: self.numbers,
+            window,
+            extent,
+            state: State::Planned,
+        }
+    }
+
+    /// Puts a window behind all others.
+    pub(super) fn push(&mut self, window: Range, extent: Extent) {
+        let slot = self.slot(window, extent);
+        self.windows.push_back(slot);
+        self.announce_first();
+    }
+
+    /// Puts `parts` right behind the window that `report` is about.
+    pub(super) fn insert(&mut self, report: &Report, parts: &[(Range, Extent)]) {
+        let place = self.place(report).map_or(0, |place| place + 1);
+        for (offset, (window, extent)) in parts.iter().enumerate() {
+            let slot = self.slot(*window, *extent);
+            self.windows.insert(place + offset, slot);
+        }
+        self.announce_first();
+    }
+
+    fn place(&self, report: &Report) -> Option<usize> {
+        self.windows
+            .iter()
+            .position(|slot| slot.number == report.number)
+    }
+
+    fn announce_first(&self) {
+        let number = self.windows.front().map_or(0, |slot| slot.number);
+        self.first
+            .send_if_modified(|first| std::mem::replace(first, number) != number);
+    }
+
+    /// Starts the first window that is not under way; returns false where there is none.
+    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        fetch: impl FnOnce(Range, Extent, Lane) -> F,
+    ) -> bool {
+        let planned = self
+            .windows
+            .iter_mut()
+            .find(|slot| matches!(slot.state, State::Planned));
+        let Some(slot) = planned else {
+            return false;
+        };
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let lane = Lane {
+            number: slot.number,
+            pages: sender,
+            reports: self.reports.0.clone(),
+            room: Arc::clone(&self.room),
+            first: self.first.subscribe(),
+            wanted: Arc::clone(&self.wanted),
+            fetched: Fetched::new(slot.window),
+            findings: Findings::default(),
+        };
+        let task = tokio::spawn(fetch(slot.window, slot.extent, lane));
+        slot.state = State::Running(receiver, task);
+        self.running += 1;
+        true
+    }
+
+    /// Tells those who wait for it that one more page is wanted.
+    pub(super) fn want(&self) {
+        if self.wanted.available_permits() == 0 {
+            self.wanted.add_permits(1);
+        }
+    }
+
+    /// Waits for what comes next; there must be a window under way.
+    pub(super) async fn next(&mut self) -> Result<Event, Failure> {
+        // A report is sent before its lane is closed, and taken before that is noticed.
+        let first = match &mut self.windows.front_mut().expect("a window").state {
+            State::Planned => None,
+            State::Running(pages, _) | State::Ended(pages, _) => Some(pages),
+        };
+        let delivery = tokio::select! {
+            biased;
+            report = self.reports.1.recv() => {
+                return Ok(Event::Report(self.ended(report.expect("our own end is open"))));
+            }
+            delivery = async { first?.recv().await }, if first.is_some() => delivery,
+        };
+        match delivery {
+            Some(Ok(waiting)) => return Ok(Event::Page(waiting.page)),
+            Some(Err(failure)) => return Err(failure),
+            None => {}
+        }
+        let slot = self.windows.pop_front().expect("a window");
+        self.announce_first();
+        match slot.state {
+            State::Ended(_, fetched) => Ok(Event::Taken(fetched)),
+            State::Planned => unreachable!("it has no pages to end"),
+            State::Running(_, task) => match task.await {
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                _ => unreachable!("a window ends with a report or a failure"),
+            },
+        }
+    }
+
+    fn ended(&mut self, report: Report) -> Report {
+        self.running -= 1;
+        if let Some(place) = self.place(&report) {
+            let slot = &mut self.windows[place];
+            let fetched = matches!(report.outcome, Outcome::Done).then_some(report.fetched);
+            let state = std::mem::replace(&mut slot.state, State::Planned);
+            if let State::Running(pages, _) = state {
+                slot.state = State::Ended(pages, fetched);
+            }
+        }
+        report
+    }
+}

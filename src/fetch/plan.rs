@@ -1,0 +1,294 @@
+//! Which windows many fetch side by side: each of a few pages, as far as can be told beforehand.
+//!
+//! The first page of a range shows how densely its batches lie there. From then on windows are cut
+//! one behind another, as long as what was found lately lets expect; after a stretch without
+//! anything, longer and longer. Together they cover all of the range, whatever the guesses.
+
+use chrono::Utc;
+
+use super::window::{self, LIKELY_FIRST};
+use crate::dates::Range;
+
+/// The most pages that a window should have.
+const PAGES: f64 = 4.0;
+/// A little less than whole pages: what is just too much costs a request.
+const SLACK: f64 = 0.1;
+/// With fewer pages than these in all, nobody shares the work.
+const WORTHWHILE: f64 = 3.0;
+/// What a window adds to what is known, the older ones count for so much each.
+const MEMORY: f64 = 0.8;
+
+pub(super) struct Plan {
+    whole: Range,
+    newest_first: bool,
+    workers: usize,
+    /// Batches in a page.
+    page: f64,
+    /// Where the batches begin.
+    near: i64,
+    /// Where the windows so far end.
+    reached: i64,
+    /// Where the batches end, as far as that can be guessed.
+    far: i64,
+    /// The bound that the next window begins with; nothing where it is open.
+    bound: Option<i64>,
+    handed_out: usize,
+    ended: bool,
+    /// What was found lately: so many batches in so many seconds.
+    batches: f64,
+    seconds: f64,
+    /// Windows without anything in them, one after another.
+    empty: i32,
+}
+
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "these are guesses about seconds and batches"
+)]
+impl Plan {
+    /// Makes a plan for `whole`, whose first page was created at `seen`; nothing where it comes in no
+    /// order of time (then one window after another would change the order), or is too little.
+    pub(super) fn new(whole: Range, seen: &[i64], workers: usize) -> Option<Self> {
+        let (&first, &last) = (seen.first()?, seen.last()?);
+        let newest_first = first > last;
+        let ordered = if newest_first {
+            seen.iter().rev().is_sorted()
+        } else {
+            seen.is_sorted()
+        };
+        let near = first.clamp(
+            whole.start.unwrap_or(i64::MIN),
+            whole.end.unwrap_or(i64::MAX),
+        );
+        let now = Utc::now().timestamp();
+        let far = if newest_first {
+            whole.start.unwrap_or(LIKELY_FIRST)
+        } else {
+            // What lies in the future is found by the last window.
+            whole.end.unwrap_or(now).min(now.max(last))
+        };
+        let plan = Self {
+            whole,
+            newest_first,
+            workers,
+            page: seen.len() as f64,
+            near,
+            reached: near,
+            far,
+            bound: if newest_first { whole.end } else { whole.start },
+            handed_out: 0,
+            ended: false,
+            batches: seen.len() as f64,
+            seconds: last.abs_diff(first).max(1) as f64,
+            empty: 0,
+        };
+        let worthwhile = plan.density() * plan.left() >= WORTHWHILE * plan.page;
+        // One second says nothing of an order.
+        (ordered && first != last && worthwhile).then_some(plan)
+    }
+
+    fn density(&self) -> f64 {
+        // Even where nothing was found there may be something.
+        (self.batches / self.seconds).max(1e-9)
+    }
+
+    /// Seconds that are still to be handed out.
+    fn left(&self) -> f64 {
+        let left = if self.newest_first {
+            self.reached - self.far
+        } else {
+            self.far - self.reached
+        };
+        left.max(0) as f64
+    }
+
+    /// Returns the next window, and how many pages it should have.
+    pub(super) fn next(&mut self) -> Option<(Range, u64)> {
+        if self.ended {
+            return None;
+        }
+        let left = self.left();
+        let a_page = self.page / self.density();
+        let share = left / a_page / (2 * self.workers) as f64;
+        // At first one each, until there is more to judge by; small ones again towards the end.
+        let pages = if self.handed_out < self.workers {
+            1.0
+        } else {
+            share.clamp(1.0, PAGES).floor()
+        };
+        let usual = (pages - SLACK) * a_page * 2_f64.powi(self.empty);
+        let most = (left / self.workers as f64).max(a_page);
+        let length = usual.min(most).max(1.0).round();
+        self.handed_out += 1;
+        let mut window = self.whole;
+        if length >= left * 0.8 {
+            self.ended = true;
+            self.reached = self.far;
+        } else {
+            let step = length as i64;
+            self.reached += if self.newest_first { -step } else { step };
+        }
+        // All but the last end where the next one begins.
+        let end = (!self.ended).then_some(self.reached);
+        if self.newest_first {
+            (window.start, window.end) = (end.or(self.whole.start), self.bound);
+        } else {
+            (window.start, window.end) = (self.bound, end.or(self.whole.end));
+        }
+        window.excludes_end = self.whole.excludes_end && window.end == self.whole.end;
+        self.bound = end;
+        Some((window, pages as u64))
+    }
+
+    /// Takes into account what was found in a window.
+    pub(super) fn found(&mut self, window: &Range, batches: u64) {
+        let (low, high) = window::extent(window);
+        // Where batches begin is known better than where their range does.
+        let (low, high) = if self.newest_first {
+            (low, high.min(self.near))
+        } else {
+            (low.max(self.near), high)
+        };
+        self.batches = self.batches * MEMORY + batches as f64;
+        self.seconds = self.seconds * MEMORY + (high - low).max(1) as f64;
+        self.empty = if batches == 0 {
+            (self.empty + 1).min(30)
+        } else {
+            0
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DAY: i64 = 86_400;
+    const FIRST: i64 = 1_700_000_000;
+
+    fn range(start: Option<i64>, end: Option<i64>) -> Range {
+        Range {
+            start,
+            end,
+            excludes_end: false,
+        }
+    }
+
+    /// Plans for batches created at `seconds` (ascending), in pages of `page`; returns the windows with
+    /// what is in them. So many windows are handed out before the first is known as there are workers.
+    fn windows(
+        seconds: &[i64],
+        whole: Range,
+        page: usize,
+        workers: usize,
+        newest_first: bool,
+    ) -> Vec<(Range, u64, u64)> {
+        let inside = |window: &Range| -> Vec<i64> {
+            let within = |second: &&i64| {
+                window.start.is_none_or(|start| **second >= start)
+                    && window.end.is_none_or(|end| **second <= end)
+            };
+            let mut inside: Vec<i64> = seconds.iter().filter(within).copied().collect();
+            if newest_first {
+                inside.reverse();
+            }
+            inside
+        };
+        let all = inside(&whole);
+        let Some(mut plan) = Plan::new(whole, &all[..page.min(all.len())], workers) else {
+            return vec![(whole, 0, all.len() as u64)];
+        };
+        let mut windows: Vec<(Range, u64, u64)> = Vec::new();
+        while let Some((window, pages)) = plan.next() {
+            windows.push((window, pages, inside(&window).len() as u64));
+            assert!(windows.len() < 20_000, "it never ends");
+            if windows.len() >= workers {
+                let (window, _, count) = windows[windows.len() - workers];
+                plan.found(&window, count);
+            }
+        }
+        windows
+    }
+
+    fn requests(windows: &[(Range, u64, u64)], page: u64) -> u64 {
+        windows.iter().map(|(_, _, count)| count / page + 1).sum()
+    }
+
+    #[test]
+    fn even_data_costs_few_requests_more_than_its_pages() {
+        let seconds: Vec<i64> = (0..100_000).map(|number| FIRST + number * 900).collect();
+        for (workers, newest_first) in [(2, false), (8, false), (16, false), (8, true)] {
+            let windows = windows(
+                &seconds,
+                range(None, Some(FIRST + 100_000 * 900)),
+                1000,
+                workers,
+                newest_first,
+            );
+            let requests = requests(&windows, 1000);
+            assert!(
+                requests <= 130,
+                "{requests} requests with {workers} workers"
+            );
+        }
+    }
+
+    #[test]
+    fn empty_years_cost_few_requests() {
+        let seconds: Vec<i64> = (0..20_000)
+            .map(|number| FIRST + (number / 10_000) * 3650 * DAY / 2 + number % 10_000)
+            .collect();
+        let windows = windows(
+            &seconds,
+            range(Some(FIRST - 400 * DAY), Some(FIRST + 2000 * DAY)),
+            1000,
+            4,
+            false,
+        );
+        let requests = requests(&windows, 1000);
+        assert!(requests < 120, "{requests} requests");
+    }
+
+    #[test]
+    fn what_is_small_or_in_no_order_is_for_one() {
+        let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
+        let whole = range(Some(FIRST), Some(FIRST + 2500 * 900));
+        assert!(
+            Plan::new(whole, &seconds[..1000], 8).is_none(),
+            "two pages and a half"
+        );
+        let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
+        assert!(Plan::new(later, &seconds[..1000], 8).is_some());
+        let mut mixed = seconds[..1000].to_vec();
+        mixed.swap(3, 900);
+        assert!(Plan::new(later, &mixed, 8).is_none());
+        assert!(Plan::new(later, &[], 8).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn windows_cover_the_range_and_share_their_bounds(
+            mut gaps in prop::collection::vec(prop_oneof![0_i64..5, 0_i64..50_000, 0_i64..90 * DAY], 50..300),
+            page in 1_usize..20, workers in 1_usize..9,
+            open_start: bool, open_end: bool, newest_first: bool,
+        ) {
+            gaps[0] = 0;
+            let seconds: Vec<i64> = gaps.iter().scan(FIRST, |second, gap| { *second += gap; Some(*second) }).collect();
+            let last = seconds[seconds.len() - 1];
+            let whole = range((!open_start).then_some(FIRST - 7), (!open_end).then_some(last + 7));
+            let mut windows = windows(&seconds, whole, page, workers, newest_first);
+            if newest_first && windows.len() > 1 {
+                windows.reverse();
+            }
+            prop_assert_eq!(windows[0].0.start, whole.start);
+            prop_assert_eq!(windows[windows.len() - 1].0.end, whole.end);
+            for pair in windows.windows(2) {
+                prop_assert!(pair[0].0.end.is_some());
+                prop_assert_eq!(pair[0].0.end, pair[1].0.start);
+            }
+        }
+    }
+}

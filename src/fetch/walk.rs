@@ -1,0 +1,379 @@
+//! Version 2: a walk through the pages of a window, from cursor to cursor.
+//!
+//! The next page is asked for as soon as its cursor is known, while this one is still being read.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::oneshot;
+use tokio::task::{self, JoinHandle};
+
+use super::asker::{Asker, Refused, Wanted};
+use super::crew::Place;
+use super::lanes::{Lane, Outcome};
+use super::plan::Plan;
+use super::reading::{Got, Reading, Source};
+use super::window;
+use crate::dates::Range;
+use crate::error::Failure;
+use crate::service::retry::Tries;
+use crate::service::{Answer, Fault, ServiceError, Version};
+use crate::settings::Secret;
+
+/// What a cursor that is no longer taken is answered with (interface, section 7: not shown).
+const EXPIRED: [u16; 4] = [400, 404, 410, 422];
+/// How often a window is walked anew without anything new in it.
+const RESTARTS: u32 = 3;
+/// What is read at once of a page; those that are larger are read while they arrive.
+const PIECE: usize = 4 << 20;
+/// What is too little to be worth another thread.
+const SMALL: usize = 64 * 1024;
+
+/// How far to walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// To the end; no page is asked for before somebody wants it.
+    Frugal,
+    /// To the end, unless the first page shows that many can share the work.
+    Opening { workers: usize },
+    /// To the end, unless there are far more pages than these.
+    Share { pages: u64 },
+}
+
+pub(super) struct Walk {
+    asker: Arc<Asker>,
+    window: Range,
+    extent: Extent,
+    /// Whether the service may turn out not to have version 2.
+    may_be_missing: bool,
+    pub(super) lane: Lane,
+    /// Every cursor of this walk, as a digest of 128 bits: none may come again.
+    cursors: HashSet<u128>,
+    hasher: RandomState,
+    restarts: u32,
+    /// The most pages that arrived before a restart.
+    furthest: u64,
+}
+
+/// What came for a page, with the cursor of the next.
+type Answered = Result<(Got, Option<String>), Refused>;
+
+/// Who waits for the cursor of the next page; told once.
+type Early = Option<oneshot::Sender<String>>;
+
+/// A page that was asked for; nobody asks any more when dropped.
+struct Asked {
+    task: JoinHandle<Answered>,
+    /// The cursor of the next page, often before this one is read.
+    early: oneshot::Receiver<String>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Walk {
+    pub(super) fn new(
+        asker: Arc<Asker>,
+        window: Range,
+        extent: Extent,
+        may_be_missing: bool,
+        lane: Lane,
+    ) -> Self {
+        Self {
+            asker,
+            window,
+            extent,
+            may_be_missing,
+            lane,
+            cursors: HashSet::new(),
+            hasher: RandomState::new(),
+            restarts: 0,
+            furthest: 0,
+        }
+    }
+
+    pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
+        let mut next_token: Option<Secret> = None;
+        let mut ahead: Option<(String, Asked)> = None;
+        loop {
+            let pages = self.lane.fetched.pages;
+            if self.extent == Extent::Frugal {
+                self.lane.wanted().await;
+            }
+            let mut asking = match ahead.take() {
+                Some((_, asking)) => asking,
+                None => self.ask(next_token.clone(), pages + 1),
+            };
+            if self.is_eager(pages + 1)
+                && let Ok(cursor) = (&mut asking.early).await
+                && !self.cursors.contains(&self.digest(&cursor))
+            {
+                let next = self.ask(Some(Secret::cursor(cursor.clone())), pages + 2);
+                ahead = Some((cursor, next));
+            }
+            let answered = (&mut asking.task).await;
+            let (got, cursor) = match answered.expect("reading a page does not panic") {
+                Ok(got) => got,
+                Err((error, _))
+                    if self.may_be_missing && pages + self.furthest == 0 && error.is_missing() =>
+                {
+                    return Ok(Outcome::Missing(error));
+                }
+                Err((error, tries)) => {
+                    self.restart(next_token.take().is_some(), error, &tries)?;
+                    ahead = None;
+                    continue;
+                }
+            };
+            if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
+                ahead = None;
+            }
+            let opened = self.open(&got, cursor.is_some());
+            let seconds = seconds(&got);
+            if !self.lane.deliver(got).await {
+                return Ok(Outcome::Done);
+            }
+            if self.lane.fetched.pages > self.furthest {
+                (self.furthest, self.restarts) = (self.lane.fetched.pages, 0);
+            }
+            let Some(cursor) = cursor else {
+                return Ok(Outcome::Done);
+            };
+            if let Some(plan) = opened {
+                return Ok(Outcome::Opened(plan));
+            }
+            if let Some(parts) = self.cut(&seconds) {
+                return Ok(Outcome::Cut(parts));
+            }
+            if !self.cursors.insert(self.digest(&cursor)) {
+                let why = "the same next_token came twice: the pages would never end";
+                let request = "GET /v2/batches".to_owned();
+                let fault = Fault::Broken(why.to_owned());
+                return Err(ServiceError { request, fault }.into_failure(1));
+            }
+            next_token = Some(Secret::cursor(cursor));
+        }
+    }
+
+    /// Tells whether to ask for the page after number `page` before that one is read.
+    fn is_eager(&self, page: u64) -> bool {
+        match self.extent {
+            Extent::Frugal => false,
+            Extent::Opening { workers } => workers == 1 || page > 1,
+            Extent::Share { pages } => page < pages,
+        }
+    }
+
+    /// Makes a plan for many, where the first page shows that there is work for them.
+    fn open(&self, got: &Got, has_more: bool) -> Option<Plan> {
+        match self.extent {
+            Extent::Opening { workers }
+                if has_more && self.lane.fetched.pages == 0 && workers > 1 =>
+            {
+                Plan::new(self.window, &seconds(got), workers)
+            }
+            _ => None,
+        }
+    }
+
+    /// Cuts the window anew, where there is far more in it than was thought.
+    fn cut(&mut self, seen: &[i64]) -> Option<Vec<Range>> {
+        let Extent::Share { pages } = self.extent else {
+            return None;
+        };
+        if self.lane.fetched.pages < pages {
+            return None;
+        }
+        let parts = window::parts(&self.window, self.lane.fetched.pages, seen);
+        if parts.is_none() {
+            // It is nearly done, or one second.
+            self.extent = Extent::Share { pages: pages * 2 };
+        }
+        parts
+    }
+
+    /// Begins anew where the cursor is no longer taken; any other error is final.
+    fn restart(
+        &mut self,
+        had_cursor: bool,
+        error: ServiceError,
+        tries: &Tries,
+    ) -> Result<(), Failure> {
+        let expired = had_cursor && error.refuses_batches(&EXPIRED);
+        if !expired || self.restarts >= RESTARTS {
+            return Err(tries.failure(error));
+        }
+        log::warn!("{error}; fetching this range again from its start");
+        self.restarts += 1;
+        self.cursors.clear();
+        // What came of this window comes again.
+        self.lane.forget();
+        Ok(())
+    }
+
+    fn digest(&self, cursor: &str) -> u128 {
+        let half = |half: u8| u128::from(self.hasher.hash_one((half, cursor)));
+        half(0) << 64 | half(1)
+    }
+
+    /// Asks for the page at `next_token`.
+    fn ask(&self, next_token: Option<Secret>, page: u64) -> Asked {
+        let (early, receiver) = oneshot::channel();
+        let source = Source {
+            window: matches!(self.extent, Extent::Share { .. }).then_some(self.window),
+            page,
+        };
+        let (asker, window) = (Arc::clone(&self.asker), self.window);
+        let task =
+            task::spawn(async move { ask_page(&asker, window, next_token, source, early).await });
+        Asked {
+            task,
+            early: receiver,
+        }
+    }
+}
+
+/// Asks for a page, with its dates as far as they are taken beside a cursor.
+async fn ask_page(
+    asker: &Asker,
+    window: Range,
+    next_token: Option<Secret>,
+    source: Source,
+    early: oneshot::Sender<String>,
+) -> Answered {
+    let has_cursor = next_token.is_some();
+    let repeat_dates = !has_cursor || asker.dates_with_cursor.load(Ordering::Relaxed);
+    let mut wanted = Wanted {
+        version: Version::V2,
+        range: if repeat_dates {
+            window
+        } else {
+            Range::default()
+        },
+        next_token,
+    };
+    let mut early = Some(early);
+    let asked = ask_once(asker, &wanted, source, &mut early).await;
+    let has_dates = window.start.is_some() || window.end.is_some();
+    let refused = matches!(&asked, Err((error, _)) if error.refuses_batches(&[422]));
+    if !(refused && has_cursor && repeat_dates && has_dates) {
+        return asked;
+    }
+    wanted.range = Range::default();
+    let again = ask_once(asker, &wanted, source, &mut early).await;
+    match again {
+        Ok(got) => {
+            if asker.dates_with_cursor.swap(false, Ordering::Relaxed) {
+                log::info!("the service takes no dates together with next_token: leaving them out");
+            }
+            Ok(got)
+        }
+        // It refuses this one too: then it was not for the dates.
+        Err((error, _)) if error.refuses_batches(&EXPIRED) => asked,
+        Err(failed) => Err(failed),
+    }
+}
+
+async fn ask_once(asker: &Asker, wanted: &Wanted, source: Source, early: &mut Early) -> Answered {
+    let mut asking = asker.tries(wanted);
+    loop {
+        let (answer, place) = asking.send().await?;
+        let reading = Reading::new(Version::V2, asker.lenient, source);
+        match read_page(answer, place, reading, early).await {
+            Ok(got) => return Ok(got),
+            Err(error) => asking.failed(error).await?,
+        }
+    }
+}
+
+/// Reads a page; tells the cursor of the next one as soon as all of this one is there.
+async fn read_page(
+    mut answer: Answer,
+    place: Place<'_>,
+    mut reading: Reading,
+    early: &mut Early,
+) -> Result<(Got, Option<String>), ServiceError> {
+    let mut last = None;
+    while let Some(text) = answer.text(PIECE).await? {
+        if text.len() < PIECE {
+            last = Some(text);
+            break;
+        }
+        reading
+            .feed(&text)
+            .map_err(|unreadable| answer.unreadable(unreadable))?;
+    }
+    place.served();
+    let last = last.unwrap_or_default();
+    let early = early.take();
+    if let (Some(early), Some(cursor)) = (early, last_cursor(&last)) {
+        // Where nobody waits for it, nobody needs it.
+        let _ = early.send(cursor.to_owned());
+    }
+    let is_small = last.len() < SMALL;
+    let read = move || {
+        reading.feed(&last)?;
+        reading.finish()
+    };
+    let got = if is_small {
+        read()
+    } else {
+        task::spawn_blocking(read)
+            .await
+            .expect("reading a page does not panic")
+    };
+    got.map_err(|unreadable| answer.unreadable(unreadable))
+}
+
+/// Returns the cursor at the end of a page. Where the page is valid and ends like this, no string can
+/// hide it: a quote inside of one would have a backslash before it.
+fn last_cursor(page: &str) -> Option<&str> {
+    let rest = page.trim_end().strip_suffix("\"}")?;
+    let (before, cursor) = rest.rsplit_once('"')?;
+    let before = before.strip_suffix("\"next_token\":")?;
+    let is_plain = !cursor.is_empty()
+        && cursor
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    (is_plain && before.ends_with([',', '{'])).then_some(cursor)
+}
+
+/// Returns when the batches were created, as far as that is known.
+fn seconds(got: &Got) -> Vec<i64> {
+    let created = got.batches.iter().filter_map(crate::batch::Batch::created);
+    created.map(|created| created.second).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_cursor;
+
+    #[test]
+    fn a_cursor_at_the_end_is_known_early() {
+        assert_eq!(
+            last_cursor(r#"{"data":[],"next_token":"a=b"}"#),
+            Some("a=b")
+        );
+        assert_eq!(
+            last_cursor("{\"data\":[],\"next_token\":\"x\"}\n"),
+            Some("x")
+        );
+        for page in [
+            r#"{"data":[],"next_token":null}"#,
+            r#"{"next_token":"x","data":[]}"#,
+            r#"{"data":[],"next_token":"a\"b"}"#,
+            r#"{"data":[],"next_token":"a\\"}"#,
+            r#"{"data":[],"more":"\"next_token\":\"x"}"#,
+            r#"{"data":[],"more":",\"next_token\":","x":"y"}"#,
+            r#"{"data":[],"next_token":""}"#,
+            "",
+        ] {
+            assert_eq!(last_cursor(page), None, "{page}");
+        }
+    }
+}
