@@ -120,6 +120,7 @@ impl Batch {
                     .map(|(_, name, value)| (name, value))
                     .collect(),
                 flawed,
+                usual: false,
             },
         });
         Read {

@@ -118,6 +118,9 @@ struct Index {
     unknown: Vec<(Span, Span)>,
     /// Columns whose value breaks the interface, one bit each.
     flawed: u32,
+    /// All fields are there, in the order of the interface, and no others: known only where it was
+    /// read by the shortcut.
+    usual: bool,
 }
 
 /// One batch.
@@ -196,6 +199,25 @@ impl Batch {
     /// Returns the identifier. Only a batch that has one is ever made.
     pub(crate) fn id(&self) -> Cow<'_, str> {
         self.plain(BATCH_ID).unwrap_or_default()
+    }
+
+    /// Returns the object with its fields in the order of the interface, those that may be null always
+    /// there, and others behind them: the same text for the same content.
+    pub(crate) fn canonical(&self) -> Cow<'_, str> {
+        if self.index.usual {
+            return Cow::Borrowed(self.text());
+        }
+        let known = COLUMNS.iter().enumerate().map(|(place, column)| {
+            let value = self.json(place).unwrap_or("null");
+            format!("\"{}\":{value}", column.name)
+        });
+        let unknown = self
+            .unknown()
+            .map(|(name, value)| format!("{name}:{value}"));
+        let mut unknown: Vec<String> = unknown.collect();
+        unknown.sort_unstable();
+        let fields: Vec<String> = known.chain(unknown).collect();
+        Cow::Owned(format!("{{{}}}", fields.join(",")))
     }
 
     /// Returns JSON names (in quotes) and values of the fields that the interface does not know.
