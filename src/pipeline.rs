@@ -64,8 +64,9 @@ pub(crate) async fn run(
         let Some(page) = pages.next().await? else {
             break;
         };
-        for batch in page {
-            match seen.note(&batch) {
+        let arrivals = seen.note(&page.digests);
+        for (batch, arrival) in page.batches.iter().zip(arrivals) {
+            match arrival {
                 Arrival::New => {}
                 Arrival::Again => {
                     tally.duplicates += 1;
@@ -76,7 +77,7 @@ pub(crate) async fn run(
                     continue;
                 }
             }
-            if !plan.wants(&batch) {
+            if !plan.wants(batch) {
                 tally.unwanted += 1;
                 continue;
             }
@@ -85,7 +86,7 @@ pub(crate) async fn run(
                 stats.batches.add(1);
                 continue;
             }
-            sink.write(&batch)?;
+            sink.write(batch)?;
             stats.batches.add(1);
             tally.written += 1;
             if tally.written == limit {

@@ -1,15 +1,20 @@
 //! Which batches have been written: what makes "exactly once" certain.
 //!
-//! Twelve bytes a batch: part of a digest of its identifier, and of its content; where it is kept says
-//! another fourteen bits. Two batches are taken for one only if 78 bits agree by chance, with a key
-//! that nobody knows beforehand: among ten million, once in a billion runs.
+//! Twelve bytes a batch, fifteen with the room between them: part of a digest of its identifier, and
+//! of its content; where it is kept says another eight bits. Two batches are taken for one only if 72
+//! bits agree by chance, with a key that nobody knows beforehand: among ten million, once in a hundred
+//! million runs.
+
+use std::sync::LazyLock;
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use crate::batch::Batch;
 
-/// Shards of a size that keeps inserting into the middle of one cheap, for millions of batches.
-const SHARD_BITS: u32 = 14;
+/// Shards, each of which grows on its own: so little memory is empty, and little is moved at a time.
+const SHARD_BITS: u32 = 8;
+/// Batches that are looked up together.
+const BLOCK: usize = 64;
 
 /// What is known of a batch that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,49 +26,54 @@ pub(crate) enum Arrival {
     Changed,
 }
 
-/// A batch that was here.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Half a digest of the identifier each.
-    id: [u32; 2],
-    content: u32,
+/// What tells a batch from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest {
+    shard: usize,
+    known: Known,
+}
+
+impl Digest {
+    pub(crate) fn of(batch: &Batch) -> Self {
+        static KEY: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
+        let id = xxh3_128_with_seed(batch.id().as_bytes(), *KEY);
+        let content = xxh3_64_with_seed(batch.canonical().as_bytes(), *KEY);
+        Self {
+            shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
+            known: Known {
+                // None is zero, which is an empty place.
+                id: [low(id >> 32), low(id) | 1],
+                content: low(content.into()),
+            },
+        }
+    }
 }
 
 pub(crate) struct Seen {
-    key: u64,
-    /// Each sorted by identifier.
-    shards: Vec<Vec<Known>>,
+    shards: Vec<Shard>,
 }
 
 impl Seen {
     pub(crate) fn new() -> Self {
         Self {
-            key: fastrand::u64(..),
-            shards: vec![Vec::new(); 1 << SHARD_BITS],
+            shards: vec![Shard::default(); 1 << SHARD_BITS],
         }
     }
 
-    /// Notes that `batch` arrived, and tells whether it is new.
-    pub(crate) fn note(&mut self, batch: &Batch) -> Arrival {
-        let id = xxh3_128_with_seed(batch.id().as_bytes(), self.key);
-        let shard = usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits");
-        let known = Known {
-            id: [low(id >> 32), low(id)],
-            content: low(xxh3_64_with_seed(batch.canonical().as_bytes(), self.key).into()),
-        };
-        let shard = &mut self.shards[shard];
-        match shard.binary_search_by_key(&known.id, |other| other.id) {
-            Ok(place) if shard[place].content == known.content => Arrival::Again,
-            Ok(_) => Arrival::Changed,
-            Err(place) => {
-                if shard.len() == shard.capacity() {
-                    // A little at a time: doubling would leave half of the memory empty.
-                    shard.reserve_exact(shard.len() / 8 + 4);
-                }
-                shard.insert(place, known);
-                Arrival::New
+    /// Notes that batches arrived, and tells for each whether it is new.
+    pub(crate) fn note(&mut self, digests: &[Digest]) -> Vec<Arrival> {
+        let mut arrivals = Vec::with_capacity(digests.len());
+        for block in digests.chunks(BLOCK) {
+            // Memory that is asked for together comes sooner than one place after another.
+            let glances = block
+                .iter()
+                .map(|digest| self.shards[digest.shard].glance(&digest.known));
+            std::hint::black_box(glances.fold(0, u32::wrapping_add));
+            for digest in block {
+                arrivals.push(self.shards[digest.shard].note(digest.known));
             }
         }
+        arrivals
     }
 }
 
@@ -73,6 +83,72 @@ impl Seen {
 )]
 fn low(digest: u128) -> u32 {
     digest as u32
+}
+
+/// A batch that was here, or an empty place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    id: [u32; 2],
+    content: u32,
+}
+
+/// Batches at the place that their identifier names, or the next that was empty.
+#[derive(Clone, Default)]
+struct Shard {
+    places: Vec<Known>,
+    taken: usize,
+}
+
+impl Shard {
+    fn note(&mut self, known: Known) -> Arrival {
+        if self.taken * 8 >= self.places.len() * 7 {
+            self.grow();
+        }
+        let place = self.find(known.id);
+        let there = &mut self.places[place];
+        if there.id != known.id {
+            *there = known;
+            self.taken += 1;
+            Arrival::New
+        } else if there.content == known.content {
+            Arrival::Again
+        } else {
+            Arrival::Changed
+        }
+    }
+
+    /// Looks at the place that the identifier names, whatever is there.
+    fn glance(&self, known: &Known) -> u32 {
+        let place = self.places.get(self.named_by(known.id));
+        place.map_or(0, |there| there.content)
+    }
+
+    fn named_by(&self, id: [u32; 2]) -> usize {
+        let place = (u64::from(id[0]) * self.places.len() as u64) >> 32;
+        usize::try_from(place).expect("below the count")
+    }
+
+    /// Returns where `id` is, or is to be put.
+    fn find(&self, id: [u32; 2]) -> usize {
+        let count = self.places.len();
+        let mut place = self.named_by(id);
+        while self.places[place].id != [0; 2] && self.places[place].id != id {
+            place = if place + 1 == count { 0 } else { place + 1 };
+        }
+        place
+    }
+
+    /// Makes a little room: doubling would leave half of the memory empty.
+    fn grow(&mut self) {
+        let count = self.places.len() + self.places.len() / 4 + 16;
+        let before = std::mem::replace(&mut self.places, vec![Known::default(); count]);
+        for known in before {
+            if known.id != [0; 2] {
+                let place = self.find(known.id);
+                self.places[place] = known;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -87,18 +163,25 @@ mod tests {
             .expect("a batch")
     }
 
+    fn note(seen: &mut Seen, batch: &Batch) -> Arrival {
+        seen.note(&[Digest::of(batch)])[0]
+    }
+
     #[test]
     fn a_batch_is_new_once_and_known_by_its_content() {
         let mut seen = Seen::new();
         let first = batch(r#""batch_id":"a","comment":"x","more":1"#);
-        assert_eq!(seen.note(&first), Arrival::New);
-        assert_eq!(seen.note(&first), Arrival::Again);
+        assert_eq!(note(&mut seen, &first), Arrival::New);
+        assert_eq!(note(&mut seen, &first), Arrival::Again);
         let turned = batch(r#""more":1,"comment":"x","batch_id":"a""#);
-        assert_eq!(seen.note(&turned), Arrival::Again, "in another order");
+        assert_eq!(note(&mut seen, &turned), Arrival::Again, "in another order");
         let changed = batch(r#""batch_id":"a","comment":"y","more":1"#);
-        assert_eq!(seen.note(&changed), Arrival::Changed);
+        assert_eq!(note(&mut seen, &changed), Arrival::Changed);
         assert_eq!(
-            seen.note(&batch(r#""batch_id":"b","comment":"x","more":1"#)),
+            note(
+                &mut seen,
+                &batch(r#""batch_id":"b","comment":"x","more":1"#)
+            ),
             Arrival::New
         );
     }
@@ -107,7 +190,7 @@ mod tests {
     fn thousands_are_told_apart() {
         let mut seen = Seen::new();
         let name = |number: u32| batch(&format!(r#""batch_id":"id-{number}""#));
-        assert!((0..20_000).all(|number| seen.note(&name(number)) == Arrival::New));
-        assert!((0..20_000).all(|number| seen.note(&name(number)) == Arrival::Again));
+        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::New));
+        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::Again));
     }
 }

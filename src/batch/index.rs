@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{
-    BATCH_ID, Batch, COLUMNS, Column, Index, Kind, Moment, Span, find_column, number, unquote,
+    BATCH_ID, Batch, COLUMNS, Column, Index, Kind, Moment, Other, find_column, number, unquote,
 };
 
 /// The most fields that a batch may have, known and unknown.
@@ -79,7 +79,7 @@ impl Batch {
         };
         let mut flaws = Vec::new();
         let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
-        let mut unknown: Vec<(Cow<'_, str>, Span, Span)> = Vec::new();
+        let mut unknown: Vec<(Cow<'_, str>, Range<u32>, Range<u32>)> = Vec::new();
         for (name, value) in &fields {
             let repeated = if let Some(column) = find_column(name) {
                 found[column].replace(value.get()).is_some()
@@ -87,16 +87,16 @@ impl Batch {
                 let repeated = unknown.iter().any(|(other, ..)| other == name);
                 // The name stands right before the colon that stands before the value.
                 let value = span(text, value.get());
-                let end = value.start.get() - 1;
+                let end = value.start - 1;
                 let start = name_start(text, end as usize);
-                unknown.push((name.clone(), Span { start, end }, value));
+                unknown.push((name.clone(), start..end, value));
                 repeated
             };
             if repeated {
                 flaws.push(Flaw::Repeated(name.clone().into_owned()));
             }
         }
-        let mut written = [None; COLUMNS.len()];
+        let mut written = [const { None }; COLUMNS.len()];
         let (mut flawed, mut absent) = (0, None);
         for (place, column) in COLUMNS.iter().enumerate() {
             match flaw(column, found[place]) {
@@ -112,16 +112,15 @@ impl Batch {
         let has_id = flawed & (1 << BATCH_ID) == 0;
         let batch = has_id.then(|| Self {
             page: Arc::new(text.to_owned()),
-            object: 0..length(text.len()),
-            index: Index {
+            object: 0..place(text.len()),
+            index: Index::Other(Box::new(Other {
                 written,
                 unknown: unknown
                     .into_iter()
                     .map(|(_, name, value)| (name, value))
                     .collect(),
                 flawed,
-                usual: false,
-            },
+            })),
         });
         Read {
             batch,
@@ -160,25 +159,17 @@ fn is_unicode(json: &str) -> bool {
 }
 
 /// Returns where `part` lies in `text`, of which it is a slice.
-fn span(text: &str, part: &str) -> Span {
+fn span(text: &str, part: &str) -> Range<u32> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    Span {
-        start: inside(start),
-        end: length(start + part.len()),
-    }
+    place(start)..place(start + part.len())
 }
 
-fn length(length: usize) -> u32 {
-    u32::try_from(length).expect("a batch is at most a megabyte")
-}
-
-/// Returns a place behind the brace that opens the object.
-fn inside(place: usize) -> NonZeroU32 {
-    NonZeroU32::new(length(place)).expect("a brace stands first")
+fn place(place: usize) -> u32 {
+    u32::try_from(place).expect("a batch is at most a megabyte")
 }
 
 /// Returns where the name that ends (with its quote) at `end` starts.
-fn name_start(text: &str, end: usize) -> NonZeroU32 {
+fn name_start(text: &str, end: usize) -> u32 {
     let bytes = text.as_bytes();
     let is_opening = |quote: &usize| {
         let escapes = bytes[..*quote]
@@ -189,7 +180,7 @@ fn name_start(text: &str, end: usize) -> NonZeroU32 {
         bytes[*quote] == b'"' && escapes % 2 == 0
     };
     let start = (1..end - 1).rev().find(is_opening);
-    inside(start.expect("a name opens with a quote"))
+    place(start.expect("a name opens with a quote"))
 }
 
 /// Says what `serde_json` says, without the place: lines and columns are not those of the answer.

@@ -15,9 +15,10 @@ mod moment;
 mod number;
 
 use std::borrow::Cow;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
+
+use memchr::memchr;
 
 pub(crate) use moment::{Moment, whole_second};
 pub(crate) use number::{compare as compare_numbers, is_number};
@@ -102,25 +103,23 @@ pub(crate) fn find_column(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.name == name)
 }
 
-/// Part of the text of a batch, counted from its start, where only a brace stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
-    start: NonZeroU32,
-    end: u32,
+/// Where the values of a batch stand in its text, counted from its start.
+#[derive(Clone, Debug)]
+enum Index {
+    /// All fields are there, in the order of the interface, nothing else, and nothing is wrong.
+    Usual([(u16, u16); COLUMNS.len()]),
+    Other(Box<Other>),
 }
 
-/// Where the values of a batch stand in its text.
+/// The index of a batch that may have anything in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Index {
+struct Other {
     /// Where each column's value stands; nothing where the service wrote none.
-    written: [Option<Span>; COLUMNS.len()],
+    written: [Option<Range<u32>>; COLUMNS.len()],
     /// Names and values of the fields that the interface does not know.
-    unknown: Vec<(Span, Span)>,
+    unknown: Vec<(Range<u32>, Range<u32>)>,
     /// Columns whose value breaks the interface, one bit each.
     flawed: u32,
-    /// All fields are there, in the order of the interface, and no others: known only where it was
-    /// read by the shortcut.
-    usual: bool,
 }
 
 /// One batch.
@@ -137,9 +136,10 @@ impl Batch {
     /// Reads the batch that begins at `place` in `page`, and tells how long it is; nothing where it is
     /// not written just as the interface shows it, or not all there.
     pub(crate) fn scan(page: &Arc<String>, place: usize) -> Option<(Self, usize)> {
-        let (index, length) = scan::object(page.as_bytes().get(place..)?)?;
+        let (spans, length) = scan::object(page.as_bytes().get(place..)?)?;
         let object = u32::try_from(place).ok()?..u32::try_from(place + length).ok()?;
         let page = Arc::clone(page);
+        let index = Index::Usual(spans);
         Some((
             Self {
                 page,
@@ -174,7 +174,13 @@ impl Batch {
 
     /// Returns what the service wrote for `column`, null too; nothing where it wrote nothing.
     pub(crate) fn member(&self, column: usize) -> Option<&str> {
-        self.index.written[column].map(|span| self.part(span))
+        match &self.index {
+            Index::Usual(spans) => {
+                let (start, end) = spans[column];
+                Some(self.part(&(u32::from(start)..u32::from(end))))
+            }
+            Index::Other(other) => other.written[column].as_ref().map(|span| self.part(span)),
+        }
     }
 
     /// Returns `column` as plain text: strings without their quotes, the rest as received.
@@ -182,12 +188,27 @@ impl Batch {
         self.json(column).map(unquote)
     }
 
+    /// Returns the text of `column` between its quotes, escapes and all, or as it is where it has none;
+    /// nothing where it is null, or the batch is unusual.
+    pub(crate) fn inside(&self, column: usize) -> Option<&str> {
+        let Index::Usual(spans) = &self.index else {
+            return None;
+        };
+        let (start, end) = spans[column];
+        let (start, end) = (u32::from(start), u32::from(end));
+        let json = self.part(&(start..end));
+        match json.as_bytes()[0] {
+            b'"' => Some(&json[1..json.len() - 1]),
+            b'n' => None,
+            _ => Some(json),
+        }
+    }
+
     /// Like [`Batch::plain`], but nothing where the value is not what its column holds.
     pub(crate) fn typed(&self, column: usize) -> Option<Cow<'_, str>> {
-        if self.index.flawed & (1 << column) == 0 {
-            self.plain(column)
-        } else {
-            None
+        match &self.index {
+            Index::Other(other) if other.flawed & (1 << column) != 0 => None,
+            _ => self.plain(column),
         }
     }
 
@@ -204,7 +225,7 @@ impl Batch {
     /// Returns the object with its fields in the order of the interface, those that may be null always
     /// there, and others behind them: the same text for the same content.
     pub(crate) fn canonical(&self) -> Cow<'_, str> {
-        if self.index.usual {
+        if let Index::Usual(_) = self.index {
             return Cow::Borrowed(self.text());
         }
         let known = COLUMNS.iter().enumerate().map(|(place, column)| {
@@ -222,15 +243,18 @@ impl Batch {
 
     /// Returns JSON names (in quotes) and values of the fields that the interface does not know.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.index
-            .unknown
+        let unknown = match &self.index {
+            Index::Usual(_) => &[][..],
+            Index::Other(other) => &other.unknown,
+        };
+        unknown
             .iter()
-            .map(|&(name, value)| (self.part(name), self.part(value)))
+            .map(|(name, value)| (self.part(name), self.part(value)))
     }
 
-    fn part(&self, span: Span) -> &str {
-        let start = self.object.start as usize;
-        &self.page[start + span.start.get() as usize..start + span.end as usize]
+    fn part(&self, span: &Range<u32>) -> &str {
+        let start = self.object.start;
+        &self.page[(start + span.start) as usize..(start + span.end) as usize]
     }
 }
 
@@ -241,7 +265,7 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
         .and_then(|rest| rest.strip_suffix('"'))
     {
         None => Cow::Borrowed(json),
-        Some(inside) if !inside.contains('\\') => Cow::Borrowed(inside),
+        Some(inside) if memchr(b'\\', inside.as_bytes()).is_none() => Cow::Borrowed(inside),
         // Half of a surrogate pair says nothing; with `--lenient` it is carried as it was written.
         Some(inside) => serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned),
     }

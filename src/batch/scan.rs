@@ -6,30 +6,27 @@
 //! decide. What is accepted here must come out of them just the same; the tests hold the two
 //! against each other.
 
-use super::{BATCH_ID, COLUMNS, Index, Kind, Span};
+use super::{BATCH_ID, COLUMNS, Kind};
 
-/// Longer ones are for the general road, which knows how much is too much.
-const LONGEST: usize = 64 * 1024;
 /// So many digits fit any integer.
 const SAFE_DIGITS: usize = 18;
 
+/// Where the values stand, each from its start to its end.
+type Spans = [(u16, u16); COLUMNS.len()];
+
 /// Reads the object at the start of `text`; returns where its values stand, and its length.
-pub(super) fn object(text: &[u8]) -> Option<(Index, usize)> {
-    let mut index = Index {
-        usual: true,
-        ..Index::default()
-    };
+pub(super) fn object(text: &[u8]) -> Option<(Spans, usize)> {
+    let mut spans = Spans::default();
     let mut place = 0;
     // One call for each, so that the compiler knows names, lengths and kinds.
     macro_rules! columns {
         ($($column:literal)*) => {
-            $(place = field::<$column>(text, place, &mut index)?;)*
+            $(place = field::<$column>(text, place, &mut spans)?;)*
             const { assert!([$($column),*].len() == COLUMNS.len()) };
         };
     }
     columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
-    let length = place + 1;
-    (text.get(place) == Some(&b'}') && length <= LONGEST).then_some((index, length))
+    (text.get(place) == Some(&b'}')).then_some((spans, place + 1))
 }
 
 /// What stands before a value: the brace or comma, the name in quotes, and the colon.
@@ -55,7 +52,7 @@ impl<const COLUMN: usize> Opening<COLUMN> {
 
 /// Reads the field of `COLUMN` at `place`; returns where it ends.
 #[inline]
-fn field<const COLUMN: usize>(text: &[u8], place: usize, index: &mut Index) -> Option<usize> {
+fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> Option<usize> {
     let start = place + Opening::<COLUMN>::LENGTH;
     if text.get(place..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
         return None;
@@ -78,10 +75,8 @@ fn field<const COLUMN: usize>(text: &[u8], place: usize, index: &mut Index) -> O
     if COLUMN == BATCH_ID && length == 2 {
         return None;
     }
-    index.written[COLUMN] = Some(Span {
-        start: u32::try_from(start).ok()?.try_into().ok()?,
-        end: u32::try_from(start + length).ok()?,
-    });
+    // One that is longer than that is unusual.
+    spans[COLUMN] = (start.try_into().ok()?, (start + length).try_into().ok()?);
     Some(start + length)
 }
 
@@ -295,11 +290,11 @@ mod tests {
         let slow = slow.batch.expect("a batch");
         assert_eq!(batch.text(), slow.text());
         assert_eq!(batch.canonical(), slow.canonical());
-        let index = Index {
-            usual: true,
-            ..slow.index
-        };
-        assert_eq!(batch.index, index, "{text}");
+        for column in 0..COLUMNS.len() {
+            assert_eq!(batch.member(column), slow.member(column), "{text}");
+            assert_eq!(batch.typed(column), slow.typed(column), "{text}");
+        }
+        assert_eq!(slow.unknown().count(), 0, "{text}");
         true
     }
 
@@ -362,7 +357,7 @@ mod tests {
             assert_ne!(text, usual(), "{from}");
             assert!(!agrees(&text), "{to}");
         }
-        let long = usual().replacen("tä", &"x".repeat(LONGEST), 1);
+        let long = usual().replacen("tä", &"x".repeat(u16::MAX.into()), 1);
         assert!(!agrees(&long));
     }
 

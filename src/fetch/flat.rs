@@ -118,7 +118,7 @@ impl Flat {
                 .map_err(|unreadable| answer.unreadable(unreadable))?;
             if reading.got.received >= LIMIT {
                 let got = reading.take();
-                digest = self.repeats.digest(digest, &got.batches);
+                digest = self.repeats.digest(digest, &got.page.batches);
                 self.lane.deliver(got).await;
             }
         }
@@ -129,7 +129,7 @@ impl Flat {
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if received >= LIMIT {
             self.repeats
-                .check(self.repeats.digest(digest, &got.batches))?;
+                .check(self.repeats.digest(digest, &got.page.batches))?;
             log::warn!(
                 "{received} batches within one second ({}): version 1 may hold back more",
                 self.window.describe()
@@ -151,7 +151,7 @@ async fn sample(
             .feed(&text)
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if reading.got.received >= LIMIT {
-            for batch in reading.take().batches {
+            for batch in reading.take().page.batches {
                 sample.add(batch.created().map(|created| created.second));
             }
         }

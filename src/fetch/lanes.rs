@@ -24,7 +24,7 @@ const ROOM: usize = 24 << 20;
 /// Pages that may wait in a lane.
 const WAITING: usize = 6;
 /// What a batch needs beside its text.
-const INDEX: usize = 200;
+const INDEX: usize = 120;
 
 /// How the fetching of a window ended.
 pub(super) enum Outcome {
@@ -73,13 +73,10 @@ impl Lane {
     /// Hands on what was read; returns false where nobody wants it any more.
     pub(super) async fn deliver(&mut self, got: Got) -> bool {
         self.fetched.pages += 1;
-        self.fetched.batches += got.batches.len() as u64;
+        self.fetched.batches += got.page.batches.len() as u64;
         self.findings.add(got.findings);
-        let size: usize = got
-            .batches
-            .iter()
-            .map(|batch| batch.text().len() + INDEX)
-            .sum();
+        let batches = got.page.batches.iter();
+        let size: usize = batches.map(|batch| batch.text().len() + INDEX).sum();
         let size = u32::try_from(size.min(ROOM)).unwrap_or(u32::MAX);
         let number = self.number;
         let room = tokio::select! {
@@ -88,7 +85,7 @@ impl Lane {
             room = Arc::clone(&self.room).acquire_many_owned(size) => room.ok(),
         };
         let waiting = Waiting {
-            page: got.batches,
+            page: got.page,
             _room: room,
         };
         self.pages.send(Ok(waiting)).await.is_ok()

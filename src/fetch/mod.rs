@@ -27,6 +27,7 @@ use crate::batch::Batch;
 use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::seen::Digest;
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, ServiceError, Stats, Version};
 
@@ -39,7 +40,19 @@ use plan::Plan;
 use walk::{Extent, Walk};
 
 /// Batches that arrived together.
-pub(crate) type Page = Vec<Batch>;
+#[derive(Default)]
+pub(crate) struct Page {
+    pub(crate) batches: Vec<Batch>,
+    /// What tells each of them from others.
+    pub(crate) digests: Vec<Digest>,
+}
+
+impl Page {
+    fn push(&mut self, batch: Batch) {
+        self.digests.push(Digest::of(&batch));
+        self.batches.push(batch);
+    }
+}
 
 /// Windows that may be under way or wait to be taken, for each worker.
 const AHEAD: usize = 3;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Page;
 use crate::batch::Batch;
 use crate::dates::Range;
 use crate::service::Version;
@@ -61,7 +62,7 @@ pub(super) struct Reading {
 /// What an answer held.
 #[derive(Default)]
 pub(super) struct Got {
-    pub(super) batches: Vec<Batch>,
+    pub(super) page: Page,
     /// Batches received, also those that are left out.
     pub(super) received: usize,
     pub(super) findings: Findings,
@@ -94,7 +95,7 @@ impl Reading {
     /// Hands out the batches that were read, while more are to come.
     pub(super) fn take(&mut self) -> Got {
         Got {
-            batches: std::mem::take(&mut self.got.batches),
+            page: std::mem::take(&mut self.got.page),
             received: self.got.received,
             findings: std::mem::take(&mut self.got.findings),
         }
@@ -112,7 +113,7 @@ impl Got {
         self.received += 1;
         let text = match found {
             Found::Batch(batch) => {
-                self.batches.push(batch);
+                self.page.push(batch);
                 return Ok(());
             }
             Found::Text(text) => text,
@@ -136,7 +137,9 @@ impl Got {
             self.findings.example.get_or_insert(found);
         }
         self.findings.absent = self.findings.absent.or(read.absent);
-        self.batches.extend(read.batch);
+        if let Some(batch) = read.batch {
+            self.page.push(batch);
+        }
         Ok(())
     }
 }

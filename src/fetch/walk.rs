@@ -134,7 +134,7 @@ impl Walk {
                 ahead = None;
             }
             let opened = self.open(&got, cursor.is_some());
-            let seconds = seconds(&got);
+            let seen = self.is_crowded().then(|| seconds(&got));
             if !self.lane.deliver(got).await {
                 return Ok(Outcome::Done);
             }
@@ -147,7 +147,7 @@ impl Walk {
             if let Some(plan) = opened {
                 return Ok(Outcome::Opened(plan));
             }
-            if let Some(parts) = self.cut(&seconds) {
+            if let Some(parts) = seen.and_then(|seen| self.cut(&seen)) {
                 return Ok(Outcome::Cut(parts));
             }
             if !self.cursors.insert(self.digest(&cursor)) {
@@ -181,15 +181,15 @@ impl Walk {
         }
     }
 
-    /// Cuts the window anew, where there is far more in it than was thought.
+    /// Tells whether there is far more in the window than was thought, with one more page.
+    fn is_crowded(&self) -> bool {
+        matches!(self.extent, Extent::Share { pages } if self.lane.fetched.pages + 1 >= pages)
+    }
+
+    /// Cuts the window anew by what was `seen` on the last page.
     fn cut(&mut self, seen: &[i64]) -> Option<Vec<Range>> {
-        let Extent::Share { pages } = self.extent else {
-            return None;
-        };
-        if self.lane.fetched.pages < pages {
-            return None;
-        }
-        let parts = window::parts(&self.window, self.lane.fetched.pages, seen);
+        let pages = self.lane.fetched.pages;
+        let parts = window::parts(&self.window, pages, seen);
         if parts.is_none() {
             // It is nearly done, or one second.
             self.extent = Extent::Share { pages: pages * 2 };
@@ -345,7 +345,11 @@ fn last_cursor(page: &str) -> Option<&str> {
 
 /// Returns when the batches were created, as far as that is known.
 fn seconds(got: &Got) -> Vec<i64> {
-    let created = got.batches.iter().filter_map(crate::batch::Batch::created);
+    let created = got
+        .page
+        .batches
+        .iter()
+        .filter_map(crate::batch::Batch::created);
     created.map(|created| created.second).collect()
 }
 

@@ -1,10 +1,13 @@
 //! `csv` and `tsv`: RFC 4180, exact; and the dialect that a double click in Excel needs.
+//!
+//! Cells go from the text of a batch to the output as they stand; a test holds the rows against those
+//! of the csv crate.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 
-use ::csv::{QuoteStyle, Terminator, Writer, WriterBuilder};
+use memchr::memchr2;
 
 use super::{BatchWriter, Notes, Output};
 use crate::batch::{Batch, COLUMNS, Kind, unquote};
@@ -53,68 +56,25 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
 /// What opens a cell that spreadsheets run as a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Puts a byte order mark before the first byte, where one is wanted.
-struct Marked {
-    output: Output,
-    mark: bool,
-}
-
-impl Marked {
-    fn mark(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.mark) {
-            self.output.write_all("\u{feff}".as_bytes())?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<Output> {
-        self.mark()?;
-        Ok(self.output)
-    }
-}
-
-impl Write for Marked {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !bytes.is_empty() {
-            self.mark()?;
-        }
-        self.output.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
-}
-
 pub(super) struct Csv {
-    writer: Writer<Marked>,
+    output: Output,
     fields: Fields,
     dialect: Dialect,
     begun: bool,
+    /// The row that is being written.
+    row: Vec<u8>,
     formula_cells: u64,
     left_out: BTreeSet<String>,
 }
 
 impl Csv {
     pub(super) fn new(output: Output, fields: Fields, dialect: Dialect) -> Self {
-        let terminator = if dialect.excel {
-            Terminator::CRLF
-        } else {
-            Terminator::Any(b'\n')
-        };
-        let writer = WriterBuilder::new()
-            .delimiter(dialect.delimiter)
-            .quote_style(QuoteStyle::Necessary)
-            .terminator(terminator)
-            .from_writer(Marked {
-                output,
-                mark: dialect.bom,
-            });
         Self {
-            writer,
+            output,
             fields,
             dialect,
             begun: false,
+            row: Vec::new(),
             formula_cells: 0,
             left_out: BTreeSet::new(),
         }
@@ -126,14 +86,29 @@ impl Csv {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
         }
-        if self.dialect.header {
-            let names = self
-                .fields
-                .columns
-                .iter()
-                .map(|&column| COLUMNS[column].name);
-            self.writer.write_record(names).map_err(into_io)?;
+        if self.dialect.bom {
+            self.output.write_all("\u{feff}".as_bytes())?;
         }
+        if self.dialect.header {
+            for &column in &self.fields.columns {
+                self.dialect.cell(&mut self.row, COLUMNS[column].name);
+            }
+            self.end_row()?;
+        }
+        Ok(())
+    }
+
+    fn end_row(&mut self) -> io::Result<()> {
+        // Every cell ends with a delimiter; the last one with the end of the line instead.
+        self.row.pop();
+        if self.row.is_empty() {
+            // An empty line would be no row.
+            self.row.extend_from_slice(b"\"\"");
+        }
+        self.row
+            .extend_from_slice(if self.dialect.excel { b"\r\n" } else { b"\n" });
+        self.output.write_all(&self.row)?;
+        self.row.clear();
         Ok(())
     }
 
@@ -161,11 +136,43 @@ impl Csv {
     }
 }
 
-/// Takes the cause out of the error of the csv crate: all that can fail here is the output.
-fn into_io(error: ::csv::Error) -> io::Error {
-    match error.into_kind() {
-        ::csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
+impl Dialect {
+    /// Returns a cell that is written as it stands: without escapes, no quote and no line break is in
+    /// it, and only in text could anything else need quotes.
+    fn verbatim<'a>(&self, batch: &'a Batch, column: usize) -> Option<&'a str> {
+        let text = batch.inside(column)?;
+        let stands = match COLUMNS[column].kind {
+            Kind::Text => {
+                memchr2(b'\\', self.delimiter, text.as_bytes()).is_none()
+                    && !text.starts_with(FORMULA)
+            }
+            Kind::Decimal => !self.decimal_comma && self.is_apart(),
+            Kind::Date | Kind::Integer | Kind::Boolean => self.is_apart(),
+        };
+        stands.then_some(text)
+    }
+
+    /// Tells whether no number and no date holds the delimiter.
+    fn is_apart(&self) -> bool {
+        matches!(self.delimiter, b',' | b';' | b'\t' | b'|')
+    }
+
+    /// Adds a cell and the delimiter behind it to `row`, in quotes only where it needs them.
+    fn cell(&self, row: &mut Vec<u8>, text: &str) {
+        let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == self.delimiter;
+        if text.bytes().any(is_special) {
+            row.push(b'"');
+            for part in text.split_inclusive('"') {
+                row.extend_from_slice(part.as_bytes());
+                if part.ends_with('"') {
+                    row.push(b'"');
+                }
+            }
+            row.push(b'"');
+        } else {
+            row.extend_from_slice(text.as_bytes());
+        }
+        row.push(self.delimiter);
     }
 }
 
@@ -173,10 +180,16 @@ impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         self.begin()?;
         for place in 0..self.fields.columns.len() {
-            let cell = self.cell(batch, self.fields.columns[place]);
-            self.writer.write_field(cell.as_bytes()).map_err(into_io)?;
+            let column = self.fields.columns[place];
+            if let Some(text) = self.dialect.verbatim(batch, column) {
+                self.row.extend_from_slice(text.as_bytes());
+                self.row.push(self.dialect.delimiter);
+            } else {
+                let cell = self.cell(batch, column);
+                self.dialect.cell(&mut self.row, &cell);
+            }
         }
-        self.writer.write_record(None::<&[u8]>).map_err(into_io)?;
+        self.end_row()?;
         if !self.fields.named {
             for (name, _) in batch.unknown() {
                 let name = unquote(name);
@@ -189,7 +202,7 @@ impl BatchWriter for Csv {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.output.flush()
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
@@ -203,10 +216,40 @@ impl BatchWriter for Csv {
             left_out: self.left_out.into_iter().collect(),
             hidden_columns: 0,
         };
-        let marked = self
-            .writer
-            .into_inner()
-            .map_err(::csv::IntoInnerError::into_error)?;
-        Ok((marked.finish()?, notes))
+        Ok((self.output, notes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::csv::{QuoteStyle, Terminator, WriterBuilder};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cells_are_those_of_the_csv_crate(
+            cells in prop::collection::vec("[a-c,;\t\"\r\né ]{0,6}", 1..6),
+            delimiter in prop::sample::select(&b",;\t a"[..]),
+        ) {
+            let dialect = Dialect { delimiter, decimal_comma: false, bom: false, header: false, excel: false };
+            let mut row = Vec::new();
+            for cell in &cells {
+                dialect.cell(&mut row, cell);
+            }
+            row.pop();
+            let mut writer = WriterBuilder::new()
+                .delimiter(delimiter)
+                .quote_style(QuoteStyle::Necessary)
+                .terminator(Terminator::Any(b'\n'))
+                .from_writer(Vec::new());
+            writer.write_record(&cells).expect("memory");
+            let mut expected = writer.into_inner().expect("memory");
+            expected.pop();
+            // Alone in its row, an empty cell is for the row to write.
+            if cells != [""] {
+                prop_assert_eq!(String::from_utf8(row), String::from_utf8(expected));
+            }
+        }
     }
 }
