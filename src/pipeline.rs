@@ -93,6 +93,7 @@ pub(crate) async fn run(
                 break 'pages;
             }
         }
+        pages.give_back(page);
         if plan.live {
             sink.writer.flush().map_err(Failure::from_output)?;
         }

@@ -1,15 +1,19 @@
 //! Asking for one answer until it comes whole, with a token that is taken, and not more at a time
 //! than the service bears. Shared by everybody who asks.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Page;
 use super::crew::{Crew, Place};
 use crate::auth::{NoToken, Token, Tokens};
 use crate::dates::Range;
 use crate::service::retry::{RetryPolicy, Tries};
 use crate::service::{Answer, Service, ServiceError, Stats, Version};
 use crate::settings::Secret;
+
+/// The most blank pages that are kept.
+const SPARE: usize = 16;
 
 pub(super) struct Asker {
     service: Arc<Service>,
@@ -18,6 +22,8 @@ pub(super) struct Asker {
     pub(super) stats: Arc<Stats>,
     pub(super) crew: Crew,
     pub(super) lenient: bool,
+    /// Pages with nothing in them, to be used again.
+    spare: Mutex<Vec<Page>>,
     /// Whether dates are repeated with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
 }
@@ -48,7 +54,28 @@ impl Asker {
             stats,
             crew: Crew::new(workers),
             lenient,
+            spare: Mutex::default(),
             dates_with_cursor: AtomicBool::new(true),
+        }
+    }
+
+    /// Returns a page with nothing in it.
+    pub(super) fn blank(&self) -> Page {
+        self.spare().pop().unwrap_or_default()
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Page>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back what a page needed.
+    pub(super) fn give_back(&self, mut page: Page) {
+        for room in page.empty() {
+            self.service.buffers().give(room);
+        }
+        let mut spare = self.spare();
+        if spare.len() < SPARE {
+            spare.push(page);
         }
     }
 

@@ -72,9 +72,9 @@ impl Flat {
                 Ok(answer) => answer,
                 Err(refused) => break Err(refused),
             };
-            let reading = Reading::new(Version::V1, asker.lenient, source);
+            let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
             let read = if can_be_cut {
-                sample(answer, place, reading).await
+                sample(&asker, answer, place, reading).await
             } else {
                 self.second(answer, place, reading).await
             };
@@ -117,7 +117,7 @@ impl Flat {
                 .feed(&text)
                 .map_err(|unreadable| answer.unreadable(unreadable))?;
             if reading.got.received >= LIMIT {
-                let got = reading.take();
+                let got = reading.take(self.asker.blank());
                 digest = self.repeats.digest(digest, &got.page.batches);
                 self.lane.deliver(got).await;
             }
@@ -141,6 +141,7 @@ impl Flat {
 
 /// Reads a window that can be cut: where it holds much, only when its batches were created.
 async fn sample(
+    asker: &Asker,
     mut answer: Answer,
     place: Place<'_>,
     mut reading: Reading,
@@ -151,9 +152,11 @@ async fn sample(
             .feed(&text)
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if reading.got.received >= LIMIT {
-            for batch in reading.take().page.batches {
+            let page = reading.take(asker.blank()).page;
+            for batch in &page.batches {
                 sample.add(batch.created().map(|created| created.second));
             }
+            asker.give_back(page);
         }
     }
     place.served();

@@ -19,13 +19,10 @@ use crate::dates::Range;
 use crate::error::Failure;
 use crate::service::ServiceError;
 
-/// What may wait in all lanes but the first.
-const ROOM: usize = 24 << 20;
+/// What may wait, for each worker, in all lanes but the first.
+pub(super) const ROOM: usize = 2 << 20;
 /// Pages that may wait in a lane.
-const WAITING: usize = 6;
-/// What a batch needs beside its text.
-const INDEX: usize = 120;
-
+const WAITING: usize = 5;
 /// How the fetching of a window ended.
 pub(super) enum Outcome {
     /// All of it has come.
@@ -75,9 +72,9 @@ impl Lane {
         self.fetched.pages += 1;
         self.fetched.batches += got.page.batches.len() as u64;
         self.findings.add(got.findings);
-        let batches = got.page.batches.iter();
-        let size: usize = batches.map(|batch| batch.text().len() + INDEX).sum();
-        let size = u32::try_from(size.min(ROOM)).unwrap_or(u32::MAX);
+        let size = got.page.size();
+        // One that is larger than all of the room waits until it is first.
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
         let number = self.number;
         let room = tokio::select! {
             biased;
@@ -168,11 +165,11 @@ impl Drop for Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(workers: usize) -> Self {
         Self {
             windows: VecDeque::new(),
             reports: mpsc::unbounded_channel(),
-            room: Arc::new(Semaphore::new(ROOM)),
+            room: Arc::new(Semaphore::new(ROOM * workers)),
             first: watch::Sender::new(0),
             wanted: Arc::new(Semaphore::new(0)),
             numbers: 0,

@@ -45,12 +45,28 @@ pub(crate) struct Page {
     pub(crate) batches: Vec<Batch>,
     /// What tells each of them from others.
     pub(crate) digests: Vec<Digest>,
+    /// What they stand in.
+    texts: Vec<Arc<String>>,
 }
 
 impl Page {
     fn push(&mut self, batch: Batch) {
         self.digests.push(Digest::of(&batch));
         self.batches.push(batch);
+    }
+
+    /// Returns how much memory it takes up.
+    fn size(&self) -> usize {
+        let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
+        texts + self.batches.len() * size_of::<(Batch, Digest)>()
+    }
+
+    /// Empties the page; returns the room of what it stood in, where nobody else holds it.
+    fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.batches.clear();
+        self.digests.clear();
+        let texts = self.texts.drain(..);
+        texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
     }
 }
 
@@ -122,7 +138,7 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             begun: false,
-            lanes: Lanes::new(),
+            lanes: Lanes::new(workers),
             plan: None,
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
@@ -152,6 +168,11 @@ impl Pages {
                 Event::Taken(fetched) => self.fetched.extend(fetched),
             }
         }
+    }
+
+    /// Takes a page back whose batches nobody needs any more; its room is used again.
+    pub(crate) fn give_back(&self, page: Page) {
+        self.asker.give_back(page);
     }
 
     /// The version in use, once it is known.

@@ -6,10 +6,12 @@
 
 use chrono::Utc;
 
+use super::lanes::ROOM;
 use super::window::{self, LIKELY_FIRST};
 use crate::dates::Range;
 
-/// The most pages that a window should have.
+/// The most pages that a window should have; fewer where they are large, because all of a window may
+/// have to wait for those before it.
 const PAGES: f64 = 4.0;
 /// A little less than whole pages: what is just too much costs a request.
 const SLACK: f64 = 0.1;
@@ -24,6 +26,8 @@ pub(super) struct Plan {
     workers: usize,
     /// Batches in a page.
     page: f64,
+    /// The most pages that a window should have.
+    pages: f64,
     /// Where the batches begin.
     near: i64,
     /// Where the windows so far end.
@@ -48,9 +52,9 @@ pub(super) struct Plan {
     reason = "these are guesses about seconds and batches"
 )]
 impl Plan {
-    /// Makes a plan for `whole`, whose first page was created at `seen`; nothing where it comes in no
+    /// Makes a plan for `whole`, whose first page of so many `bytes` was created at `seen`; nothing where it comes in no
     /// order of time (then one window after another would change the order), or is too little.
-    pub(super) fn new(whole: Range, seen: &[i64], workers: usize) -> Option<Self> {
+    pub(super) fn new(whole: Range, seen: &[i64], bytes: usize, workers: usize) -> Option<Self> {
         let (&first, &last) = (seen.first()?, seen.last()?);
         let newest_first = first > last;
         let ordered = if newest_first {
@@ -74,6 +78,7 @@ impl Plan {
             newest_first,
             workers,
             page: seen.len() as f64,
+            pages: (ROOM / bytes.max(1)).max(1) as f64,
             near,
             reached: near,
             far,
@@ -116,7 +121,7 @@ impl Plan {
         let pages = if self.handed_out < self.workers {
             1.0
         } else {
-            share.clamp(1.0, PAGES).floor()
+            share.clamp(1.0, self.pages.min(PAGES)).floor()
         };
         let usual = (pages - SLACK) * a_page * 2_f64.powi(self.empty);
         let most = (left / self.workers as f64).max(a_page);
@@ -198,7 +203,7 @@ mod tests {
             inside
         };
         let all = inside(&whole);
-        let Some(mut plan) = Plan::new(whole, &all[..page.min(all.len())], workers) else {
+        let Some(mut plan) = Plan::new(whole, &all[..page.min(all.len())], 600_000, workers) else {
             return vec![(whole, 0, all.len() as u64)];
         };
         let mut windows: Vec<(Range, u64, u64)> = Vec::new();
@@ -257,15 +262,15 @@ mod tests {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
         let whole = range(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(
-            Plan::new(whole, &seconds[..1000], 8).is_none(),
+            Plan::new(whole, &seconds[..1000], 600_000, 8).is_none(),
             "two pages and a half"
         );
         let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
-        assert!(Plan::new(later, &seconds[..1000], 8).is_some());
+        assert!(Plan::new(later, &seconds[..1000], 600_000, 8).is_some());
         let mut mixed = seconds[..1000].to_vec();
         mixed.swap(3, 900);
-        assert!(Plan::new(later, &mixed, 8).is_none());
-        assert!(Plan::new(later, &[], 8).is_none());
+        assert!(Plan::new(later, &mixed, 600_000, 8).is_none());
+        assert!(Plan::new(later, &[], 1, 8).is_none());
     }
 
     proptest! {

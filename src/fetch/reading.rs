@@ -69,7 +69,8 @@ pub(super) struct Got {
 }
 
 impl Reading {
-    pub(super) fn new(version: Version, lenient: bool, source: Source) -> Self {
+    /// Prepares to read an answer of `version` onto `page`, a blank one.
+    pub(super) fn new(version: Version, lenient: bool, source: Source, page: Page) -> Self {
         Self {
             splitter: Splitter::new(match version {
                 Version::V1 => Shape::Flat,
@@ -77,7 +78,10 @@ impl Reading {
             }),
             lenient,
             source,
-            got: Got::default(),
+            got: Got {
+                page,
+                ..Got::default()
+            },
         }
     }
 
@@ -89,13 +93,14 @@ impl Reading {
             source,
             got,
         } = self;
+        got.page.texts.push(Arc::clone(text));
         splitter.feed(text, &mut |found| got.take(found, *lenient, source))
     }
 
-    /// Hands out the batches that were read, while more are to come.
-    pub(super) fn take(&mut self) -> Got {
+    /// Hands out the batches that were read, while more are to come onto `blank`.
+    pub(super) fn take(&mut self, blank: Page) -> Got {
         Got {
-            page: std::mem::take(&mut self.got.page),
+            page: std::mem::replace(&mut self.got.page, blank),
             received: self.got.received,
             findings: std::mem::take(&mut self.got.findings),
         }

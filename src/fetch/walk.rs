@@ -175,7 +175,7 @@ impl Walk {
             Extent::Opening { workers }
                 if has_more && self.lane.fetched.pages == 0 && workers > 1 =>
             {
-                Plan::new(self.window, &seconds(got), workers)
+                Plan::new(self.window, &seconds(got), got.page.size(), workers)
             }
             _ => None,
         }
@@ -283,7 +283,7 @@ async fn ask_once(asker: &Asker, wanted: &Wanted, source: Source, early: &mut Ea
     let mut asking = asker.tries(wanted);
     loop {
         let (answer, place) = asking.send().await?;
-        let reading = Reading::new(Version::V2, asker.lenient, source);
+        let reading = Reading::new(Version::V2, asker.lenient, source, asker.blank());
         match read_page(answer, place, reading, early).await {
             Ok(got) => return Ok(got),
             Err(error) => asking.failed(error).await?,

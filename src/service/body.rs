@@ -17,10 +17,9 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// Prepares for a body of about `expected` bytes; nothing where it is packed in another way than
-    /// was asked for.
-    pub(super) fn new(headers: &HeaderMap, expected: usize) -> Option<Self> {
-        let room = Vec::with_capacity(expected);
+    /// Prepares for a body to be put into `room`; nothing where it is packed in another way than was
+    /// asked for.
+    pub(super) fn new(headers: &HeaderMap, room: Vec<u8>) -> Option<Self> {
         match headers
             .get(header::CONTENT_ENCODING)
             .map(HeaderValue::as_bytes)
@@ -114,7 +113,7 @@ mod tests {
     fn gzip() -> Body {
         let headers =
             HeaderMap::from_iter([(header::CONTENT_ENCODING, "gzip".parse().expect("a name"))]);
-        Body::new(&headers, 0).expect("a body")
+        Body::new(&headers, Vec::new()).expect("a body")
     }
 
     #[test]
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn characters_stay_whole_between_pieces() {
-        let mut body = Body::new(&HeaderMap::new(), 0).expect("a body");
+        let mut body = Body::new(&HeaderMap::new(), Vec::new()).expect("a body");
         let bytes = "aé".as_bytes();
         body.take(&bytes[..2], 100).expect("room");
         assert_eq!(body.text().as_deref(), Some("a"));

@@ -4,6 +4,7 @@
 //! again, tokens and pages are for others.
 
 mod body;
+mod buffers;
 mod error;
 mod redact;
 mod request;
@@ -23,6 +24,7 @@ use crate::dates::{Range, written};
 use crate::error::Failure;
 use crate::settings::{Access, BaseUrl, Manners, Secret};
 
+pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use request::{Answer, Http};
 pub(crate) use stats::Stats;
@@ -76,6 +78,11 @@ impl Service {
 
     pub(crate) fn base_url(&self) -> &BaseUrl {
         &self.access.base_url
+    }
+
+    /// Room for bodies; whoever is done with one gives its room back.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        self.http.buffers()
     }
 
     pub(crate) fn access(&self) -> &Access {

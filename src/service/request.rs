@@ -11,6 +11,7 @@ use tokio::time::timeout_at;
 use url::Url;
 
 use super::body::{ACCEPTED, Body};
+use super::buffers::Buffers;
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
@@ -22,6 +23,8 @@ const ERROR_LIMIT: usize = 64 * 1024;
 const HELD_LIMIT: usize = 256 << 20;
 /// The most that is laid out for a body because a header announces it.
 const ANNOUNCED_LIMIT: usize = 4 << 20;
+/// What a body is expected to hold where nothing is announced.
+const SMALL_BODY: usize = 64 << 10;
 /// Redirects within the service that are followed.
 const REDIRECTS: usize = 5;
 
@@ -51,9 +54,14 @@ pub(crate) struct Http {
     base_url: BaseUrl,
     timeout: Duration,
     stats: Arc<Stats>,
+    buffers: Buffers,
 }
 
 impl Http {
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
     pub(super) fn new(
         base_url: &BaseUrl,
         manners: &Manners,
@@ -82,6 +90,7 @@ impl Http {
             base_url: base_url.clone(),
             timeout,
             stats,
+            buffers: Buffers::default(),
         })
     }
 
@@ -137,11 +146,11 @@ impl Http {
             Ok(Err(error)) => return Err(exchange.failed(classify(error, self.timeout))),
             Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
         };
-        let announced = response
-            .content_length()
-            .and_then(|length| usize::try_from(length).ok());
-        let expected = announced.unwrap_or_default().min(ANNOUNCED_LIMIT);
-        let Some(body) = Body::new(response.headers(), expected) else {
+        // What is packed grows; what it grew to the last time is a good guess.
+        let announced = response.content_length();
+        let announced = announced.and_then(|length| usize::try_from(length).ok());
+        let expected = announced.unwrap_or(SMALL_BODY).min(ANNOUNCED_LIMIT);
+        let Some(body) = Body::new(response.headers(), self.buffers.take(expected)) else {
             let why = format!("it is packed in another way than {ACCEPTED}, which was asked for");
             return Err(exchange.failed(Fault::Broken(why)));
         };
