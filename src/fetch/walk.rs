@@ -28,8 +28,6 @@ const EXPIRED: [u16; 4] = [400, 404, 410, 422];
 const RESTARTS: u32 = 3;
 /// What is read at once of a page; those that are larger are read while they arrive.
 const PIECE: usize = 4 << 20;
-/// What is too little to be worth another thread.
-const SMALL: usize = 64 * 1024;
 
 /// How far to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -315,19 +313,10 @@ async fn read_page(
         // Where nobody waits for it, nobody needs it.
         let _ = early.send(cursor.to_owned());
     }
-    let is_small = last.len() < SMALL;
-    let read = move || {
-        reading.feed(&last)?;
-        reading.finish()
-    };
-    let got = if is_small {
-        read()
-    } else {
-        task::spawn_blocking(read)
-            .await
-            .expect("reading a page does not panic")
-    };
-    got.map_err(|unreadable| answer.unreadable(unreadable))
+    // First the next request is sent, then this answer is read.
+    task::yield_now().await;
+    let read = reading.feed(&last).and_then(|()| reading.finish());
+    read.map_err(|unreadable| answer.unreadable(unreadable))
 }
 
 /// Returns the cursor at the end of a page. Where the page is valid and ends like this, no string can
