@@ -65,7 +65,7 @@ struct Detail<T> {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// How many batches are in it; for the log.
     pub(super) batches: Option<usize>,
     /// Bytes after which the body breaks off on purpose.
@@ -171,7 +171,7 @@ impl Part {
         }
     }
 
-    fn into_bytes(self) -> Bytes {
+    pub(super) fn into_bytes(self) -> Bytes {
         match self {
             Self::Ready(bytes) => bytes,
             Self::Gathered { catalog, batches } => catalog.gather(&batches),

@@ -11,7 +11,7 @@ use crate::error::{Failure, Kind};
 use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
-const ALL: [(&str, &str, &str); 22] = [
+const ALL: [(&str, &str, &str); 23] = [
     ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
@@ -23,6 +23,7 @@ const ALL: [(&str, &str, &str); 22] = [
     ("latency", "DURATION", "wait before every answer"),
     ("reset", "P", "reset the connection in the body"),
     ("truncate", "P", "close before the body has its length"),
+    ("gzip", "", "pack answers for whoever takes gzip"),
     ("v2-missing", "", "answer 404 on all of version 2"),
     ("v1-truncate", "", "version 1 cuts off above its limit"),
     (
@@ -106,6 +107,7 @@ pub(crate) struct Faults {
     pub(super) latency: Duration,
     pub(super) reset: f64,
     pub(super) truncate: f64,
+    pub(super) gzip: bool,
     pub(super) v2_missing: bool,
     pub(super) v1_excess: Option<Excess>,
     pub(super) cursor_expiry: Option<u64>,
@@ -152,6 +154,7 @@ impl Default for Faults {
             latency: Duration::ZERO,
             reset: 0.0,
             truncate: 0.0,
+            gzip: false,
             v2_missing: false,
             v1_excess: None,
             cursor_expiry: None,
@@ -198,6 +201,7 @@ impl Faults {
             ("latency", Some(value)) => self.latency = words::duration(value)?,
             ("reset", Some(value)) => self.reset = probability(value)?,
             ("truncate", Some(value)) => self.truncate = probability(value)?,
+            ("gzip", None) => self.gzip = true,
             ("v2-missing", None) => self.v2_missing = true,
             ("v1-truncate", None) => self.v1_excess = Some(Excess::Truncate),
             ("v1-refuse", None) => self.v1_excess = Some(Excess::Refuse(422)),

@@ -18,6 +18,7 @@ mod wire;
 mod answer;
 mod auth;
 mod batches;
+mod packing;
 mod routes;
 
 // Luck that repeats itself.

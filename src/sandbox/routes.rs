@@ -15,7 +15,7 @@ use super::auth::{self, Tokens};
 use super::batches::Batches;
 use super::chance::{Chance, Draw, mix_bytes};
 use super::cursor::Sealer;
-use super::{Catalog, Options, Version, query};
+use super::{Catalog, Options, Version, packing, query};
 
 /// The most a form may hold: three fields, generously.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -142,13 +142,18 @@ impl Sandbox {
         if !faults.latency.is_zero() {
             tokio::time::sleep(faults.latency).await;
         }
-        if !faults.any_chance() {
-            return (self.routed(request, None).await, None);
+        let draw = faults.any_chance().then(|| {
+            self.chance
+                .draw(self.identity(request.method(), request.uri()))
+        });
+        let takes_gzip = faults.gzip && packing::is_taken(request.headers());
+        let mut answer = self.routed(request, draw).await;
+        if faults.gzip {
+            answer = packing::pack(answer, takes_gzip).await;
         }
-        let draw = self
-            .chance
-            .draw(self.identity(request.method(), request.uri()));
-        let mut answer = self.routed(request, Some(draw)).await;
+        let Some(draw) = draw else {
+            return (answer, None);
+        };
         let ending = if draw.happens("reset", faults.reset) {
             Some(Ending::Reset)
         } else if draw.happens("truncate", faults.truncate) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use crate::harness::{Reply, Request, Server, run};
@@ -177,6 +178,81 @@ fn cuts_fall_on_many_different_bytes() {
         .map(|reply| reply.body.len())
         .collect();
     assert!(lengths.len() > 15, "{lengths:?}");
+}
+
+/// Returns the body of a reply that is packed, unpacked.
+fn unpacked(reply: &Reply) -> Vec<u8> {
+    assert_eq!(reply.header("content-encoding"), Some("gzip"), "{reply:?}");
+    assert!(reply.is_whole(), "{reply:?}");
+    let mut body = Vec::new();
+    GzDecoder::new(&reply.body[..])
+        .read_to_end(&mut body)
+        .unwrap();
+    body
+}
+
+#[test]
+fn gzip_packs_every_answer_for_whoever_takes_it() {
+    let server = with(&["gzip"]);
+    let token = server.token("v1");
+    for (request, status) in [
+        (Request::batches("v1", "").token(&token), 200),
+        (Request::batches("v1", "start_date=x").token(&token), 422),
+        (Request::batches("v2", ""), 401),
+        (Request::new("POST", "/v2/batches"), 405),
+        (Request::get("/nowhere"), 404),
+    ] {
+        let plain = server.send(&request);
+        let packed = server.send(&request.header("Accept-Encoding", "br, GZip;q=0.5"));
+        assert_eq!((plain.status, packed.status), (status, status));
+        assert_eq!(plain.header("content-encoding"), None);
+        assert_eq!(unpacked(&packed), plain.body);
+        for reply in [&plain, &packed] {
+            assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
+            assert_eq!(reply.header("content-type"), Some("application/json"));
+        }
+    }
+    let auth = server.send(&Request::auth("v2").header("Accept-Encoding", "*"));
+    assert!(
+        String::from_utf8(unpacked(&auth))
+            .unwrap()
+            .contains("access_token")
+    );
+
+    let packed = |method| {
+        let request = Request::new(method, "/v2/auth").header("Accept-Encoding", "gzip");
+        server.send(&request)
+    };
+    let (get, head) = (packed("GET"), packed("HEAD"));
+    assert!(head.body.is_empty());
+    for name in ["content-length", "content-encoding", "vary"] {
+        assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+}
+
+#[test]
+fn gzip_is_only_for_whoever_takes_it() {
+    let server = with(&["gzip"]);
+    for accepted in ["identity", "gzip;q=0", "gzip;q=0.0, *", "br"] {
+        let reply = server.send(&Request::auth("v2").header("Accept-Encoding", accepted));
+        assert!(reply.json()["access_token"].is_string(), "{accepted}");
+    }
+    let reply = with(&[]).send(&Request::auth("v2").header("Accept-Encoding", "gzip"));
+    assert_eq!(reply.header("vary"), None);
+    assert!(reply.json()["access_token"].is_string(), "not unless told");
+}
+
+#[test]
+fn what_is_packed_is_cut_inside() {
+    let server = with(&["gzip", "truncate:1"]);
+    let request = Request::get("/nowhere").header("Accept-Encoding", "gzip");
+    let whole = with(&["gzip"]).send(&request);
+    for _ in 0..20 {
+        let cut = server.send(&request);
+        assert_eq!(cut.header("content-encoding"), Some("gzip"));
+        assert_eq!(cut.header("content-length"), whole.header("content-length"));
+        assert!(cut.body.len() < whole.body.len() && whole.body.starts_with(&cut.body));
+    }
 }
 
 #[test]
