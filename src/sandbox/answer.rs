@@ -8,7 +8,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -217,16 +216,17 @@ impl Parts {
         ready!(pause.as_mut().poll(context));
         Poll::Ready(Cut)
     }
-}
 
-impl Body for Parts {
-    type Data = Bytes;
-    type Error = Cut;
+    /// Returns how much is still to come, were it not cut.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
+    /// Hands over what comes next.
+    pub(super) fn poll_bytes(
+        &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    ) -> Poll<Option<Result<Bytes, Cut>>> {
         if self.until_cut == Some(0) {
             let cut = ready!(self.poll_cut(context));
             return Poll::Ready(Some(Err(cut)));
@@ -240,14 +240,6 @@ impl Body for Parts {
             *until_cut -= part.len() as u64;
         }
         self.left -= part.len() as u64;
-        Poll::Ready(Some(Ok(Frame::data(part))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        Poll::Ready(Some(Ok(part)))
     }
 }

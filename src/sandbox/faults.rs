@@ -11,7 +11,7 @@ use crate::error::{Failure, Kind};
 use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
-const ALL: [(&str, &str, &str); 23] = [
+const ALL: [(&str, &str, &str); 24] = [
     ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
@@ -24,6 +24,11 @@ const ALL: [(&str, &str, &str); 23] = [
     ("reset", "P", "reset the connection in the body"),
     ("truncate", "P", "close before the body has its length"),
     ("gzip", "", "pack answers for whoever takes gzip"),
+    (
+        "bandwidth",
+        "MBIT",
+        "all answers share MBIT megabits a second",
+    ),
     ("v2-missing", "", "answer 404 on all of version 2"),
     ("v1-truncate", "", "version 1 cuts off above its limit"),
     (
@@ -108,6 +113,8 @@ pub(crate) struct Faults {
     pub(super) reset: f64,
     pub(super) truncate: f64,
     pub(super) gzip: bool,
+    /// Megabits per second.
+    pub(super) bandwidth: Option<u32>,
     pub(super) v2_missing: bool,
     pub(super) v1_excess: Option<Excess>,
     pub(super) cursor_expiry: Option<u64>,
@@ -155,6 +162,7 @@ impl Default for Faults {
             reset: 0.0,
             truncate: 0.0,
             gzip: false,
+            bandwidth: None,
             v2_missing: false,
             v1_excess: None,
             cursor_expiry: None,
@@ -202,6 +210,7 @@ impl Faults {
             ("reset", Some(value)) => self.reset = probability(value)?,
             ("truncate", Some(value)) => self.truncate = probability(value)?,
             ("gzip", None) => self.gzip = true,
+            ("bandwidth", Some(value)) => self.bandwidth = Some(at_least(1, value)?),
             ("v2-missing", None) => self.v2_missing = true,
             ("v1-truncate", None) => self.v1_excess = Some(Excess::Truncate),
             ("v1-refuse", None) => self.v1_excess = Some(Excess::Refuse(422)),
@@ -299,7 +308,7 @@ mod tests {
                 let word = match value {
                     "" => name.to_owned(),
                     "P" => format!("{name}:0.25"),
-                    "N" => format!("{name}:3"),
+                    "N" | "MBIT" => format!("{name}:3"),
                     "STATUS" => format!("{name}:403"),
                     "DURATION" => format!("{name}:50ms"),
                     value => format!("{name}:{value}"),
@@ -328,6 +337,8 @@ mod tests {
         assert!(message("shufle").contains("did you mean `shuffle`"));
         assert!(message("latency:50").contains("a number and a unit"));
         assert!(message("cursor-expiry:1").contains("from 2 up"));
+        assert!(message("bandwidth:0").contains("from 1 up"));
+        assert!(message("bandwidth:0.5").contains("no whole number"));
         assert!(message("dates-with-cursor:maybe").ends_with("needs a value"));
         assert!(message("teapot").ends_with("no such fault"));
     }

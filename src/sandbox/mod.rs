@@ -11,6 +11,7 @@
 pub(crate) mod faults;
 
 // Sockets, limits, draining.
+mod pace;
 mod server;
 mod wire;
 

@@ -15,6 +15,7 @@ use super::auth::{self, Tokens};
 use super::batches::Batches;
 use super::chance::{Chance, Draw, mix_bytes};
 use super::cursor::Sealer;
+use super::pace::{Lane, Pace};
 use super::{Catalog, Options, Version, packing, query};
 
 /// The most a form may hold: three fields, generously.
@@ -27,6 +28,7 @@ pub(super) struct Sandbox {
     tokens: Tokens,
     batches: Batches,
     chance: Chance,
+    pace: Option<Arc<Pace>>,
     local_only: bool,
     answered: AtomicU64,
 }
@@ -86,6 +88,7 @@ impl Sandbox {
         Ok(Self {
             tokens: Tokens::new(credentials, token_ttl, &faults),
             chance: Chance::new(seed),
+            pace: faults.bandwidth.map(Pace::new),
             local_only,
             answered: AtomicU64::new(0),
             batches: Batches {
@@ -103,6 +106,11 @@ impl Sandbox {
     /// Returns how many requests were answered so far.
     pub(super) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Returns the way that the next body takes, where the link is narrow.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        self.pace.as_ref().map(Lane::new)
     }
 
     /// Answers one request; where a fault breaks the answer off, tells how the connection ends.

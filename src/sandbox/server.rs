@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::answer::{Cut, Parts};
+use super::pace::Lane;
 use super::routes::{Ending, Sandbox};
 use super::wire::{Activity, Link, Wire};
 
@@ -207,8 +208,12 @@ async fn connection(
             if ending == Some(Ending::Reset) {
                 link.reset();
             }
-            let link = Arc::clone(link);
-            Ok::<_, Infallible>(answer.into_response().map(|parts| Sending { parts, link }))
+            let sending = |parts| Sending {
+                parts,
+                lane: sandbox.lane(),
+                link: Arc::clone(link),
+            };
+            Ok::<_, Infallible>(answer.into_response().map(sending))
         }
     });
     let serving = http1::Builder::new()
@@ -232,7 +237,14 @@ async fn connection(
 /// The body of an answer; when it is gone from here, some of it may still be on its way.
 struct Sending {
     parts: Parts,
+    lane: Option<Lane>,
     link: Arc<Link>,
+}
+
+impl Sending {
+    fn left(&self) -> u64 {
+        self.parts.left() + self.lane.as_ref().map_or(0, Lane::held)
+    }
 }
 
 impl Drop for Sending {
@@ -249,14 +261,19 @@ impl Body for Sending {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        Pin::new(&mut self.parts).poll_frame(context)
+        let this = &mut *self;
+        let next = match &mut this.lane {
+            None => this.parts.poll_bytes(context),
+            Some(lane) => lane.poll_bytes(&mut this.parts, context),
+        };
+        next.map_ok(Frame::data)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_end_stream()
+        self.left() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.parts.size_hint()
+        SizeHint::with_exact(self.left())
     }
 }

@@ -144,7 +144,7 @@ impl AsyncWrite for Wire {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // An answer without a body is one slice: ours always have more.
+        // An answer without a body is one slice; ours have more, or their body comes later.
         if let [only] = slices {
             return self.poll_write(context, only);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
@@ -127,8 +128,8 @@ fn latency_delays_every_answer() {
 }
 
 /// Sends the request for all batches on a raw socket; returns what came, and how it ended.
-fn cut_off(fault: &str) -> (Reply, Option<ErrorKind>) {
-    let server = with(&[fault]);
+fn cut_off(faults: &[&str]) -> (Reply, Option<ErrorKind>) {
+    let server = with(faults);
     let mut stream = server.connect();
     // The token comes before the cut: its body may be cut as well, so it is asked for until whole.
     let token = loop {
@@ -155,18 +156,22 @@ fn cut_off(fault: &str) -> (Reply, Option<ErrorKind>) {
 
 #[test]
 fn truncate_closes_before_the_length_is_reached() {
-    let (reply, ended) = cut_off("truncate:0.5");
-    assert_eq!(reply.status, 200);
-    assert!(!reply.is_whole());
-    assert_eq!(ended, None, "an orderly end");
+    for faults in [&["truncate:0.5"][..], &["truncate:0.5", "bandwidth:50"]] {
+        let (reply, ended) = cut_off(faults);
+        assert_eq!(reply.status, 200);
+        assert!(!reply.is_whole());
+        assert_eq!(ended, None, "an orderly end");
+    }
 }
 
 #[test]
 fn reset_breaks_the_connection_in_the_body() {
-    let (reply, ended) = cut_off("reset:0.5");
-    assert_eq!(reply.status, 200);
-    assert!(!reply.is_whole());
-    assert_eq!(ended, Some(ErrorKind::ConnectionReset));
+    for faults in [&["reset:0.5"][..], &["reset:0.5", "bandwidth:50"]] {
+        let (reply, ended) = cut_off(faults);
+        assert_eq!(reply.status, 200);
+        assert!(!reply.is_whole());
+        assert_eq!(ended, Some(ErrorKind::ConnectionReset));
+    }
 }
 
 #[test]
@@ -253,6 +258,55 @@ fn what_is_packed_is_cut_inside() {
         assert_eq!(cut.header("content-length"), whole.header("content-length"));
         assert!(cut.body.len() < whole.body.len() && whole.body.starts_with(&cut.body));
     }
+}
+
+/// Sends `request` so many times at once, each on a connection of its own.
+fn at_once(server: &Server, request: &Request, times: usize) -> Vec<Reply> {
+    let mut streams: Vec<_> = (0..times).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(&request.to_bytes(server)).unwrap();
+    }
+    let read = |mut stream: TcpStream| {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        Reply::parse(&answer)
+    };
+    streams.into_iter().map(read).collect()
+}
+
+#[test]
+fn a_narrow_link_is_shared_by_all() {
+    let plain = with(&[]).flat("");
+    let server = with(&["bandwidth:8"]);
+    let request = Request::batches("v1", "").token(&server.token("v1"));
+    for connections in [1, 4] {
+        let started = Instant::now();
+        let replies = at_once(&server, &request, connections);
+        let elapsed = started.elapsed();
+        let bytes: usize = replies.iter().map(|reply| reply.body.len()).sum();
+        // A megabyte per second; the timers behind it count milliseconds.
+        let implied = Duration::from_micros(bytes as u64);
+        let slack = Duration::from_millis(2);
+        assert!(elapsed + slack >= implied, "{bytes} bytes in {elapsed:?}");
+        for reply in replies {
+            assert_eq!(reply.json(), Value::from(plain.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_narrow_link_lets_the_short_pass_between_the_long() {
+    let server = with_options(&["--batches", "3000"], &["bandwidth:1"]);
+    let request = Request::batches("v1", "").token(&server.token("v1"));
+    let mut long = server.connect();
+    long.write_all(&request.to_bytes(&server)).unwrap();
+    long.read_exact(&mut [0; 1000]).unwrap();
+    server.token("v2");
+    // All of it takes a quarter of a minute; it is not to be had yet.
+    long.set_nonblocking(true).unwrap();
+    let mut rest = Vec::new();
+    let ended = long.read_to_end(&mut rest).map_err(|error| error.kind());
+    assert_eq!(ended, Err(ErrorKind::WouldBlock));
 }
 
 #[test]
