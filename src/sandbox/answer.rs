@@ -11,6 +11,7 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
 use super::catalog::Catalog;
@@ -69,6 +70,8 @@ pub(super) struct Answer {
     pub(super) batches: Option<usize>,
     /// Bytes after which the body breaks off on purpose.
     pub(super) cut: Option<u64>,
+    /// Its place among those that are answered at a time, taken until its body is handed over.
+    pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
 impl Answer {
@@ -83,6 +86,7 @@ impl Answer {
             parts,
             batches: None,
             cut: None,
+            place: None,
         }
     }
 
@@ -137,6 +141,7 @@ impl Answer {
             until_cut: self.cut,
             pause: None,
             waiting: self.parts.into(),
+            _place: self.place,
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -190,6 +195,7 @@ pub(super) struct Parts {
     left: u64,
     until_cut: Option<u64>,
     pause: Option<Pin<Box<Sleep>>>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Ends a body before its length, on purpose.

@@ -11,10 +11,11 @@ use crate::error::{Failure, Kind};
 use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
-const ALL: [(&str, &str, &str); 24] = [
+const ALL: [(&str, &str, &str); 25] = [
     ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
+    ("busy", "N", "answer 503 while N others get batches"),
     (
         "retry-after",
         "DURATION",
@@ -108,6 +109,8 @@ fn spelling(name: &str, value: &str) -> String {
 pub(crate) struct Faults {
     /// Statuses answered at random, each with its probability.
     pub(super) statuses: Vec<(u16, f64)>,
+    /// Requests for batches that are answered at a time.
+    pub(super) busy: Option<usize>,
     pub(super) retry_after: Option<Duration>,
     pub(super) latency: Duration,
     pub(super) reset: f64,
@@ -157,6 +160,7 @@ impl Default for Faults {
     fn default() -> Self {
         Self {
             statuses: Vec::new(),
+            busy: None,
             retry_after: None,
             latency: Duration::ZERO,
             reset: 0.0,
@@ -187,8 +191,8 @@ impl Faults {
         for word in words {
             faults.add(word).map_err(|reason| refuse(word, &reason))?;
         }
-        if faults.retry_after.is_some() && faults.statuses.is_empty() {
-            let reason = "goes with one of 503, 500 and 429, and there is none";
+        if faults.retry_after.is_some() && faults.statuses.is_empty() && faults.busy.is_none() {
+            let reason = "goes with one of 503, 500, 429 and busy, and there is none";
             return Err(refuse("retry-after", reason));
         }
         Ok(faults)
@@ -205,6 +209,7 @@ impl Faults {
                 self.statuses.retain(|&(other, _)| other != status);
                 self.statuses.push((status, probability(value)?));
             }
+            ("busy", Some(value)) => self.busy = Some(at_least(1, value)?),
             ("retry-after", Some(value)) => self.retry_after = Some(words::duration(value)?),
             ("latency", Some(value)) => self.latency = words::duration(value)?,
             ("reset", Some(value)) => self.reset = probability(value)?,
@@ -337,6 +342,7 @@ mod tests {
         assert!(message("shufle").contains("did you mean `shuffle`"));
         assert!(message("latency:50").contains("a number and a unit"));
         assert!(message("cursor-expiry:1").contains("from 2 up"));
+        assert!(message("busy:0").contains("from 1 up"));
         assert!(message("bandwidth:0").contains("from 1 up"));
         assert!(message("bandwidth:0.5").contains("no whole number"));
         assert!(message("dates-with-cursor:maybe").ends_with("needs a value"));

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::answer::{Answer, Invalid};
 use super::auth::{self, Tokens};
@@ -29,6 +30,8 @@ pub(super) struct Sandbox {
     batches: Batches,
     chance: Chance,
     pace: Option<Arc<Pace>>,
+    /// Places for requests for batches, where there are only so many.
+    places: Option<Arc<Semaphore>>,
     local_only: bool,
     answered: AtomicU64,
 }
@@ -89,6 +92,9 @@ impl Sandbox {
             tokens: Tokens::new(credentials, token_ttl, &faults),
             chance: Chance::new(seed),
             pace: faults.bandwidth.map(Pace::new),
+            places: faults
+                .busy
+                .map(|count| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))),
             local_only,
             answered: AtomicU64::new(0),
             batches: Batches {
@@ -147,6 +153,10 @@ impl Sandbox {
     /// Answers with the faults of the network around it.
     async fn struck(&self, request: Request<Incoming>) -> (Answer, Option<Ending>) {
         let faults = &self.batches.faults;
+        // Places are taken on arrival: whoever waits for the answer has one already.
+        let admitted = self
+            .endpoint(&request)
+            .and_then(|endpoint| Ok((endpoint, self.place(endpoint)?)));
         if !faults.latency.is_zero() {
             tokio::time::sleep(faults.latency).await;
         }
@@ -155,10 +165,14 @@ impl Sandbox {
                 .draw(self.identity(request.method(), request.uri()))
         });
         let takes_gzip = faults.gzip && packing::is_taken(request.headers());
-        let mut answer = self.routed(request, draw).await;
+        let (mut answer, place) = match admitted {
+            Ok((endpoint, place)) => (self.routed(endpoint, request, draw).await, place),
+            Err(refusal) => (refusal, None),
+        };
         if faults.gzip {
             answer = packing::pack(answer, takes_gzip).await;
         }
+        answer.place = place;
         let Some(draw) = draw else {
             return (answer, None);
         };
@@ -173,22 +187,45 @@ impl Sandbox {
         (answer, ending)
     }
 
-    async fn routed(&self, request: Request<Incoming>, draw: Option<Draw>) -> Answer {
+    /// Returns what a request is for; a refusal where that is nothing.
+    fn endpoint(&self, request: &Request<Incoming>) -> Result<Endpoint, Answer> {
         let faults = &self.batches.faults;
-        if let Err(refusal) = self.check_host(&request) {
-            return refusal;
-        }
+        self.check_host(request)?;
         let endpoint = Endpoint::at(request.uri().path())
-            .filter(|endpoint| !(faults.v2_missing && endpoint.version() == Version::V2));
-        let Some(endpoint) = endpoint else {
-            return Answer::error(StatusCode::NOT_FOUND, "Not Found");
-        };
+            .filter(|endpoint| !(faults.v2_missing && endpoint.version() == Version::V2))
+            .ok_or_else(|| Answer::error(StatusCode::NOT_FOUND, "Not Found"))?;
         if *request.method() != endpoint.method() {
             let allowed =
                 HeaderValue::from_str(endpoint.method().as_str()).expect("a method is text");
-            return Answer::error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
-                .with(header::ALLOW, allowed);
+            let refusal = Answer::error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+            return Err(refusal.with(header::ALLOW, allowed));
         }
+        Ok(endpoint)
+    }
+
+    /// Takes a place for a request for batches, where they are counted; a refusal where none is left.
+    fn place(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, Answer> {
+        match (&self.places, endpoint) {
+            (Some(places), Endpoint::Batches(_)) => {
+                let busy = |_| {
+                    let detail = "The service is busy with other requests";
+                    self.transient(StatusCode::SERVICE_UNAVAILABLE, detail)
+                };
+                Arc::clone(places)
+                    .try_acquire_owned()
+                    .map(Some)
+                    .map_err(busy)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn routed(
+        &self,
+        endpoint: Endpoint,
+        request: Request<Incoming>,
+        draw: Option<Draw>,
+    ) -> Answer {
         if let Some(answer) = draw.and_then(|draw| self.random_status(draw)) {
             return answer;
         }
@@ -221,15 +258,20 @@ impl Sandbox {
                 "The backend could not be reached",
             ),
         };
+        Some(self.transient(status, detail))
+    }
+
+    /// An error after which the same request is worth another try.
+    fn transient(&self, status: StatusCode, detail: &str) -> Answer {
         let answer = Answer::error(status, detail);
-        Some(match faults.retry_after {
+        match self.batches.faults.retry_after {
             // Whole seconds, and never fewer than were asked for.
             Some(wait) => {
                 let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
                 answer.with(header::RETRY_AFTER, seconds.into())
             }
             None => answer,
-        })
+        }
     }
 
     /// Answers an auth request.

@@ -441,6 +441,7 @@ fn failures_by_chance_lose_nothing_and_double_nothing() {
         &["reset:0.3"],
         &["truncate:0.3"],
         &["gzip", "reset:0.2", "truncate:0.2"],
+        &["busy:2", "latency:5ms"],
         &["503:0.2", "500:0.1", "429:0.1", "reset:0.1", "truncate:0.1"],
         &[
             "truncate:0.3",

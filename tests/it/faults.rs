@@ -310,6 +310,63 @@ fn a_narrow_link_lets_the_short_pass_between_the_long() {
 }
 
 #[test]
+fn a_busy_service_answers_so_many_at_a_time() {
+    let server = with(&["busy:3", "latency:1s", "retry-after:2s"]);
+    let token = server.token("v2");
+    let request = Request::batches("v2", "").token(&token);
+    // Places are given back: the second round finds them all again.
+    for _ in 0..2 {
+        let replies = at_once(&server, &request, 8);
+        let (answered, refused): (Vec<_>, Vec<_>) =
+            replies.iter().partition(|reply| reply.status == 200);
+        assert_eq!(answered.len(), 3);
+        for reply in refused {
+            assert_eq!(reply.status, 503);
+            assert_eq!(reply.header("retry-after"), Some("2"));
+            assert!(reply.json()["detail"].is_string());
+        }
+    }
+}
+
+#[test]
+fn only_requests_for_batches_take_a_place() {
+    let server = with(&["busy:1", "latency:500ms", "v2-missing"]);
+    let batches = Request::batches("v1", "").token(&server.token("v1"));
+    let mut open = server.connect();
+    open.write_all(&batches.to_bytes(&server)).unwrap();
+    let tokens = at_once(&server, &Request::auth("v1"), 3);
+    assert!(tokens.iter().all(|reply| reply.status == 200));
+    open.read_to_end(&mut Vec::new()).unwrap();
+    for request in [Request::auth("v1"), Request::batches("v2", "")] {
+        let mut other = server.connect();
+        other.write_all(&request.to_bytes(&server)).unwrap();
+        assert_eq!(server.send(&batches).status, 200, "{request:?}");
+    }
+}
+
+#[test]
+fn a_place_is_taken_until_the_body_is_gone() {
+    let server = with_options(&["--batches", "3000"], &["busy:1", "bandwidth:1"]);
+    let token = server.token("v1");
+    let ask = |query| server.send(&Request::batches("v1", query).token(&token));
+    let short = "start_date=2026-10-22T00:00:00Z";
+    for _ in 0..3 {
+        assert_eq!(ask(short).status, 200, "one after another");
+    }
+    // All of it takes a quarter of a minute, unless whoever asked leaves.
+    let request = Request::batches("v1", "").token(&token);
+    let mut long = server.connect();
+    long.write_all(&request.to_bytes(&server)).unwrap();
+    long.read_exact(&mut [0; 1000]).unwrap();
+    assert_eq!(ask(short).status, 503);
+    drop(long);
+    let left = Instant::now();
+    while ask(short).status == 503 {
+        assert!(left.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
 fn v2_missing_leaves_version_1_alone() {
     let server = with(&["v2-missing"]);
     for request in [
