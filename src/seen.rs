@@ -1,6 +1,6 @@
 //! Which batches have been written: what makes "exactly once" certain.
 //!
-//! Twelve bytes a batch, fifteen with the room between them: part of a digest of its identifier, and
+//! Twelve bytes a batch, sixteen with the room between them: part of a digest of its identifier, and
 //! of its content; where it is kept says another eight bits. Two batches are taken for one only if 72
 //! bits agree by chance, with a key that nobody knows beforehand: among ten million, once in a hundred
 //! million runs.
@@ -92,20 +92,24 @@ struct Known {
     content: u32,
 }
 
-/// Batches at the place that their identifier names, or the next that was empty.
+/// What the processor fetches at once.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket([Known; 5]);
+
+/// Batches in the bucket that their identifier names, or the next that has room.
 #[derive(Clone, Default)]
 struct Shard {
-    places: Vec<Known>,
+    buckets: Vec<Bucket>,
     taken: usize,
 }
 
 impl Shard {
     fn note(&mut self, known: Known) -> Arrival {
-        if self.taken * 8 >= self.places.len() * 7 {
+        if self.taken * 8 >= self.buckets.len() * 5 * 7 {
             self.grow();
         }
-        let place = self.find(known.id);
-        let there = &mut self.places[place];
+        let there = self.find(known.id);
         if there.id != known.id {
             *there = known;
             self.taken += 1;
@@ -117,36 +121,44 @@ impl Shard {
         }
     }
 
-    /// Looks at the place that the identifier names, whatever is there.
+    /// Looks into the bucket that the identifier names, whatever is there.
     fn glance(&self, known: &Known) -> u32 {
-        let place = self.places.get(self.named_by(known.id));
-        place.map_or(0, |there| there.content)
+        let bucket = self.buckets.get(self.named_by(known.id));
+        bucket.map_or(0, |bucket| bucket.0[0].content)
     }
 
     fn named_by(&self, id: [u32; 2]) -> usize {
-        let place = (u64::from(id[0]) * self.places.len() as u64) >> 32;
-        usize::try_from(place).expect("below the count")
+        let bucket = (u64::from(id[0]) * self.buckets.len() as u64) >> 32;
+        usize::try_from(bucket).expect("below the count")
     }
 
-    /// Returns where `id` is, or is to be put.
-    fn find(&self, id: [u32; 2]) -> usize {
-        let count = self.places.len();
-        let mut place = self.named_by(id);
-        while self.places[place].id != [0; 2] && self.places[place].id != id {
-            place = if place + 1 == count { 0 } else { place + 1 };
-        }
-        place
+    /// Returns the place where `id` is, or is to be put.
+    fn find(&mut self, id: [u32; 2]) -> &mut Known {
+        let mut number = self.named_by(id);
+        let place = loop {
+            let bucket = &self.buckets[number].0;
+            let place = bucket
+                .iter()
+                .position(|there| there.id == id || there.id == [0; 2]);
+            if let Some(place) = place {
+                break place;
+            }
+            number = if number + 1 == self.buckets.len() {
+                0
+            } else {
+                number + 1
+            };
+        };
+        &mut self.buckets[number].0[place]
     }
 
     /// Makes a little room: doubling would leave half of the memory empty.
     fn grow(&mut self) {
-        let count = self.places.len() + self.places.len() / 4 + 16;
-        let before = std::mem::replace(&mut self.places, vec![Known::default(); count]);
-        for known in before {
-            if known.id != [0; 2] {
-                let place = self.find(known.id);
-                self.places[place] = known;
-            }
+        let count = self.buckets.len() + self.buckets.len() / 4 + 4;
+        let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
+        let batches = before.iter().flat_map(|bucket| &bucket.0);
+        for known in batches.filter(|known| known.id != [0; 2]) {
+            *self.find(known.id) = *known;
         }
     }
 }

@@ -20,9 +20,11 @@ use crate::error::Failure;
 use crate::service::ServiceError;
 
 /// What may wait, for each worker, in all lanes but the first.
-pub(super) const ROOM: usize = 2 << 20;
-/// Pages that may wait in a lane.
-const WAITING: usize = 5;
+pub(super) const ROOM: usize = 5 << 19;
+/// Pages that may wait in the first lane beside that.
+const WAITING: usize = 3;
+/// The most pages that may wait in any lane, however small they are.
+const MOST: usize = 256;
 /// How the fetching of a window ended.
 pub(super) enum Outcome {
     /// All of it has come.
@@ -43,6 +45,20 @@ pub(super) struct Report {
     pub(super) findings: Findings,
 }
 
+/// What is told while pages are on their way.
+enum News {
+    Sighting(Sighting),
+    End(Box<Report>),
+}
+
+/// A page that was read, and may not be taken for long: so many batches, from one second to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting {
+    pub(super) first: i64,
+    pub(super) last: i64,
+    pub(super) batches: usize,
+}
+
 /// A page, or why there is none.
 type Delivery = Result<Waiting, Failure>;
 
@@ -56,10 +72,12 @@ struct Waiting {
 pub(super) struct Lane {
     number: u64,
     pages: mpsc::Sender<Delivery>,
-    reports: mpsc::UnboundedSender<Report>,
+    news: mpsc::UnboundedSender<News>,
     room: Arc<Semaphore>,
     /// The number of the first lane.
     first: watch::Receiver<u64>,
+    /// Room that only the first lane may use, in pages.
+    front: Arc<Semaphore>,
     /// How often a page was asked for from outside.
     wanted: Arc<Semaphore>,
     pub(super) fetched: Fetched,
@@ -72,13 +90,21 @@ impl Lane {
         self.fetched.pages += 1;
         self.fetched.batches += got.page.batches.len() as u64;
         self.findings.add(got.findings);
+        if let Some(sighting) = got.page.sighting() {
+            // Where nobody listens, the run is over already.
+            let _ = self.news.send(News::Sighting(sighting));
+        }
         let size = got.page.size();
         // One that is larger than all of the room waits until it is first.
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let number = self.number;
         let room = tokio::select! {
             biased;
-            _ = self.first.wait_for(|first| *first == number) => None,
+            room = async {
+                // Where nobody says who is first any more, the run is over.
+                let _ = self.first.wait_for(|first| *first == number).await;
+                Arc::clone(&self.front).acquire_owned().await
+            } => room.ok(),
             room = Arc::clone(&self.room).acquire_many_owned(size) => room.ok(),
         };
         let waiting = Waiting {
@@ -105,12 +131,12 @@ impl Lane {
     pub(super) async fn end(self, ended: Result<Outcome, Failure>) {
         // Where nobody listens, the run is over already.
         match ended {
-            Ok(outcome) => drop(self.reports.send(Report {
+            Ok(outcome) => drop(self.news.send(News::End(Box::new(Report {
                 number: self.number,
                 outcome,
                 fetched: self.fetched,
                 findings: self.findings,
-            })),
+            })))),
             Err(failure) => drop(self.pages.send(Err(failure)).await),
         }
     }
@@ -119,12 +145,10 @@ impl Lane {
 /// The side of the one who takes the pages.
 pub(super) struct Lanes {
     windows: VecDeque<Slot>,
-    reports: (
-        mpsc::UnboundedSender<Report>,
-        mpsc::UnboundedReceiver<Report>,
-    ),
+    news: (mpsc::UnboundedSender<News>, mpsc::UnboundedReceiver<News>),
     room: Arc<Semaphore>,
     first: watch::Sender<u64>,
+    front: Arc<Semaphore>,
     wanted: Arc<Semaphore>,
     numbers: u64,
     running: usize,
@@ -148,6 +172,8 @@ enum State {
 /// What comes next.
 pub(super) enum Event {
     Page(Page),
+    /// A page was read that will come later.
+    Sighting(Sighting),
     /// A window has ended, though perhaps not all of it is taken yet.
     Report(Report),
     /// All pages of a window are taken.
@@ -168,9 +194,10 @@ impl Lanes {
     pub(super) fn new(workers: usize) -> Self {
         Self {
             windows: VecDeque::new(),
-            reports: mpsc::unbounded_channel(),
+            news: mpsc::unbounded_channel(),
             room: Arc::new(Semaphore::new(ROOM * workers)),
             first: watch::Sender::new(0),
+            front: Arc::new(Semaphore::new(WAITING)),
             wanted: Arc::new(Semaphore::new(0)),
             numbers: 0,
             running: 0,
@@ -240,13 +267,14 @@ impl Lanes {
         let Some(slot) = planned else {
             return false;
         };
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(MOST);
         let lane = Lane {
             number: slot.number,
             pages: sender,
-            reports: self.reports.0.clone(),
+            news: self.news.0.clone(),
             room: Arc::clone(&self.room),
             first: self.first.subscribe(),
+            front: Arc::clone(&self.front),
             wanted: Arc::clone(&self.wanted),
             fetched: Fetched::new(slot.window),
             findings: Findings::default(),
@@ -273,8 +301,11 @@ impl Lanes {
         };
         let delivery = tokio::select! {
             biased;
-            report = self.reports.1.recv() => {
-                return Ok(Event::Report(self.ended(report.expect("our own end is open"))));
+            news = self.news.1.recv() => {
+                return Ok(match news.expect("our own end is open") {
+                    News::Sighting(sighting) => Event::Sighting(sighting),
+                    News::End(report) => Event::Report(self.ended(*report)),
+                });
             }
             delivery = async { first?.recv().await }, if first.is_some() => delivery,
         };

@@ -16,6 +16,9 @@ mod reading;
 mod flat;
 mod walk;
 
+// How much of the range has come.
+mod covered;
+
 // Many windows: where to cut, which come next, and their pages in order.
 mod lanes;
 mod plan;
@@ -34,8 +37,9 @@ use crate::service::{Service, ServiceError, Stats, Version};
 pub(crate) use reading::Findings;
 
 use asker::Asker;
+use covered::Covered;
 use flat::{Flat, Repeats};
-use lanes::{Event, Lanes, Outcome, Report};
+use lanes::{Event, Lanes, Outcome, Report, Sighting};
 use plan::Plan;
 use walk::{Extent, Walk};
 
@@ -53,6 +57,16 @@ impl Page {
     fn push(&mut self, batch: Batch) {
         self.digests.push(Digest::of(&batch));
         self.batches.push(batch);
+    }
+
+    /// Returns when its batches were created, as far as that is known.
+    fn sighting(&self) -> Option<Sighting> {
+        let second = |batch: &Batch| Some(batch.created()?.second);
+        Some(Sighting {
+            first: second(self.batches.first()?)?,
+            last: second(self.batches.last()?)?,
+            batches: self.batches.len(),
+        })
     }
 
     /// Returns how much memory it takes up.
@@ -95,6 +109,7 @@ pub(crate) struct Pages {
     lanes: Lanes,
     /// Which windows come next, where many share the work.
     plan: Option<Plan>,
+    covered: Covered,
     repeats: Arc<Repeats>,
     findings: Findings,
     fetched: Vec<Fetched>,
@@ -140,6 +155,7 @@ impl Pages {
             begun: false,
             lanes: Lanes::new(workers),
             plan: None,
+            covered: Covered::Unknown(range),
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
             fetched: Vec::new(),
@@ -162,7 +178,15 @@ impl Pages {
             match self.lanes.next().await? {
                 Event::Page(page) => {
                     self.asker.stats.pages.add(1);
+                    if let Some(share) = self.covered.add(&page) {
+                        self.asker.stats.set_share(share);
+                    }
                     return Ok(Some(page));
+                }
+                Event::Sighting(sighting) => {
+                    if let Some(plan) = &mut self.plan {
+                        plan.sighted(sighting);
+                    }
                 }
                 Event::Report(report) => self.settle(report),
                 Event::Taken(fetched) => self.fetched.extend(fetched),
@@ -256,8 +280,9 @@ impl Pages {
     fn settle(&mut self, report: Report) {
         match &report.outcome {
             Outcome::Done => {
-                if let Some(plan) = &mut self.plan {
-                    plan.found(&report.fetched.window, report.fetched.batches);
+                let nothing = report.fetched.batches == 0;
+                if let Some(plan) = self.plan.as_mut().filter(|_| nothing) {
+                    plan.empty(&report.fetched.window);
                 }
                 self.findings.add(report.findings);
             }

@@ -6,7 +6,7 @@
 
 use chrono::Utc;
 
-use super::lanes::ROOM;
+use super::lanes::{ROOM, Sighting};
 use super::window::{self, LIKELY_FIRST};
 use crate::dates::Range;
 
@@ -17,8 +17,9 @@ const PAGES: f64 = 4.0;
 const SLACK: f64 = 0.1;
 /// With fewer pages than these in all, nobody shares the work.
 const WORTHWHILE: f64 = 3.0;
-/// What a window adds to what is known, the older ones count for so much each.
-const MEMORY: f64 = 0.8;
+/// So many pages are remembered, the furthest ones; each counts for so much of the next one.
+const MEMORY: usize = 8;
+const WEIGHT: f64 = 0.75;
 
 pub(super) struct Plan {
     whole: Range,
@@ -38,11 +39,18 @@ pub(super) struct Plan {
     bound: Option<i64>,
     handed_out: usize,
     ended: bool,
-    /// What was found lately: so many batches in so many seconds.
-    batches: f64,
-    seconds: f64,
+    /// What was found furthest on the way, the furthest first.
+    found: Vec<Found>,
     /// Windows without anything in them, one after another.
     empty: i32,
+}
+
+/// So many batches in so many seconds, up to there.
+#[derive(Clone, Copy)]
+struct Found {
+    place: i64,
+    batches: f64,
+    seconds: f64,
 }
 
 #[allow(
@@ -73,30 +81,42 @@ impl Plan {
             // What lies in the future is found by the last window.
             whole.end.unwrap_or(now).min(now.max(last))
         };
-        let plan = Self {
+        let mut plan = Self {
             whole,
             newest_first,
             workers,
             page: seen.len() as f64,
-            pages: (ROOM / bytes.max(1)).max(1) as f64,
+            // Some windows turn out larger, and still have to find room.
+            pages: (ROOM / bytes.max(1) * 2 / 3).max(1) as f64,
             near,
             reached: near,
             far,
             bound: if newest_first { whole.end } else { whole.start },
             handed_out: 0,
             ended: false,
-            batches: seen.len() as f64,
-            seconds: last.abs_diff(first).max(1) as f64,
+            found: Vec::new(),
             empty: 0,
         };
+        plan.sighted(Sighting {
+            first,
+            last,
+            batches: seen.len(),
+        });
         let worthwhile = plan.density() * plan.left() >= WORTHWHILE * plan.page;
         // One second says nothing of an order.
         (ordered && first != last && worthwhile).then_some(plan)
     }
 
+    /// Batches in a second, where the windows end.
     fn density(&self) -> f64 {
+        let (mut batches, mut seconds, mut weight) = (0.0, 0.0, 1.0);
+        for found in &self.found {
+            batches += found.batches * weight;
+            seconds += found.seconds * weight;
+            weight *= WEIGHT;
+        }
         // Even where nothing was found there may be something.
-        (self.batches / self.seconds).max(1e-9)
+        (batches / seconds).max(1e-9)
     }
 
     /// Seconds that are still to be handed out.
@@ -116,17 +136,19 @@ impl Plan {
         }
         let left = self.left();
         let a_page = self.page / self.density();
-        let share = left / a_page / (2 * self.workers) as f64;
-        // At first one each, until there is more to judge by; small ones again towards the end.
-        let pages = if self.handed_out < self.workers {
+        // Small ones at first, until there is more to judge by, and towards the end, so that nobody is
+        // left with a large one.
+        let share = left / a_page / self.workers as f64;
+        let most = if self.handed_out < self.workers {
             1.0
         } else {
-            share.clamp(1.0, self.pages.min(PAGES)).floor()
+            self.pages.min(PAGES)
         };
+        let pages = share.clamp(1.0, most).floor();
+        self.handed_out += 1;
         let usual = (pages - SLACK) * a_page * 2_f64.powi(self.empty);
         let most = (left / self.workers as f64).max(a_page);
         let length = usual.min(most).max(1.0).round();
-        self.handed_out += 1;
         let mut window = self.whole;
         if length >= left * 0.8 {
             self.ended = true;
@@ -147,8 +169,18 @@ impl Plan {
         Some((window, pages as u64))
     }
 
-    /// Takes into account what was found in a window.
-    pub(super) fn found(&mut self, window: &Range, batches: u64) {
+    /// Takes into account what was read.
+    pub(super) fn sighted(&mut self, page: Sighting) {
+        let (batches, seconds) = (
+            page.batches as f64,
+            page.last.abs_diff(page.first).max(1) as f64,
+        );
+        self.remember(page.last, batches, seconds);
+        self.empty = 0;
+    }
+
+    /// Takes into account that a window had nothing in it.
+    pub(super) fn empty(&mut self, window: &Range) {
         let (low, high) = window::extent(window);
         // Where batches begin is known better than where their range does.
         let (low, high) = if self.newest_first {
@@ -156,13 +188,27 @@ impl Plan {
         } else {
             (low.max(self.near), high)
         };
-        self.batches = self.batches * MEMORY + batches as f64;
-        self.seconds = self.seconds * MEMORY + (high - low).max(1) as f64;
-        self.empty = if batches == 0 {
-            (self.empty + 1).min(30)
-        } else {
-            0
+        let place = if self.newest_first { low } else { high };
+        self.remember(place, 0.0, (high - low).max(1) as f64);
+        self.empty = (self.empty + 1).min(30);
+    }
+
+    fn remember(&mut self, place: i64, batches: f64, seconds: f64) {
+        let further = |other: &Found| {
+            if self.newest_first {
+                other.place < place
+            } else {
+                other.place > place
+            }
         };
+        let rank = self.found.iter().filter(|other| further(other)).count();
+        let found = Found {
+            place,
+            batches,
+            seconds,
+        };
+        self.found.insert(rank, found);
+        self.found.truncate(MEMORY);
     }
 }
 
@@ -211,8 +257,19 @@ mod tests {
             windows.push((window, pages, inside(&window).len() as u64));
             assert!(windows.len() < 20_000, "it never ends");
             if windows.len() >= workers {
-                let (window, _, count) = windows[windows.len() - workers];
-                plan.found(&window, count);
+                let (window, ..) = windows[windows.len() - workers];
+                let inside = inside(&window);
+                if inside.is_empty() {
+                    plan.empty(&window);
+                }
+                for page in inside.chunks(page) {
+                    let (first, last) = (page[0], page[page.len() - 1]);
+                    plan.sighted(Sighting {
+                        first,
+                        last,
+                        batches: page.len(),
+                    });
+                }
             }
         }
         windows

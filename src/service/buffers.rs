@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The most that is kept for later, in pieces and in bytes each.
 const KEPT: usize = 16;
 const LARGEST: usize = 8 << 20;
+/// Room comes in multiples of this, so that what is about as large fits it as well.
+const STEP: usize = 64 << 10;
 
 #[derive(Default)]
 pub(crate) struct Buffers {
@@ -22,7 +24,13 @@ impl Buffers {
         // Small answers leave the large ones their room.
         let used = self.free().pop_if(|room| expected > room.capacity() / 4);
         let mut room = used.unwrap_or_default();
-        room.reserve(expected);
+        if room.capacity() < expected {
+            room.reserve_exact(expected.next_multiple_of(if expected < STEP / 4 {
+                1
+            } else {
+                STEP
+            }));
+        }
         room
     }
 

@@ -78,6 +78,10 @@ impl Http {
             .read_timeout(timeout);
         if base_url.is_loopback() {
             builder = builder.no_proxy();
+            if !base_url.is_https() {
+                // Reading all the certificates of the system takes longer than asking this machine.
+                builder = builder.tls_certs_only([]);
+            }
         }
         if let Some(path) = &manners.ca_cert {
             builder = builder.tls_certs_merge(read_certificates(&path.value)?);

@@ -11,6 +11,8 @@ pub(crate) struct Stats {
     pub(crate) pages: Counter,
     pub(crate) batches: Counter,
     pub(crate) bytes: Counter,
+    /// How much of the range has come, in millionths; zero where that is not known.
+    share: AtomicU64,
     waiting: Mutex<Option<String>>,
 }
 
@@ -18,6 +20,21 @@ impl Stats {
     /// Tells what the run waits for; nothing when it goes on.
     pub(crate) fn set_waiting(&self, reason: Option<String>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// Tells how much of the range has come, from 0 to 1.
+    pub(crate) fn set_share(&self, share: f64) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share to look at"
+        )]
+        self.share.store((share * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn share(&self) -> Option<f64> {
+        let millionths = u32::try_from(self.share.load(Ordering::Relaxed)).unwrap_or_default();
+        (millionths > 0).then(|| f64::from(millionths) / 1e6)
     }
 
     pub(crate) fn waiting(&self) -> Option<String> {

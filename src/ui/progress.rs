@@ -93,8 +93,11 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
         .unwrap_or(u64::MAX)
         .max(1);
     let rate = batches.saturating_mul(1000) / millis;
+    let done = stats
+        .share()
+        .map_or_else(String::new, |share| progress(share, elapsed));
     let mut line = format!(
-        "{} batches ({}/s), {} pages, {}, {}",
+        "{done}{} batches ({}/s), {} pages, {}, {}",
         HumanCount(batches),
         HumanCount(rate),
         HumanCount(stats.pages.get()),
@@ -106,6 +109,17 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
         line.push_str(&waiting);
     }
     line
+}
+
+/// Says how much is done, and how long the rest will take where that can be told.
+fn progress(share: f64, elapsed: Duration) -> String {
+    let percent = (share * 100.0).floor();
+    let left = elapsed.mul_f64((1.0 - share) / share.max(1e-6));
+    // Before that it is a guess about a guess.
+    if share < 0.01 || elapsed < Duration::from_secs(1) {
+        return format!("{percent} %: ");
+    }
+    format!("{percent} %, {} left: ", HumanDuration(left))
 }
 
 impl Drop for ProgressLine {
