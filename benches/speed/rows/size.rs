@@ -1,0 +1,113 @@
+//! What it takes to start, to be kept on a disk, and for each batch.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::programs::{self, Run};
+use crate::server::TRAYSCAN;
+use crate::setup::Setup;
+use crate::table::{Goal, Line, known};
+
+/// Processes are short, and the machine is noisy.
+const STARTS: usize = 21;
+
+pub(crate) fn start_up(setup: &Setup) -> Vec<Line> {
+    let mut lines = vec![binary(setup)];
+    let goal = Goal::at_most(5.0, 1.0, " ms");
+    let works = [
+        "`--version`, above `true`",
+        "one batch exported, above `true`",
+    ];
+    if !programs::installed("true") {
+        lines.extend(works.map(|work| Line::missing(work, goal, "`true` is not installed")));
+        return lines;
+    }
+    let server = setup.server(1, &[]);
+    let mut nothing = setup.command("true");
+    let mut version = setup.command(TRAYSCAN);
+    version.arg("--version");
+    let mut export = setup.export_command(&server, &["--parallel", "1", "-f", "ndjson"]);
+    let rounds = programs::interleave(
+        STARTS,
+        [
+            &mut || programs::run(&mut nothing),
+            &mut || programs::run(&mut version),
+            &mut || programs::run(&mut export),
+        ],
+    );
+    let cpu = [nothing, version, export].map(|mut command| mean_cpu(&mut command));
+    for (at, work) in works.into_iter().enumerate() {
+        let program = at + 1;
+        let above = rounds.median(|runs| runs[program].seconds() - runs[0].seconds());
+        let measured = format!(
+            "{} against {}; CPU {} against {}",
+            rounds.wall(program),
+            rounds.wall(0),
+            cpu[program],
+            cpu[0]
+        );
+        lines.push(Line::judged(work, above * 1e3, goal, &measured));
+    }
+    lines
+}
+
+/// Writes the CPU time of a short program; time is told in hundredths of a second, so it takes many.
+fn mean_cpu(command: &mut Command) -> String {
+    const TIMES: u32 = 100;
+    let runs: Vec<Run> = (0..TIMES).map(|_| programs::run(command)).collect();
+    let sum = runs.iter().map(|run| run.cpu).sum::<Option<_>>();
+    known(sum.map(|sum: Duration| sum / TIMES))
+}
+
+fn binary(setup: &Setup) -> Line {
+    let work = "binary, stripped";
+    let goal = Goal::at_most(12.0, 8.0, " MB");
+    let megabytes = |path| fs::metadata(path).unwrap().len() as f64 / 1e6;
+    let as_built = format!("{:.2} MB as built", megabytes(TRAYSCAN.as_ref()));
+    if !programs::installed("strip") {
+        return Line::missing(work, goal, &format!("strip is not installed; {as_built}"));
+    }
+    let copy = setup.path("stripped");
+    fs::copy(TRAYSCAN, &copy).unwrap();
+    programs::run(setup.command("strip").arg(&copy));
+    let line = Line::judged(work, megabytes(copy.as_path()), goal, &as_built);
+    fs::remove_file(copy).unwrap();
+    line
+}
+
+pub(crate) fn callgrind(setup: &Setup) -> Vec<Line> {
+    ["ndjson", "csv"]
+        .map(|format| {
+            let work = format!("instructions a batch, {format}");
+            if !programs::installed("valgrind") {
+                return Line::told(&work, "valgrind is not installed");
+            }
+            let (small, large) = (1_000, 10_000);
+            let count = |batches| instructions(setup, batches, format);
+            let (few, many) = (count(small), count(large));
+            let each = (many - few) / (large - small) as f64;
+            let rest = few - each * small as f64;
+            Line::told(
+                &work,
+                &format!("{each:.0} ({:.1} million beside)", rest / 1e6),
+            )
+        })
+        .into()
+}
+
+/// Counts the instructions of one export.
+fn instructions(setup: &Setup, batches: usize, format: &str) -> f64 {
+    let server = setup.server(batches, &[]);
+    let mut command = Setup::with_access(setup.command("valgrind"), &server);
+    let output = command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args([TRAYSCAN, "export", "-q", "--parallel", "1", "-f", format])
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let (_, count) = told.rsplit_once("Collected : ").unwrap();
+    count.split_whitespace().next().unwrap().parse().unwrap()
+}

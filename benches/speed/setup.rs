@@ -1,0 +1,214 @@
+//! What all rows share: services, a folder for outputs, commands that are ready to run.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::env;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use tempfile::TempDir;
+
+use crate::client;
+use crate::programs::{self, Run};
+use crate::server::{Server, TRAYSCAN};
+
+pub(crate) struct Setup {
+    /// Whether rows that take long and much memory are wanted, too.
+    pub(crate) long: bool,
+    folder: TempDir,
+    servers: RefCell<Vec<Rc<Server>>>,
+    /// The exports whose output was looked at.
+    checked: RefCell<HashSet<String>>,
+}
+
+/// A file that is deleted as soon as it is not needed.
+pub(crate) struct Output(pub(crate) PathBuf);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // The folder goes, too, at the end.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Setup {
+    pub(crate) fn new(long: bool) -> Self {
+        // Memory, so that no disk is measured.
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() {
+            memory.to_owned()
+        } else {
+            env::temp_dir()
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("trayscan-speed-")
+            .tempdir_in(place)
+            .unwrap();
+        fs::create_dir(folder.path().join("home")).unwrap();
+        Self {
+            long,
+            folder,
+            servers: RefCell::default(),
+            checked: RefCell::default(),
+        }
+    }
+
+    /// Returns a service with so many batches in pages of 1000, started at its first use.
+    pub(crate) fn server(&self, batches: usize, faults: &[&str]) -> Rc<Server> {
+        self.server_if_known(batches, faults)
+            .expect("these faults are known")
+    }
+
+    /// The same; none where the service does not know a fault.
+    pub(crate) fn server_if_known(&self, batches: usize, faults: &[&str]) -> Option<Rc<Server>> {
+        let mut servers = self.servers.borrow_mut();
+        if let Some(server) = servers
+            .iter()
+            .find(|server| server.batches == batches && server.faults == faults)
+        {
+            return Some(Rc::clone(server));
+        }
+        let server = Rc::new(Server::start(batches, faults)?);
+        servers.push(Rc::clone(&server));
+        Some(server)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns a command that sees nothing of the user's settings and proxies.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let home = self.path("home");
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &home)
+            .env("XDG_CONFIG_HOME", &home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    /// Gives `command` access to the service.
+    pub(crate) fn with_access(mut command: Command, server: &Server) -> Command {
+        command
+            .env("TRAYSCAN_BASE_URL", &server.base_url)
+            .env("TRAYSCAN_CLIENT_ID", &server.id)
+            .env("TRAYSCAN_CLIENT_SECRET", &server.secret);
+        command
+    }
+
+    /// Returns an export to standard output, which is dropped.
+    pub(crate) fn export_command(&self, server: &Server, arguments: &[&str]) -> Command {
+        let mut command = Self::with_access(self.command(TRAYSCAN), server);
+        command.args(["export", "-q"]).args(arguments);
+        command
+    }
+
+    /// Runs an export to a file with this ending, and deletes the file.
+    pub(crate) fn export(&self, server: &Server, ending: &str, arguments: &[&str]) -> Run {
+        self.export_kept(server, ending, arguments, programs::run).0
+    }
+
+    /// Runs an export to a file with this ending under `measure`; checks the file the first time.
+    pub(crate) fn export_kept(
+        &self,
+        server: &Server,
+        ending: &str,
+        arguments: &[&str],
+        measure: fn(&mut Command) -> Run,
+    ) -> (Run, Output) {
+        let output = Output(self.path(&format!("{}.{ending}", arguments.concat())));
+        let mut command = self.export_command(server, arguments);
+        let run = measure(command.arg("-o").arg(&output.0));
+        let key = format!("{} {}", server.address, output.0.display());
+        if self.checked.borrow_mut().insert(key) {
+            let found = count(&output.0, ending);
+            assert_eq!(found, server.batches, "batches in {ending} {arguments:?}");
+        }
+        (run, output)
+    }
+
+    /// Follows the cursor with a raw client in a process of its own, the bodies dropped.
+    pub(crate) fn follow(&self, server: &Server) -> Run {
+        programs::run(&mut self.raw_client(server))
+    }
+
+    /// Follows the cursor likewise, and writes the bodies to a file as they are.
+    pub(crate) fn store(&self, server: &Server) -> Run {
+        let output = Output(self.path("store"));
+        programs::run(self.raw_client(server).arg(&output.0))
+    }
+
+    fn raw_client(&self, server: &Server) -> Command {
+        let mut command = self.command(env::current_exe().unwrap().to_str().unwrap());
+        command
+            .arg(client::ROLE)
+            .args([&server.address, &server.id, &server.secret]);
+        command
+    }
+
+    /// Returns one curl for all pages of version 2, or for the one answer of version 1.
+    ///
+    /// It knows all addresses beforehand and uses one connection. The bodies go to `target`.
+    pub(crate) fn curl(&self, server: &Server, version: &str, target: &str) -> Command {
+        let (mut client, token) = server.log_in(version);
+        let mut targets = vec!["/v1/batches".to_owned()];
+        if version == "v2" {
+            targets.clear();
+            client.walk(&token, |target, _| targets.push(target.to_owned()));
+        }
+        let mut config = format!("header = \"Authorization: Bearer {token}\"\n");
+        for page in targets {
+            let _ = writeln!(config, "url = \"{}{page}\"", server.base_url);
+            let _ = writeln!(config, "output = \"{target}\"");
+        }
+        let path = self.path(&format!("curl-{version}-{}", server.batches));
+        fs::write(&path, config).unwrap();
+        let mut curl = self.command("curl");
+        curl.args(["-q", "-sS", "--fail", "-K"]).arg(path);
+        curl
+    }
+}
+
+/// Counts the batches in an output.
+fn count(path: &Path, ending: &str) -> usize {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path).unwrap());
+    if ending == "csv" {
+        return csv::Reader::from_reader(file).byte_records().count();
+    }
+    let mut lines = 0;
+    loop {
+        let piece = file.fill_buf().unwrap();
+        if piece.is_empty() {
+            break;
+        }
+        lines += memchr::memchr_iter(b'\n', piece).count();
+        let length = piece.len();
+        file.consume(length);
+    }
+    // An array has a line for each bracket.
+    if ending == "json" { lines - 2 } else { lines }
+}
+
+/// Whether two outputs have the same bytes.
+pub(crate) fn same(first: &Output, second: &Output) -> bool {
+    let open = |output: &Output| BufReader::with_capacity(1 << 20, File::open(&output.0).unwrap());
+    let (mut first, mut second) = (open(first), open(second));
+    let (mut a, mut b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let length = first.read(&mut a).unwrap();
+        if length == 0 {
+            return second.read(&mut b).unwrap() == 0;
+        }
+        if second.read_exact(&mut b[..length]).is_err() || a[..length] != b[..length] {
+            return false;
+        }
+    }
+}
