@@ -1,7 +1,7 @@
 //! The loop from pages to a writer, and only the loop.
 
-use crate::batch::Batch;
-use crate::dates::Range;
+use crate::batch::{Batch, CREATION_DATE};
+use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::fetch::Pages;
@@ -12,7 +12,8 @@ use crate::writers::BatchWriter;
 
 /// What is wanted of the batches that come.
 pub(crate) struct Plan {
-    pub(crate) range: Range,
+    /// The second at the end of the range, as dates begin that lie in it; nothing where it is wanted.
+    pub(crate) past: Option<String>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) sorting: Option<Sorting>,
     pub(crate) limit: Option<u64>,
@@ -112,6 +113,18 @@ pub(crate) async fn run(
 }
 
 impl Plan {
+    /// Wants everything within `range`.
+    pub(crate) fn new(range: &Range) -> Self {
+        let past = range.end.filter(|_| range.excludes_end);
+        Self {
+            past: past.map(|past| written(past).trim_end_matches('Z').to_owned()),
+            conditions: Vec::new(),
+            sorting: None,
+            limit: None,
+            live: false,
+        }
+    }
+
     fn wants(&self, batch: &Batch) -> bool {
         !self.is_past_the_end(batch)
             && self
@@ -122,8 +135,10 @@ impl Plan {
 
     /// Tells whether `batch` was created in the second that belongs to the next period.
     fn is_past_the_end(&self, batch: &Batch) -> bool {
-        self.range.excludes_end
-            && self.range.end.is_some()
-            && batch.created().map(|created| created.second) == self.range.end
+        let Some(past) = &self.past else {
+            return false;
+        };
+        let created = batch.typed(CREATION_DATE);
+        created.is_some_and(|created| created.starts_with(past.as_str()))
     }
 }

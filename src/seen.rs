@@ -14,7 +14,9 @@ use crate::batch::Batch;
 /// Shards, each of which grows on its own: so little memory is empty, and little is moved at a time.
 const SHARD_BITS: u32 = 8;
 /// Batches that are looked up together.
-const BLOCK: usize = 64;
+const BLOCK: usize = 256;
+/// From so many buckets on, a shard grows in small steps.
+const LARGE: usize = 1024;
 
 /// What is known of a batch that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,9 +154,16 @@ impl Shard {
         &mut self.buckets[number].0[place]
     }
 
-    /// Makes a little room: doubling would leave half of the memory empty.
+    /// Makes room; where there is much already, only a little at a time.
+    #[cold]
     fn grow(&mut self) {
-        let count = self.buckets.len() + self.buckets.len() / 4 + 4;
+        let count = self.buckets.len();
+        let count = count
+            + if count < LARGE {
+                count / 2 + 4
+            } else {
+                count / 8
+            };
         let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
         let batches = before.iter().flat_map(|bucket| &bucket.0);
         for known in batches.filter(|known| known.id != [0; 2]) {

@@ -40,15 +40,34 @@ impl Moment {
 
 /// Reads `YYYY-MM-DDTHH:MM:SS`, in exactly this shape, as seconds since 1970.
 pub(crate) fn whole_second(text: &str) -> Option<i64> {
-    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd";
-    let fits = |(byte, shape): (u8, &u8)| match shape {
-        b'd' => byte.is_ascii_digit(),
-        separator => byte == *separator,
-    };
-    if text.len() != SHAPE.len() || !text.bytes().zip(SHAPE).all(fits) {
+    let bytes: &[u8; 19] = text.as_bytes().try_into().ok()?;
+    let [
+        ..,
+        b'-',
+        _,
+        _,
+        b'-',
+        _,
+        _,
+        b'T',
+        _,
+        _,
+        b':',
+        _,
+        _,
+        b':',
+        _,
+        _,
+    ] = bytes
+    else {
         return None;
-    }
-    let number = |from: usize, to: usize| text[from..to].parse::<u32>().ok();
+    };
+    let number = |from: usize, to: usize| {
+        bytes[from..to].iter().try_fold(0, |number, byte| {
+            let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+            Some(number * 10 + digit)
+        })
+    };
     let year = i32::try_from(number(0, 4)?).ok()?;
     let day = NaiveDate::from_ymd_opt(year, number(5, 7)?, number(8, 10)?)?;
     let time = day.and_hms_opt(number(11, 13)?, number(14, 16)?, number(17, 19)?)?;

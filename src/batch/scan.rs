@@ -104,20 +104,25 @@ fn string(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// One in each of eight bytes, and the top bit of each.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). One that is may
+/// drag bytes behind it along; the first is always right.
+#[inline]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS
+}
+
 /// Returns how many bytes stand before the first quote, backslash or control character.
 #[inline]
 fn plain(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
-    // Eight bytes at a time: the top bit of each byte that is less than `limit` (at most 128). One that
-    // is may drag bytes behind it along; the first is always right.
-    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & TOPS;
     let mut rest = text;
     while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*bytes);
-        let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
-        let escapes = below(word ^ (ONES * u64::from(b'\\')), 1);
-        let found = quotes | escapes | below(word, 0x20);
+        // With this bit turned, the quote stands right behind the control characters.
+        let found = below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1);
         if found != 0 {
             return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
         }
@@ -148,6 +153,9 @@ fn decimal(text: &[u8]) -> Option<usize> {
     if text.first() != Some(&b'"') {
         return None;
     }
+    if let Some(length) = text.get(1..9).and_then(short_decimal) {
+        return Some(length + 2);
+    }
     let mut place = 1 + usize::from(text.get(1) == Some(&b'-'));
     let mut count = digits(text.get(place..)?);
     place += count;
@@ -156,6 +164,25 @@ fn decimal(text: &[u8]) -> Option<usize> {
         place += 1 + count;
     }
     (count > 0 && text.get(place) == Some(&b'"')).then_some(place + 1)
+}
+
+/// Returns the length of a decimal number before a quote in these eight bytes; nothing where it is
+/// longer, or is none, or has no fraction.
+#[inline]
+fn short_decimal(text: &[u8]) -> Option<usize> {
+    let word = u64::from_le_bytes(text.try_into().ok()?);
+    let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+    if quotes == 0 {
+        return None;
+    }
+    let length = quotes.trailing_zeros() as usize / 8;
+    // What is no digit: no byte drags another along here. Bytes past the quote say nothing.
+    let values = word ^ (ONES * u64::from(b'0'));
+    let no_digits = (((values & !TOPS) + ONES * (0x7f - 9)) | values) & TOPS;
+    let others = no_digits & ((quotes & quotes.wrapping_neg()) - 1);
+    let point = others.trailing_zeros() as usize / 8;
+    let one_point = others.is_power_of_two() && text.get(point) == Some(&b'.');
+    (one_point && 0 < point && point + 1 < length).then_some(length)
 }
 
 /// Returns the length of the instant in quotes at the start of `text`.
@@ -362,6 +389,24 @@ mod tests {
     }
 
     #[test]
+    fn usual_decimals_are_short() {
+        for text in ["0.00", "7.5", "87.50", "100.00", "1234.56"] {
+            let padded = format!("{text}\",\"avg_us");
+            assert_eq!(
+                short_decimal(&padded.as_bytes()[..8]),
+                Some(text.len()),
+                "{text}"
+            );
+        }
+        for text in [
+            "12", ".5", "5.", "-1.5", "1.2.3", "1a.5", "12345.67", "1:5.0",
+        ] {
+            let padded = format!("{text}\",\"avg_us");
+            assert_eq!(short_decimal(&padded.as_bytes()[..8]), None, "{text}");
+        }
+    }
+
+    #[test]
     fn no_part_of_an_object_is_an_object() {
         let text = usual();
         let cut = (0..text.len()).filter_map(|end| text.get(..end));
@@ -376,6 +421,15 @@ mod tests {
         #[test]
         fn the_shortcut_agrees_with_the_general_road(text in objects()) {
             agrees(&text);
+        }
+
+        #[test]
+        fn short_decimals_are_decimals(text in "[0-9.\",:\\-]{0,9}|[0-9]{1,3}\\.[0-9]{1,3}\"[ -~]{0,4}|[ -~é]{8}") {
+            let text = format!("{text}\",\"avg");
+            if let Some(length) = text.as_bytes().get(..8).and_then(short_decimal) {
+                prop_assert!(super::super::number::is_number(&text[..length]), "{}", text);
+                prop_assert_eq!(text.as_bytes()[length], b'"');
+            }
         }
 
         #[test]

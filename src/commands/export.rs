@@ -143,11 +143,11 @@ async fn export(
         wanted.range,
     );
     let plan = Plan {
-        range: wanted.range,
         conditions: wanted.conditions.clone(),
         sorting: wanted.sorting,
         limit: args.limit,
         live,
+        ..Plan::new(&wanted.range)
     };
     let ran = pipeline::run(
         &mut pages,
