@@ -256,31 +256,37 @@ async fn ask_page(
         next_token,
     };
     let mut early = Some(early);
-    let asked = ask_once(asker, &wanted, source, &mut early).await;
+    let asked = ask_once(asker, &wanted, source, &mut early, || {}).await;
     let has_dates = window.start.is_some() || window.end.is_some();
     let refused = matches!(&asked, Err((error, _)) if error.refuses_batches(&[422]));
     if !(refused && has_cursor && repeat_dates && has_dates) {
         return asked;
     }
     wanted.range = Range::default();
-    let again = ask_once(asker, &wanted, source, &mut early).await;
-    match again {
-        Ok(got) => {
-            if asker.dates_with_cursor.swap(false, Ordering::Relaxed) {
-                log::info!("the service takes no dates together with next_token: leaving them out");
-            }
-            Ok(got)
+    let taken = || {
+        if asker.dates_with_cursor.swap(false, Ordering::Relaxed) {
+            log::info!("the service takes no dates together with next_token: leaving them out");
         }
+    };
+    match ask_once(asker, &wanted, source, &mut early, taken).await {
         // It refuses this one too: then it was not for the dates.
         Err((error, _)) if error.refuses_batches(&EXPIRED) => asked,
-        Err(failed) => Err(failed),
+        answered => answered,
     }
 }
 
-async fn ask_once(asker: &Asker, wanted: &Wanted, source: Source, early: &mut Early) -> Answered {
+/// Asks until a page was read; `taken` hears of it as soon as the service has taken the request.
+async fn ask_once(
+    asker: &Asker,
+    wanted: &Wanted,
+    source: Source,
+    early: &mut Early,
+    taken: impl Fn(),
+) -> Answered {
     let mut asking = asker.tries(wanted);
     loop {
         let (answer, place) = asking.send().await?;
+        taken();
         let reading = Reading::new(Version::V2, asker.lenient, source, asker.blank());
         match read_page(answer, place, reading, early).await {
             Ok(got) => return Ok(got),
