@@ -15,8 +15,10 @@ use crate::service::{Answer, Fault, ServiceError, Version};
 
 /// From so many batches on, an answer may not be whole (interface, section 8).
 pub(super) const LIMIT: usize = 1000;
+/// So many tell where to cut, where they come in order; the rest would only come again.
+const ENOUGH: usize = 4 * LIMIT;
 /// What is read of an answer at a time.
-const PIECE: usize = 512 * 1024;
+const PIECE: usize = 1 << 20;
 /// The same batches fill two seconds where they lie on the bound between them; not three.
 const SAME_SECONDS: u32 = 3;
 
@@ -25,6 +27,7 @@ pub(super) struct Flat {
     asker: Arc<Asker>,
     window: Range,
     is_whole: bool,
+    workers: usize,
     pub(super) lane: Lane,
     repeats: Arc<Repeats>,
 }
@@ -42,6 +45,7 @@ impl Flat {
         asker: Arc<Asker>,
         window: Range,
         is_whole: bool,
+        workers: usize,
         lane: Lane,
         repeats: Arc<Repeats>,
     ) -> Self {
@@ -49,6 +53,7 @@ impl Flat {
             asker,
             window,
             is_whole,
+            workers,
             lane,
             repeats,
         }
@@ -92,7 +97,14 @@ impl Flat {
                 self.lane.deliver(got).await;
                 Ok(Outcome::Done)
             }
-            Ok(Answered::Crowded(sample)) => Ok(Outcome::Cut(sample.cut(&self.window))),
+            Ok(Answered::Crowded(sample)) => {
+                let whole = self.is_whole.then_some(self.window);
+                let plan = whole.and_then(|whole| sample.plan(whole, self.workers));
+                Ok(match plan {
+                    Some(plan) => Outcome::Opened(plan),
+                    None => Outcome::Cut(sample.cut(&self.window)),
+                })
+            }
             Err((error, _)) if can_be_cut && error.refuses_batches(&[413, 422]) => {
                 log::info!("{error}; asking for half of it");
                 let halves = window::halves(&self.window);
@@ -157,6 +169,9 @@ async fn sample(
                 sample.add(batch.created().map(|created| created.second));
             }
             asker.give_back(page);
+            if reading.got.received >= ENOUGH && sample.is_ordered() {
+                return Ok(Answered::Crowded(sample));
+            }
         }
     }
     place.served();

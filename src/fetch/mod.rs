@@ -261,10 +261,11 @@ impl Pages {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
         let may_be_missing = self.manner.api == Api::Auto;
+        let workers = self.manner.workers;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
             let (lane, ended) = if version == Some(Version::V1) {
-                let mut flat = Flat::new(asker, window, window == whole, lane, repeats);
+                let mut flat = Flat::new(asker, window, window == whole, workers, lane, repeats);
                 let ended = flat.run().await;
                 (flat.lane, ended)
             } else {

@@ -6,6 +6,7 @@
 
 use chrono::Utc;
 
+use super::plan::Plan;
 use crate::dates::Range;
 
 /// The seconds that four digits of a year can write.
@@ -105,6 +106,18 @@ impl Sample {
             });
             self.thinned += 1;
         }
+    }
+
+    /// Tells whether the batches came in an order of time.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.seconds.is_sorted() || self.seconds.iter().rev().is_sorted()
+    }
+
+    /// Makes a plan for `whole`, of which this is the beginning.
+    pub(super) fn plan(&self, whole: Range, workers: usize) -> Option<Plan> {
+        // Each window is to be answered at once, however small it is.
+        let page = self.seconds.get(..CALM >> self.thinned)?;
+        Plan::new(whole, page, usize::MAX, workers)
     }
 
     /// Cuts the window of the answer so that each part may be answered whole; every part is smaller.
