@@ -175,6 +175,8 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
 
     fn batch(fields: &str) -> Batch {
         let date = r#""batch_creation_date":"2026-05-01T06:00:00Z""#;
@@ -205,6 +207,33 @@ mod tests {
             ),
             Arrival::New
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Few shards and many of nearly the same digest, so that buckets overflow, also past the end.
+        #[test]
+        fn it_agrees_with_a_map(
+            arrivals in prop::collection::vec((0_u32..5000, 0_u32..3), 1..20_000),
+        ) {
+            let mut seen = Seen::new();
+            let mut map = HashMap::new();
+            for block in arrivals.chunks(700) {
+                let digests: Vec<Digest> = block.iter().map(|(id, content)| Digest {
+                    shard: usize::try_from(id % 2).expect("small"),
+                    known: Known { id: [u32::MAX - id / 4 % 7, id | 1 << 31], content: *content },
+                }).collect();
+                let expected: Vec<Arrival> = block.iter().map(|(id, content)| {
+                    match map.insert(*id, *map.get(id).unwrap_or(content)) {
+                        None => Arrival::New,
+                        Some(first) if first == *content => Arrival::Again,
+                        Some(_) => Arrival::Changed,
+                    }
+                }).collect();
+                prop_assert_eq!(seen.note(&digests), expected);
+            }
+        }
     }
 
     #[test]
