@@ -216,6 +216,12 @@ impl Lanes {
         self.running
     }
 
+    /// Tells whether the first window is not under way yet.
+    pub(super) fn waits_for_first(&self) -> bool {
+        let first = self.windows.front();
+        first.is_some_and(|slot| matches!(slot.state, State::Planned))
+    }
+
     fn slot(&mut self, window: Range, extent: Extent) -> Slot {
         self.numbers += 1;
         Slot {

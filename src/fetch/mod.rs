@@ -243,7 +243,8 @@ impl Pages {
 
     /// Starts as many windows as may be under way.
     fn fill(&mut self) {
-        while self.lanes.running() < self.asker.crew.allowed() {
+        // The first must always be under way: the others may be waiting for it.
+        while self.lanes.running() < self.asker.crew.allowed() || self.lanes.waits_for_first() {
             if self.start() {
                 continue;
             }
