@@ -169,7 +169,7 @@ async fn export(
     }
     let (output, notes) = writer.finish().map_err(Failure::from_output)?;
     let published = output.publish()?;
-    let warnings = warnings(pages.findings(), &tally, &notes, args.lenient, destination);
+    let warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
     for warning in &warnings {
         log::warn!("{warning}");
     }

@@ -110,11 +110,13 @@ impl<'a> Asking<'a> {
         let mut token: Option<Token> = None;
         let mut refusals = 0;
         loop {
+            // A token might age while this waits for its turn.
+            let place = self.asker.crew.enter().await;
             let current = match token.take() {
                 Some(token) => token,
                 None => tokens.get(version).await.map_err(NoToken::into_parts)?,
             };
-            match self.once(&current).await {
+            match self.once(place, &current).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if error.refuses_token() && refusals < self.asker.refusals() => {
                     refusals += 1;
@@ -139,14 +141,17 @@ impl<'a> Asking<'a> {
         paused.map_err(|error| (error, self.tries.clone()))
     }
 
-    /// Sends once, as soon as there is a place.
-    async fn once(&self, token: &Token) -> Result<(Answer, Place<'a>), ServiceError> {
+    /// Sends once.
+    async fn once(
+        &self,
+        place: Place<'a>,
+        token: &Token,
+    ) -> Result<(Answer, Place<'a>), ServiceError> {
         let Wanted {
             version,
             range,
             next_token,
         } = self.wanted;
-        let place = self.asker.crew.enter().await;
         let service = &self.asker.service;
         let sent = service.batches(*version, &token.secret, range, next_token.as_ref());
         match sent.await {

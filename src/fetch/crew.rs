@@ -56,7 +56,7 @@ impl Crew {
         self.places().most <= 1
     }
 
-    /// Waits for a place, in the order of coming.
+    /// Waits for a place.
     pub(super) async fn enter(&self) -> Place<'_> {
         loop {
             let freed = self.freed.notified();

@@ -101,7 +101,7 @@ impl Flat {
                 let whole = self.is_whole.then_some(self.window);
                 let plan = whole.and_then(|whole| sample.plan(whole, self.workers));
                 Ok(match plan {
-                    Some(plan) => Outcome::Opened(plan),
+                    Some(plan) => Outcome::Opened(plan, Vec::new()),
                     None => Outcome::Cut(sample.cut(&self.window)),
                 })
             }
@@ -123,6 +123,8 @@ impl Flat {
         mut reading: Reading,
     ) -> Result<Answered, ServiceError> {
         self.lane.forget();
+        // While this waits for its turn, others must be able to ask.
+        place.served();
         let mut digest = 0;
         while let Some(text) = answer.text(PIECE).await? {
             reading
@@ -134,7 +136,6 @@ impl Flat {
                 self.lane.deliver(got).await;
             }
         }
-        place.served();
         let received = reading.got.received;
         let (got, _) = reading
             .finish()

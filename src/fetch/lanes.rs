@@ -17,6 +17,7 @@ use super::walk::Extent;
 use super::{Fetched, Page};
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::seen::Digest;
 use crate::service::ServiceError;
 
 /// What may wait, for each worker, in all lanes but the first.
@@ -31,18 +32,36 @@ pub(super) enum Outcome {
     Done,
     /// It holds too much: these are to be fetched instead.
     Cut(Vec<Range>),
-    /// The first page of a range has come, and many can share in the others.
-    Opened(Plan),
+    /// The first page of a range has come, and many can share in the others. Its batches come again.
+    Opened(Plan, Vec<Digest>),
+    /// It holds what lies outside of it: windows of dates are not what they seem.
+    Strange,
     /// The version that was asked is not there.
     Missing(ServiceError),
+    Failed(Failure),
 }
 
 /// What is told of a window when it ends.
 pub(super) struct Report {
     number: u64,
     pub(super) outcome: Outcome,
+    pub(super) sum: Sum,
+}
+
+/// What came of a window so far.
+#[derive(Clone)]
+pub(super) struct Sum {
     pub(super) fetched: Fetched,
     pub(super) findings: Findings,
+}
+
+impl Sum {
+    fn new(window: Range) -> Self {
+        Self {
+            fetched: Fetched::new(window),
+            findings: Findings::default(),
+        }
+    }
 }
 
 /// What is told while pages are on their way.
@@ -59,19 +78,18 @@ pub(super) struct Sighting {
     pub(super) batches: usize,
 }
 
-/// A page, or why there is none.
-type Delivery = Result<Waiting, Failure>;
-
 /// A page that takes up room until it is taken.
 struct Waiting {
     page: Page,
+    /// What came up to here.
+    sum: Sum,
     _room: Option<OwnedSemaphorePermit>,
 }
 
 /// The side of those who fetch.
 pub(super) struct Lane {
     number: u64,
-    pages: mpsc::Sender<Delivery>,
+    pages: mpsc::Sender<Waiting>,
     news: mpsc::UnboundedSender<News>,
     room: Arc<Semaphore>,
     /// The number of the first lane.
@@ -80,16 +98,20 @@ pub(super) struct Lane {
     front: Arc<Semaphore>,
     /// How often a page was asked for from outside.
     wanted: Arc<Semaphore>,
-    pub(super) fetched: Fetched,
-    findings: Findings,
+    sum: Sum,
 }
 
 impl Lane {
+    /// Pages that were handed on so far.
+    pub(super) fn pages(&self) -> u64 {
+        self.sum.fetched.pages
+    }
+
     /// Hands on what was read; returns false where nobody wants it any more.
     pub(super) async fn deliver(&mut self, got: Got) -> bool {
-        self.fetched.pages += 1;
-        self.fetched.batches += got.page.batches.len() as u64;
-        self.findings.add(got.findings);
+        self.sum.fetched.pages += 1;
+        self.sum.fetched.batches += got.page.batches.len() as u64;
+        self.sum.findings.add(got.findings);
         if let Some(sighting) = got.page.sighting() {
             // Where nobody listens, the run is over already.
             let _ = self.news.send(News::Sighting(sighting));
@@ -109,9 +131,10 @@ impl Lane {
         };
         let waiting = Waiting {
             page: got.page,
+            sum: self.sum.clone(),
             _room: room,
         };
-        self.pages.send(Ok(waiting)).await.is_ok()
+        self.pages.send(waiting).await.is_ok()
     }
 
     /// Waits until one more page is wanted.
@@ -123,22 +146,18 @@ impl Lane {
 
     /// Forgets what is known of the batches so far: they come again.
     pub(super) fn forget(&mut self) {
-        self.fetched = Fetched::new(self.fetched.window);
-        self.findings = Findings::default();
+        self.sum = Sum::new(self.sum.fetched.window);
     }
 
     /// Tells how it ended.
-    pub(super) async fn end(self, ended: Result<Outcome, Failure>) {
-        // Where nobody listens, the run is over already.
-        match ended {
-            Ok(outcome) => drop(self.news.send(News::End(Box::new(Report {
-                number: self.number,
-                outcome,
-                fetched: self.fetched,
-                findings: self.findings,
-            })))),
-            Err(failure) => drop(self.pages.send(Err(failure)).await),
-        }
+    pub(super) fn end(self, outcome: Outcome) {
+        let report = Report {
+            number: self.number,
+            outcome,
+            sum: self.sum,
+        };
+        // Where nobody listens, the run is over already. Pages end only after this was said.
+        let _ = self.news.send(News::End(Box::new(report)));
     }
 }
 
@@ -152,6 +171,8 @@ pub(super) struct Lanes {
     wanted: Arc<Semaphore>,
     numbers: u64,
     running: usize,
+    /// Nothing is begun as long as a page waits.
+    frugal: bool,
 }
 
 /// A window on its way.
@@ -160,38 +181,46 @@ struct Slot {
     window: Range,
     extent: Extent,
     state: State,
+    /// What came of it up to the page that was taken last.
+    taken: Sum,
 }
 
 enum State {
     Planned,
-    Running(mpsc::Receiver<Delivery>, JoinHandle<()>),
+    /// The task is there until it was waited for.
+    Running(mpsc::Receiver<Waiting>, Option<JoinHandle<()>>),
     /// It has ended, and pages may still wait.
-    Ended(mpsc::Receiver<Delivery>, Option<Fetched>),
+    Ended(mpsc::Receiver<Waiting>, End),
+}
+
+/// What is left of a window when all its pages are taken.
+enum End {
+    Done(Sum),
+    /// What came of it comes again.
+    Again,
+    Failed(Failure),
 }
 
 /// What comes next.
 pub(super) enum Event {
-    Page(Page),
+    /// A page, and whether it is of a window that is one of many.
+    Page(Page, bool),
     /// A page was read that will come later.
     Sighting(Sighting),
     /// A window has ended, though perhaps not all of it is taken yet.
     Report(Report),
     /// All pages of a window are taken.
-    Taken(Option<Fetched>),
+    Taken(Option<Sum>),
 }
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        for slot in &self.windows {
-            if let State::Running(_, task) = &slot.state {
-                task.abort();
-            }
-        }
+        self.clear();
     }
 }
 
 impl Lanes {
-    pub(super) fn new(workers: usize) -> Self {
+    pub(super) fn new(workers: usize, frugal: bool) -> Self {
         Self {
             windows: VecDeque::new(),
             news: mpsc::unbounded_channel(),
@@ -201,6 +230,26 @@ impl Lanes {
             wanted: Arc::new(Semaphore::new(0)),
             numbers: 0,
             running: 0,
+            frugal,
+        }
+    }
+
+    /// Ends all windows, whatever they are at.
+    pub(super) fn clear(&mut self) {
+        for slot in self.windows.drain(..) {
+            if let State::Running(_, Some(task)) = slot.state {
+                task.abort();
+            }
+        }
+        self.running = 0;
+    }
+
+    /// What came of the first window so far, as far as it was taken and does not come again.
+    pub(super) fn so_far(&self) -> Option<&Sum> {
+        let slot = self.windows.front()?;
+        match slot.state {
+            State::Running(..) | State::Ended(_, End::Done(_)) => Some(&slot.taken),
+            State::Planned | State::Ended(..) => None,
         }
     }
 
@@ -229,6 +278,7 @@ impl Lanes {
             window,
             extent,
             state: State::Planned,
+            taken: Sum::new(window),
         }
     }
 
@@ -282,11 +332,10 @@ impl Lanes {
             first: self.first.subscribe(),
             front: Arc::clone(&self.front),
             wanted: Arc::clone(&self.wanted),
-            fetched: Fetched::new(slot.window),
-            findings: Findings::default(),
+            sum: Sum::new(slot.window),
         };
         let task = tokio::spawn(fetch(slot.window, slot.extent, lane));
-        slot.state = State::Running(receiver, task);
+        slot.state = State::Running(receiver, Some(task));
         self.running += 1;
         true
     }
@@ -300,48 +349,71 @@ impl Lanes {
 
     /// Waits for what comes next; there must be a window under way.
     pub(super) async fn next(&mut self) -> Result<Event, Failure> {
-        // A report is sent before its lane is closed, and taken before that is noticed.
-        let first = match &mut self.windows.front_mut().expect("a window").state {
+        if !self.frugal
+            && let Ok(news) = self.news.1.try_recv()
+        {
+            return Ok(self.hear(news));
+        }
+        let slot = self.windows.front_mut().expect("a window");
+        let pages = match &mut slot.state {
             State::Planned => None,
             State::Running(pages, _) | State::Ended(pages, _) => Some(pages),
         };
-        let delivery = tokio::select! {
+        let waiting = tokio::select! {
             biased;
+            waiting = async { pages?.recv().await }, if pages.is_some() => waiting,
             news = self.news.1.recv() => {
-                return Ok(match news.expect("our own end is open") {
-                    News::Sighting(sighting) => Event::Sighting(sighting),
-                    News::End(report) => Event::Report(self.ended(*report)),
-                });
+                return Ok(self.hear(news.expect("our own end is open")));
             }
-            delivery = async { first?.recv().await }, if first.is_some() => delivery,
         };
-        match delivery {
-            Some(Ok(waiting)) => return Ok(Event::Page(waiting.page)),
-            Some(Err(failure)) => return Err(failure),
-            None => {}
+        if let Some(waiting) = waiting {
+            slot.taken = waiting.sum;
+            let is_share = matches!(slot.extent, Extent::Share { .. });
+            return Ok(Event::Page(waiting.page, is_share));
+        }
+        if let State::Running(_, task) = &mut slot.state {
+            // The pages have ended, and the report on them is on its way, unless something broke.
+            if let Some(task) = task.take()
+                && let Err(error) = task.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+            let news = self.news.1.recv().await;
+            return Ok(self.hear(news.expect("our own end is open")));
         }
         let slot = self.windows.pop_front().expect("a window");
         self.announce_first();
         match slot.state {
-            State::Ended(_, fetched) => Ok(Event::Taken(fetched)),
-            State::Planned => unreachable!("it has no pages to end"),
-            State::Running(_, task) => match task.await {
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                _ => unreachable!("a window ends with a report or a failure"),
-            },
+            State::Ended(_, End::Done(sum)) => Ok(Event::Taken(Some(sum))),
+            State::Ended(_, End::Failed(failure)) => Err(failure),
+            _ => Ok(Event::Taken(None)),
         }
     }
 
-    fn ended(&mut self, report: Report) -> Report {
+    fn hear(&mut self, news: News) -> Event {
+        let mut report = match news {
+            News::Sighting(sighting) => return Event::Sighting(sighting),
+            News::End(report) => *report,
+        };
+        // One that was ended from here is not known any more.
+        let Some(place) = self.place(&report) else {
+            return Event::Taken(None);
+        };
         self.running -= 1;
-        if let Some(place) = self.place(&report) {
-            let slot = &mut self.windows[place];
-            let fetched = matches!(report.outcome, Outcome::Done).then_some(report.fetched);
-            let state = std::mem::replace(&mut slot.state, State::Planned);
-            if let State::Running(pages, _) = state {
-                slot.state = State::Ended(pages, fetched);
-            }
+        let slot = &mut self.windows[place];
+        if let State::Running(pages, _) = std::mem::replace(&mut slot.state, State::Planned) {
+            let end = match std::mem::replace(&mut report.outcome, Outcome::Done) {
+                Outcome::Done => End::Done(report.sum.clone()),
+                // It is told when its turn comes.
+                Outcome::Failed(failure) => End::Failed(failure),
+                other => {
+                    report.outcome = other;
+                    End::Again
+                }
+            };
+            slot.state = State::Ended(pages, end);
         }
-        report
+        Event::Report(report)
     }
 }

@@ -24,13 +24,14 @@ mod lanes;
 mod plan;
 mod window;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
-use crate::seen::Digest;
+use crate::seen::{Digest, Id};
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, ServiceError, Stats, Version};
 
@@ -110,6 +111,11 @@ pub(crate) struct Pages {
     /// Which windows come next, where many share the work.
     plan: Option<Plan>,
     covered: Covered,
+    /// Many share the work, or did.
+    opened: bool,
+    /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
+    /// the service compares them with.
+    opening: HashSet<Id>,
     repeats: Arc<Repeats>,
     findings: Findings,
     fetched: Vec<Fetched>,
@@ -153,9 +159,11 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             begun: false,
-            lanes: Lanes::new(workers),
+            lanes: Lanes::new(workers, manner.frugal),
             plan: None,
             covered: Covered::Unknown(range),
+            opened: false,
+            opening: HashSet::new(),
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
             fetched: Vec::new(),
@@ -173,13 +181,22 @@ impl Pages {
         loop {
             self.fill();
             if self.lanes.is_empty() {
-                return Ok(None);
+                if self.opening.is_empty() {
+                    return Ok(None);
+                }
+                self.start_over("what the first page held did not come again");
+                continue;
             }
             match self.lanes.next().await? {
-                Event::Page(page) => {
+                Event::Page(page, is_share) => {
                     self.asker.stats.pages.add(1);
                     if let Some(share) = self.covered.add(&page) {
                         self.asker.stats.set_share(share);
+                    }
+                    if is_share && !self.opening.is_empty() {
+                        for digest in &page.digests {
+                            self.opening.remove(&digest.id());
+                        }
                     }
                     return Ok(Some(page));
                 }
@@ -189,7 +206,12 @@ impl Pages {
                     }
                 }
                 Event::Report(report) => self.settle(report),
-                Event::Taken(fetched) => self.fetched.extend(fetched),
+                Event::Taken(sum) => {
+                    if let Some(sum) = sum {
+                        self.fetched.push(sum.fetched);
+                        self.findings.add(sum.findings);
+                    }
+                }
             }
         }
     }
@@ -205,13 +227,19 @@ impl Pages {
     }
 
     /// The windows that were fetched so far.
-    pub(crate) fn fetched(&self) -> &[Fetched] {
-        &self.fetched
+    pub(crate) fn fetched(&self) -> Vec<Fetched> {
+        let so_far = self.lanes.so_far().map(|sum| sum.fetched);
+        let so_far = so_far.filter(|fetched| fetched.pages > 0);
+        self.fetched.iter().copied().chain(so_far).collect()
     }
 
     /// What was wrong with the batches so far.
-    pub(crate) fn findings(&self) -> &Findings {
-        &self.findings
+    pub(crate) fn findings(&self) -> Findings {
+        let mut findings = self.findings.clone();
+        if let Some(sum) = self.lanes.so_far() {
+            findings.add(sum.findings.clone());
+        }
+        findings
     }
 
     /// Prefers version 2, unless the service says that it has none. A service that is merely ill, or
@@ -249,11 +277,11 @@ impl Pages {
                 continue;
             }
             let room = self.lanes.len() < AHEAD * self.manner.workers;
-            let Some((window, pages)) = self.plan.as_mut().filter(|_| room).and_then(Plan::next)
+            let Some((window, extent)) = self.plan.as_mut().filter(|_| room).and_then(Plan::next)
             else {
                 return;
             };
-            self.lanes.push(window, share(pages));
+            self.lanes.push(window, extent);
         }
     }
 
@@ -261,7 +289,7 @@ impl Pages {
     fn start(&mut self) -> bool {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
-        let may_be_missing = self.manner.api == Api::Auto;
+        let may_be_missing = self.manner.api == Api::Auto && !self.opened;
         let workers = self.manner.workers;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
@@ -274,40 +302,51 @@ impl Pages {
                 let ended = walk.run().await;
                 (walk.lane, ended)
             };
-            lane.end(ended).await;
+            lane.end(ended.unwrap_or_else(Outcome::Failed));
         })
     }
 
     /// Does what the end of a window calls for.
-    fn settle(&mut self, report: Report) {
-        match &report.outcome {
+    fn settle(&mut self, mut report: Report) {
+        match std::mem::replace(&mut report.outcome, Outcome::Done) {
             Outcome::Done => {
-                let nothing = report.fetched.batches == 0;
+                let nothing = report.sum.fetched.batches == 0;
                 if let Some(plan) = self.plan.as_mut().filter(|_| nothing) {
-                    plan.empty(&report.fetched.window);
+                    plan.empty(&report.sum.fetched.window);
                 }
-                self.findings.add(report.findings);
             }
             Outcome::Cut(parts) => {
-                let parts: Vec<_> = parts.iter().map(|part| (*part, share(1))).collect();
+                let newest_first = self.plan.as_ref().is_some_and(Plan::is_newest_first);
+                let extent = Extent::share(1, newest_first);
+                let parts: Vec<_> = parts.iter().map(|part| (*part, extent)).collect();
                 self.lanes.insert(&report, &parts);
             }
-            Outcome::Opened(_) => {
-                if let Outcome::Opened(plan) = report.outcome {
-                    self.plan = Some(plan);
-                }
+            Outcome::Opened(plan, digests) => {
+                self.opened = true;
+                self.plan = Some(plan);
+                self.opening = digests.iter().map(Digest::id).collect();
+            }
+            Outcome::Strange => {
+                self.start_over("dates do not tell which batches a request is answered with");
             }
             Outcome::Missing(error) => {
-                self.fall_back(error);
+                self.fall_back(&error);
                 self.lanes.push(self.range, self.whole_extent());
             }
+            // It is told when its turn comes.
+            Outcome::Failed(_) => {}
         }
     }
-}
 
-/// A window that should have so many pages, and is cut again where it has far more.
-fn share(pages: u64) -> Extent {
-    Extent::Share {
-        pages: 2 * pages + 4,
+    /// Gives windows up and walks the whole range, one page after another; what came already is dropped
+    /// by its identifier.
+    fn start_over(&mut self, why: &str) {
+        log::info!("fetching one page after another: {why}");
+        self.lanes.clear();
+        self.plan = None;
+        self.opening.clear();
+        self.fetched.clear();
+        self.findings = Findings::default();
+        self.lanes.push(self.range, Extent::Whole);
     }
 }

@@ -7,6 +7,7 @@
 use chrono::Utc;
 
 use super::lanes::{ROOM, Sighting};
+use super::walk::Extent;
 use super::window::{self, LIKELY_FIRST};
 use crate::dates::Range;
 
@@ -15,6 +16,8 @@ use crate::dates::Range;
 const PAGES: f64 = 4.0;
 /// A little less than whole pages: what is just too much costs a request.
 const SLACK: f64 = 0.1;
+/// So many batches in order are no chance.
+const PROOF: usize = 8;
 /// With fewer pages than these in all, nobody shares the work.
 const WORTHWHILE: f64 = 3.0;
 /// So many pages are remembered, the furthest ones; each counts for so much of the next one.
@@ -104,7 +107,7 @@ impl Plan {
         });
         let worthwhile = plan.density() * plan.left() >= WORTHWHILE * plan.page;
         // One second says nothing of an order.
-        (ordered && first != last && worthwhile).then_some(plan)
+        (ordered && first != last && seen.len() >= PROOF && worthwhile).then_some(plan)
     }
 
     /// Batches in a second, where the windows end.
@@ -129,8 +132,12 @@ impl Plan {
         left.max(0) as f64
     }
 
-    /// Returns the next window, and how many pages it should have.
-    pub(super) fn next(&mut self) -> Option<(Range, u64)> {
+    pub(super) fn is_newest_first(&self) -> bool {
+        self.newest_first
+    }
+
+    /// Returns the next window, and how far to walk in it.
+    pub(super) fn next(&mut self) -> Option<(Range, Extent)> {
         if self.ended {
             return None;
         }
@@ -166,7 +173,7 @@ impl Plan {
         }
         window.excludes_end = self.whole.excludes_end && window.end == self.whole.end;
         self.bound = end;
-        Some((window, pages as u64))
+        Some((window, Extent::share(pages as u64, self.newest_first)))
     }
 
     /// Takes into account what was read.
@@ -236,7 +243,7 @@ mod tests {
         page: usize,
         workers: usize,
         newest_first: bool,
-    ) -> Vec<(Range, u64, u64)> {
+    ) -> Vec<(Range, u64)> {
         let inside = |window: &Range| -> Vec<i64> {
             let within = |second: &&i64| {
                 window.start.is_none_or(|start| **second >= start)
@@ -250,11 +257,11 @@ mod tests {
         };
         let all = inside(&whole);
         let Some(mut plan) = Plan::new(whole, &all[..page.min(all.len())], 600_000, workers) else {
-            return vec![(whole, 0, all.len() as u64)];
+            return vec![(whole, all.len() as u64)];
         };
-        let mut windows: Vec<(Range, u64, u64)> = Vec::new();
-        while let Some((window, pages)) = plan.next() {
-            windows.push((window, pages, inside(&window).len() as u64));
+        let mut windows: Vec<(Range, u64)> = Vec::new();
+        while let Some((window, _)) = plan.next() {
+            windows.push((window, inside(&window).len() as u64));
             assert!(windows.len() < 20_000, "it never ends");
             if windows.len() >= workers {
                 let (window, ..) = windows[windows.len() - workers];
@@ -275,8 +282,8 @@ mod tests {
         windows
     }
 
-    fn requests(windows: &[(Range, u64, u64)], page: u64) -> u64 {
-        windows.iter().map(|(_, _, count)| count / page + 1).sum()
+    fn requests(windows: &[(Range, u64)], page: u64) -> u64 {
+        windows.iter().map(|(_, count)| count / page + 1).sum()
     }
 
     #[test]
@@ -334,7 +341,7 @@ mod tests {
         #[test]
         fn windows_cover_the_range_and_share_their_bounds(
             mut gaps in prop::collection::vec(prop_oneof![0_i64..5, 0_i64..50_000, 0_i64..90 * DAY], 50..300),
-            page in 1_usize..20, workers in 1_usize..9,
+            page in PROOF..30, workers in 1_usize..9,
             open_start: bool, open_end: bool, newest_first: bool,
         ) {
             gaps[0] = 0;

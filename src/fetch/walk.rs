@@ -18,6 +18,7 @@ use super::reading::{Got, Reading, Source};
 use super::window;
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::seen::Digest;
 use crate::service::retry::Tries;
 use crate::service::{Answer, Fault, ServiceError, Version};
 use crate::settings::Secret;
@@ -28,6 +29,8 @@ const EXPIRED: [u16; 4] = [400, 404, 410, 422];
 const RESTARTS: u32 = 3;
 /// What is read at once of a page; those that are larger are read while they arrive.
 const PIECE: usize = 4 << 20;
+/// The most that one page may hold in memory.
+const LARGEST: usize = 256 << 20;
 
 /// How far to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +39,20 @@ pub(super) enum Extent {
     Frugal,
     /// To the end, unless the first page shows that many can share the work.
     Opening { workers: usize },
-    /// To the end, unless there are far more pages than these.
-    Share { pages: u64 },
+    /// To the end, unless there are far more pages than these, or other batches than there should be.
+    Share { pages: u64, newest_first: bool },
+    /// To the end, whatever comes.
+    Whole,
+}
+
+impl Extent {
+    /// A window that should have so many pages, and is cut again where it has far more.
+    pub(super) fn share(pages: u64, newest_first: bool) -> Self {
+        Self::Share {
+            pages: 2 * pages + 4,
+            newest_first,
+        }
+    }
 }
 
 pub(super) struct Walk {
@@ -98,10 +113,12 @@ impl Walk {
     pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
         let mut next_token: Option<Secret> = None;
         let mut ahead: Option<(String, Asked)> = None;
+        let mut is_wanted = false;
         loop {
-            let pages = self.lane.fetched.pages;
-            if self.extent == Extent::Frugal {
+            let pages = self.lane.pages();
+            if self.extent == Extent::Frugal && !is_wanted {
                 self.lane.wanted().await;
+                is_wanted = true;
             }
             let mut asking = match ahead.take() {
                 Some((_, asking)) => asking,
@@ -131,19 +148,23 @@ impl Walk {
             if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
                 ahead = None;
             }
+            if self.is_strange(&got) {
+                return Ok(Outcome::Strange);
+            }
             let opened = self.open(&got, cursor.is_some());
             let seen = self.is_crowded().then(|| seconds(&got));
             if !self.lane.deliver(got).await {
                 return Ok(Outcome::Done);
             }
-            if self.lane.fetched.pages > self.furthest {
-                (self.furthest, self.restarts) = (self.lane.fetched.pages, 0);
+            is_wanted = false;
+            if self.lane.pages() > self.furthest {
+                (self.furthest, self.restarts) = (self.lane.pages(), 0);
             }
             let Some(cursor) = cursor else {
                 return Ok(Outcome::Done);
             };
-            if let Some(plan) = opened {
-                return Ok(Outcome::Opened(plan));
+            if let Some((plan, digests)) = opened {
+                return Ok(Outcome::Opened(plan, digests));
             }
             if let Some(parts) = seen.and_then(|seen| self.cut(&seen)) {
                 return Ok(Outcome::Cut(parts));
@@ -163,34 +184,51 @@ impl Walk {
         match self.extent {
             Extent::Frugal => false,
             Extent::Opening { workers } => workers == 1 || page > 1,
-            Extent::Share { pages } => page < pages,
+            Extent::Share { pages, .. } => page < pages,
+            Extent::Whole => true,
         }
     }
 
     /// Makes a plan for many, where the first page shows that there is work for them.
-    fn open(&self, got: &Got, has_more: bool) -> Option<Plan> {
-        match self.extent {
-            Extent::Opening { workers }
-                if has_more && self.lane.fetched.pages == 0 && workers > 1 =>
-            {
-                Plan::new(self.window, &seconds(got), got.page.size(), workers)
-            }
-            _ => None,
+    fn open(&self, got: &Got, has_more: bool) -> Option<(Plan, Vec<Digest>)> {
+        let Extent::Opening { workers } = self.extent else {
+            return None;
+        };
+        if !has_more || self.lane.pages() > 0 || workers == 1 {
+            return None;
         }
+        let plan = Plan::new(self.window, &seconds(got), got.page.size(), workers)?;
+        Some((plan, got.page.digests.clone()))
+    }
+
+    /// Tells whether a page of a window holds what it should not: then the service compares dates with
+    /// something else than the date of creation, and might never answer some batches to any window.
+    fn is_strange(&self, got: &Got) -> bool {
+        if !matches!(self.extent, Extent::Share { .. }) {
+            return false;
+        }
+        let Range { start, end, .. } = self.window;
+        let is_outside = |second: &i64| {
+            start.is_some_and(|start| *second < start) || end.is_some_and(|end| *second > end)
+        };
+        seconds(got).iter().any(is_outside)
     }
 
     /// Tells whether there is far more in the window than was thought, with one more page.
     fn is_crowded(&self) -> bool {
-        matches!(self.extent, Extent::Share { pages } if self.lane.fetched.pages + 1 >= pages)
+        matches!(self.extent, Extent::Share { pages, .. } if self.lane.pages() + 1 >= pages)
     }
 
     /// Cuts the window anew by what was `seen` on the last page.
     fn cut(&mut self, seen: &[i64]) -> Option<Vec<Range>> {
-        let pages = self.lane.fetched.pages;
-        let parts = window::parts(&self.window, pages, seen);
+        let Extent::Share { newest_first, .. } = self.extent else {
+            return None;
+        };
+        let pages = self.lane.pages();
+        let parts = window::parts(&self.window, pages, seen, newest_first);
         if parts.is_none() {
             // It is nearly done, or one second.
-            self.extent = Extent::Share { pages: pages * 2 };
+            self.extent = Extent::share(pages, newest_first);
         }
         parts
     }
@@ -303,8 +341,14 @@ async fn read_page(
     early: &mut Early,
 ) -> Result<(Got, Option<String>), ServiceError> {
     let mut last = None;
+    let mut size = 0;
     while let Some(text) = answer.text(PIECE).await? {
-        if text.len() < PIECE {
+        size += text.len();
+        if size > LARGEST {
+            let why = format!("a page is larger than {} MB", LARGEST >> 20);
+            return Err(answer.broken(why));
+        }
+        if answer.has_ended() {
             last = Some(text);
             break;
         }

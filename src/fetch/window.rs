@@ -52,11 +52,24 @@ fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
 
 /// Cuts a window of which `pages` have come, the last of them created at `seen`, so that each part has
 /// a few; nothing where it is nearly done, or cannot be cut.
-pub(super) fn parts(window: &Range, pages: u64, seen: &[i64]) -> Option<Vec<Range>> {
+pub(super) fn parts(
+    window: &Range,
+    pages: u64,
+    seen: &[i64],
+    newest_first: bool,
+) -> Option<Vec<Range>> {
     let (low, high) = extent(window);
-    let last = *seen.last()?;
-    let ascends = seen.first().is_some_and(|first| *first <= last);
-    let covered = if ascends { last - low } else { high - last };
+    // A batch that came again may stand behind later ones.
+    let last = *if newest_first {
+        seen.iter().min()
+    } else {
+        seen.iter().max()
+    }?;
+    let covered = if newest_first {
+        high - last
+    } else {
+        last - low
+    };
     if high - low <= 1 || covered >= high - low {
         return None;
     }
@@ -73,7 +86,7 @@ pub(super) fn parts(window: &Range, pages: u64, seen: &[i64]) -> Option<Vec<Rang
             .unwrap_or_default()
     });
     let mut parts = at(window, &bounds.collect::<Vec<_>>());
-    if !ascends {
+    if newest_first {
         parts.reverse();
     }
     Some(parts)
@@ -228,13 +241,22 @@ mod tests {
     #[test]
     fn a_dense_window_is_cut_into_parts_of_a_few_pages() {
         let window = range(Some(0), Some(1000));
-        let parts =
-            |seen: &[i64]| parts(&window, 8, seen).map(|parts| (parts.len(), bounds(&parts)[0]));
-        assert_eq!(parts(&[90, 100]), Some((20, Some(50))), "eighty pages");
-        assert_eq!(parts(&[910, 900]), Some((20, Some(900))), "from the end");
-        assert_eq!(parts(&[900, 950]), None, "nearly done");
-        assert_eq!(parts(&[]), None);
-        assert_eq!(super::parts(&range(Some(7), Some(8)), 8, &[7]), None);
+        let parts = |seen: &[i64], newest_first| {
+            parts(&window, 8, seen, newest_first).map(|parts| (parts.len(), bounds(&parts)[0]))
+        };
+        assert_eq!(
+            parts(&[90, 100, 95], false),
+            Some((20, Some(50))),
+            "eighty pages"
+        );
+        assert_eq!(
+            parts(&[900, 900], true),
+            Some((20, Some(900))),
+            "from the end"
+        );
+        assert_eq!(parts(&[900, 950], false), None, "nearly done");
+        assert_eq!(parts(&[], false), None);
+        assert_eq!(super::parts(&range(Some(7), Some(8)), 8, &[7], false), None);
     }
 
     #[test]

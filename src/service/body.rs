@@ -14,25 +14,32 @@ const STEP: usize = 4096;
 pub(super) enum Body {
     Plain(Vec<u8>),
     Gzip(Box<MultiGzDecoder<Vec<u8>>>),
+    /// Packed in a way that nobody asked for.
+    Ignored,
 }
 
 impl Body {
     /// Prepares for a body to be put into `room`; nothing where it is packed in another way than was
     /// asked for.
     pub(super) fn new(headers: &HeaderMap, room: Vec<u8>) -> Option<Self> {
-        match headers
-            .get(header::CONTENT_ENCODING)
-            .map(HeaderValue::as_bytes)
-        {
-            None | Some(b"" | b"identity") => Some(Self::Plain(room)),
-            Some(b"gzip" | b"x-gzip") => Some(Self::Gzip(Box::new(MultiGzDecoder::new(room)))),
-            Some(_) => None,
+        let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+        let coding = codings.next().map_or(&b""[..], HeaderValue::as_bytes);
+        let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+        if codings.next().is_some() {
+            None
+        } else if is(b"") || is(b"identity") {
+            Some(Self::Plain(room))
+        } else if is(b"gzip") || is(b"x-gzip") {
+            Some(Self::Gzip(Box::new(MultiGzDecoder::new(room))))
+        } else {
+            None
         }
     }
 
     /// Takes more; fails where it cannot be unpacked, or holds more than `limit`.
     pub(super) fn take(&mut self, bytes: &[u8], limit: usize) -> io::Result<()> {
         match self {
+            Self::Ignored => {}
             Self::Plain(room) => room.extend_from_slice(bytes),
             Self::Gzip(decoder) => {
                 for step in bytes.chunks(STEP) {
@@ -52,19 +59,16 @@ impl Body {
     /// Checks that what was packed is whole.
     pub(super) fn end(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(_) => Ok(()),
+            Self::Plain(_) | Self::Ignored => Ok(()),
             Self::Gzip(decoder) => decoder.try_finish(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.room().len()
-    }
-
-    fn room(&self) -> &Vec<u8> {
         match self {
-            Self::Plain(room) => room,
-            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Plain(room) => room.len(),
+            Self::Gzip(decoder) => decoder.get_ref().len(),
+            Self::Ignored => 0,
         }
     }
 
@@ -73,6 +77,7 @@ impl Body {
         let room = match self {
             Self::Plain(room) => room,
             Self::Gzip(decoder) => decoder.get_mut(),
+            Self::Ignored => return Some(String::new()),
         };
         let bytes = std::mem::take(room);
         match String::from_utf8(bytes) {
@@ -94,6 +99,7 @@ impl Body {
         match self {
             Self::Plain(room) => std::mem::take(room),
             Self::Gzip(decoder) => std::mem::take(decoder.get_mut()),
+            Self::Ignored => Vec::new(),
         }
     }
 }

@@ -154,14 +154,22 @@ impl Http {
         let announced = response.content_length();
         let announced = announced.and_then(|length| usize::try_from(length).ok());
         let expected = announced.unwrap_or(SMALL_BODY).min(ANNOUNCED_LIMIT);
-        let Some(body) = Body::new(response.headers(), self.buffers.take(expected)) else {
-            let why = format!("it is packed in another way than {ACCEPTED}, which was asked for");
-            return Err(exchange.failed(Fault::Broken(why)));
+        let room = self.buffers.take(expected);
+        let body = match Body::new(response.headers(), room) {
+            Some(body) => body,
+            None if response.status().is_success() => {
+                let why =
+                    format!("it is packed in another way than {ACCEPTED}, which was asked for");
+                return Err(exchange.failed(Fault::Broken(why)));
+            }
+            // The status says enough.
+            None => Body::Ignored,
         };
         Ok(Answer {
             request: exchange.name(),
             response,
             body,
+            ended: false,
             deadline,
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
@@ -191,6 +199,7 @@ pub(crate) struct Answer {
     request: String,
     response: Response,
     body: Body,
+    ended: bool,
     deadline: tokio::time::Instant,
     timeout: Duration,
     stats: Arc<Stats>,
@@ -213,6 +222,11 @@ impl Answer {
             }
         }
         Ok(Some(Arc::new(self.taken_text()?)))
+    }
+
+    /// Tells whether all of the body was read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     fn taken_text(&mut self) -> Result<String, ServiceError> {
@@ -245,7 +259,10 @@ impl Answer {
             None => self.body.end(),
         };
         match taken {
-            Ok(()) => Ok(chunk.is_some()),
+            Ok(()) => {
+                self.ended = chunk.is_none();
+                Ok(chunk.is_some())
+            }
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 Err(self.broken("the answer is far too large"))
             }
