@@ -39,8 +39,8 @@ const FIELDS: [&str; 18] = [
 ];
 
 /// A range with batches on both sides of it, as the query and as the flags.
-const YEAR: &str = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
-const YEAR_FLAGS: [&str; 4] = [
+pub(crate) const YEAR: &str = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
+pub(crate) const YEAR_FLAGS: [&str; 4] = [
     "--start",
     "2025-01-01T00:00:00Z",
     "--end",
@@ -48,15 +48,15 @@ const YEAR_FLAGS: [&str; 4] = [
 ];
 
 /// Plenty, where a fault strikes by chance.
-const PATIENT: [&str; 2] = ["--retries", "40"];
+pub(crate) const PATIENT: [&str; 2] = ["--retries", "40"];
 
-fn with(options: &[&str], faults: &[&str]) -> Server {
+pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
     let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
     Server::start(&options.iter().copied().chain(faults).collect::<Vec<_>>())
 }
 
 /// Returns the text of each batch of `query`, just as version 1 answers it.
-fn texts(server: &Server, query: &str) -> Vec<String> {
+pub(crate) fn texts(server: &Server, query: &str) -> Vec<String> {
     let reply = server.send(&Request::batches("v1", query).token(&server.token("v1")));
     assert_eq!(reply.status, 200, "{reply:?}");
     let batches: Vec<Box<RawValue>> = serde_json::from_slice(&reply.body).unwrap();
@@ -64,11 +64,11 @@ fn texts(server: &Server, query: &str) -> Vec<String> {
 }
 
 /// Returns what an export to standard output wrote, which must have gone well.
-fn written(server: &Server, args: &[&str]) -> String {
+pub(crate) fn written(server: &Server, args: &[&str]) -> String {
     succeeded(export(server, args)).stdout
 }
 
-fn succeeded(ended: Ended) -> Ended {
+pub(crate) fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
@@ -83,7 +83,7 @@ fn values(server: &Server, args: &[&str]) -> Vec<Value> {
 }
 
 /// Asserts that an export wrote each of `expected` once, to the letter, in whatever order.
-fn assert_same(ended: &Ended, expected: &[String], what: &str) {
+pub(crate) fn assert_same(ended: &Ended, expected: &[String], what: &str) {
     assert_eq!(ended.code, Some(0), "{what}: {}", ended.stderr);
     let mut found: Vec<&str> = ended.stdout.lines().collect();
     let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
@@ -100,7 +100,7 @@ fn assert_same(ended: &Ended, expected: &[String], what: &str) {
 }
 
 /// Exports everything, and then a range, from a service with these faults; both must be whole.
-fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
+pub(crate) fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
     static EXPECTED: OnceLock<[Vec<String>; 2]> = OnceLock::new();
     let [all, year] = EXPECTED.get_or_init(|| {
         let plain = Server::start(&[]);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::harness::{Ended, PATIENCE, Server, trayscan};
 
 /// What stood in the file before; longer than a buffer, so that leftovers would show.
-const OLD: &[u8] = &[b'o'; 300_000];
+pub(crate) const OLD: &[u8] = &[b'o'; 300_000];
 
 /// Every format, as a name and the flags that it needs.
 const FORMATS: [(&str, &[&str]); 5] = [
@@ -30,7 +30,7 @@ const FORMATS: [(&str, &[&str]); 5] = [
 const MANY: [&str; 4] = ["--batches", "900", "--page-size", "250"];
 
 /// Pages that take their time, so that there is a middle of the run.
-const SLOW: [&str; 6] = [
+pub(crate) const SLOW: [&str; 6] = [
     "--batches",
     "1500",
     "--page-size",
@@ -53,14 +53,14 @@ fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command
 }
 
 /// Returns an export from `server`.
-fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Command {
+pub(crate) fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Command {
     let mut command = trayscan(&["export"]);
     with_access(&mut command, server).args(args);
     command
 }
 
 /// Returns an export to `path`.
-fn export_to(server: &Server, path: &Path, args: &[&str]) -> Command {
+pub(crate) fn export_to(server: &Server, path: &Path, args: &[&str]) -> Command {
     let mut command = export(server, args);
     command.arg("-o").arg(path);
     command
@@ -97,7 +97,7 @@ fn whole(server: &Server, args: &[&str]) -> Vec<u8> {
 }
 
 /// Returns the names in a folder, hidden ones too.
-fn names(folder: &Path) -> Vec<OsString> {
+pub(crate) fn names(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -163,15 +163,20 @@ fn count(path: &Path) -> usize {
 }
 
 /// A run in its middle.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
-    /// Starts a run and waits until it has its third page.
+    /// Starts a run of one worker and waits until it has its third page.
     fn start(command: &mut Command) -> Self {
-        let mut running = Self::begin(command);
+        Self::in_the_middle(command.args(["--parallel", "1"]))
+    }
+
+    /// Starts a run and waits until it has its third page.
+    pub(crate) fn in_the_middle(command: &mut Command) -> Self {
+        let mut running = Self::spawn(command);
         let mut pages = 0;
         while pages < 3 {
             let mut line = String::new();
@@ -182,10 +187,15 @@ impl Running {
         running
     }
 
-    /// Starts a run that tells every request.
+    /// Starts a run of one worker.
     fn begin(command: &mut Command) -> Self {
+        Self::spawn(command.args(["--parallel", "1"]))
+    }
+
+    /// Starts a run that tells every request.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command
-            .args(["-vv", "--parallel", "1"])
+            .arg("-vv")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -194,14 +204,14 @@ impl Running {
         Self { child, stderr }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let command = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("/bin/sh").args(["-c", &command]).status();
         assert!(sent.unwrap().success());
     }
 
     /// Waits for the end; nothing when it does not come in time.
-    fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
+    pub(crate) fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         while started.elapsed() < time {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -213,7 +223,7 @@ impl Running {
     }
 
     /// Expects the end soon, with `code`, and returns what was told since the start.
-    fn ends_soon_with(mut self, code: i32) -> String {
+    pub(crate) fn ends_soon_with(mut self, code: i32) -> String {
         let status = self.ends_within(SOON);
         assert_eq!(
             status.map(|status| status.code()),

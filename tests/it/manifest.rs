@@ -11,7 +11,7 @@ use crate::data::hex;
 use crate::harness::{Server, export};
 
 /// Exports with a manifest into `folder`, and returns the manifest.
-fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str]) -> Value {
+pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str]) -> Value {
     let file = folder.join(name);
     let manifest = folder.join("manifest.json");
     let place = [

@@ -136,7 +136,7 @@ fn export(service: &Scripted, args: &[&str]) -> Exported {
 }
 
 /// The fields of a batch, as names and JSON.
-fn fields(id: &str) -> Vec<(String, String)> {
+pub(crate) fn fields(id: &str) -> Vec<(String, String)> {
     let mut fields = vec![
         ("batch_id".to_owned(), json!(id).to_string()),
         ("batch_name".to_owned(), "\"Tray\"".to_owned()),
@@ -166,7 +166,7 @@ fn fields(id: &str) -> Vec<(String, String)> {
     fields
 }
 
-fn object(fields: &[(String, String)]) -> String {
+pub(crate) fn object(fields: &[(String, String)]) -> String {
     let members: Vec<String> = fields
         .iter()
         .map(|(name, value)| format!("{}:{value}", json!(name)))
@@ -190,7 +190,7 @@ fn batch_with(id: &str, field: &str, value: Option<&str>) -> String {
     object(&fields)
 }
 
-fn page(batches: &[String], next: Option<&str>) -> String {
+pub(crate) fn page(batches: &[String], next: Option<&str>) -> String {
     format!(
         "{{\"data\":[{}],\"next_token\":{}}}",
         batches.join(","),
@@ -198,12 +198,12 @@ fn page(batches: &[String], next: Option<&str>) -> String {
     )
 }
 
-fn cursor(number: usize) -> String {
+pub(crate) fn cursor(number: usize) -> String {
     format!("{CURSOR}{number:04}")
 }
 
 /// A token response.
-fn token() -> Answer {
+pub(crate) fn token() -> Answer {
     Answer::ok(json!({ "access_token": TOKEN, "token_type": "bearer" }).to_string())
 }
 
