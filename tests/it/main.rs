@@ -24,6 +24,10 @@ mod data;
 // `export` against every reading of the interface, in every format.
 mod export;
 
+// What `--parallel` promises, however many fetch.
+#[cfg(unix)]
+mod parallel;
+
 // Hostile and sluggish clients.
 mod limits;
 

@@ -1,0 +1,713 @@
+//! What `--parallel` promises: the same bytes however many fetch, every batch once, no more requests
+//! at a time than were asked for, and an end that is as clean as with one.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::export::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
+use crate::files::{self, OLD, Running, SLOW, names};
+use crate::harness::{Ended, PATIENCE, Server, export, export_with};
+use crate::manifest::receipt;
+use crate::scripted::{Answer, Asked, Scripted};
+use crate::wire::{cursor, fields, object, page, token};
+
+/// Numbers of workers between which there must be no difference.
+const CREWS: [&str; 5] = ["1", "2", "4", "8", "16"];
+
+/// Longer than ending takes on a loaded machine, and shorter than a hang.
+const SOON: Duration = Duration::from_secs(10);
+
+const SECRET: &str = "shelf-secret-hunter4";
+
+/// Asserts that an export went well, and tells in few words where not.
+fn whole(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    ended
+}
+
+/// Asserts that an export writes the same bytes however many fetch, and returns them.
+fn same_for_all(server: &Server, args: &[&str]) -> String {
+    let run = |workers| whole(export(server, &[args, &["--parallel", workers]].concat())).stdout;
+    let alone = run("1");
+    for workers in &CREWS[1..] {
+        assert!(run(workers) == alone, "{args:?} --parallel {workers}");
+    }
+    alone
+}
+
+/// Joins lines as a file has them.
+fn lines(texts: &[String]) -> String {
+    texts
+        .iter()
+        .flat_map(|text| [text.as_str(), "\n"])
+        .collect()
+}
+
+/// Returns how many requests for batches a service answered, and how many of them with 503.
+fn answered(server: Server) -> (usize, usize) {
+    let log = server.stop().stderr;
+    let count = |what: &str| log.matches(what).count();
+    (count("GET /v2/batches: "), count("GET /v2/batches: 503"))
+}
+
+// The same bytes.
+
+#[test]
+fn no_order_and_no_repetition_makes_a_difference() {
+    for faults in [
+        &[][..],
+        &["newest-first"],
+        &["shuffle"],
+        &["duplicates:0.3"],
+        &["empty-pages:0.3"],
+        &["newest-first", "duplicates:0.3", "empty-pages:0.3"],
+        &["shuffle", "duplicates:0.3", "empty-pages:0.3"],
+    ] {
+        let server = with(&["--page-size", "10"], faults);
+        let all = same_for_all(&server, &["-f", "ndjson"]);
+        assert_eq!(all.lines().count(), 250, "{faults:?}");
+        same_for_all(&server, &["-f", "csv"]);
+    }
+}
+
+#[test]
+fn no_page_size_makes_a_difference() {
+    for (size, batches) in [("1", "80"), ("7", "200"), ("50", "800"), ("1000", "2500")] {
+        for faults in [&[][..], &["newest-first"]] {
+            let server = with(&["--batches", batches, "--page-size", size], faults);
+            let found = same_for_all(&server, &["-f", "ndjson"]);
+            assert!(found == lines(&texts(&server, "")), "{size} {faults:?}");
+        }
+    }
+}
+
+#[test]
+fn no_bound_makes_a_difference() {
+    for faults in [&[][..], &["newest-first"]] {
+        let server = with(&["--batches", "500", "--page-size", "12"], faults);
+        for (query, range) in [
+            (YEAR, &YEAR_FLAGS[..]),
+            ("start_date=2025-03-01T00:00:00Z", &["--start", "2025-03"]),
+            (
+                "end_date=2025-03-01T12:00:00Z",
+                &["--end", "2025-03-01T12:00:00Z"],
+            ),
+            // Nobody scans at midnight, so nothing is left out at the end.
+            (
+                "start_date=2024-05-01T00:00:00Z&end_date=2025-10-01T00:00:00Z",
+                &["--start", "2024-05", "--end", "2025-09"],
+            ),
+        ] {
+            let found = same_for_all(&server, &[&["-f", "ndjson"], range].concat());
+            assert!(
+                found == lines(&texts(&server, query)),
+                "{faults:?} {range:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn version_1_has_one_order_and_the_set_of_version_2() {
+    let batches = ["--batches", "2100"];
+    let all = texts(&Server::start(&batches), "");
+    for (options, faults) in [
+        (&[][..], &[][..]),
+        (&[], &["v1-truncate"]),
+        (&[], &["v1-refuse"]),
+        (&[], &["v1-refuse:413"]),
+        (&["--v1-limit", "1000"], &[]),
+        (&[], &["v1-truncate", "newest-first"]),
+        (&[], &["v1-truncate", "shuffle", "duplicates:0.3"]),
+    ] {
+        let server = with(&[&batches[..], options].concat(), faults);
+        let ended = Ended {
+            stdout: same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
+            stderr: String::new(),
+            code: Some(0),
+        };
+        assert_same(&ended, &all, &format!("{options:?} {faults:?}"));
+    }
+}
+
+#[test]
+fn what_is_selected_and_sorted_is_the_same() {
+    let server = with(&["--page-size", "10"], &["duplicates:0.3"]);
+    for selection in [
+        &["--where", "crop_type=Tomato"][..],
+        &["--where", "warnings", "--where", "number_of_images>3"],
+        &["--sort", "avg_germination_rate:desc"],
+        &["--sort", "crop_type", "--where", "comment="],
+        &["--sort", "batch_name", "--limit", "70"],
+        &["--limit", "70", "--where", "crop_type!=Tomato"],
+    ] {
+        let found = same_for_all(&server, &[&["-f", "csv"], selection].concat());
+        assert!(found.lines().count() > 5, "{selection:?}");
+    }
+}
+
+// Every batch once.
+
+#[test]
+fn many_lose_nothing_and_double_nothing_whatever_goes_wrong() {
+    for faults in [
+        &["503:0.2"][..],
+        &["429:0.2"],
+        &["reset:0.2"],
+        &["truncate:0.2"],
+        &["cursor-expiry:2"],
+        &["cursor-expiry:3", "bad-cursor:410"],
+        &["token-uses:1"],
+        &["token-uses:3"],
+        &["token-uses:3", "503:0.2", "reset:0.1"],
+        &["dates-with-cursor:required"],
+        &["dates-with-cursor:refused"],
+        &["dates-with-cursor:refused", "cursor-expiry:2"],
+        &["busy:1", "latency:2ms"],
+        &["busy:2", "latency:2ms"],
+        &["gzip"],
+        &["gzip", "truncate:0.2", "newest-first"],
+    ] {
+        let many = [&["--parallel", "16"], &PATIENT[..]].concat();
+        assert_whole(&["--page-size", "10"], faults, &many);
+    }
+}
+
+#[test]
+fn tokens_that_live_shortly_serve_many() {
+    for faults in [&["latency:60ms"][..], &["latency:60ms", "expires-in"]] {
+        let options = ["--batches", "800", "--page-size", "10", "--token-ttl", "1s"];
+        let server = with(&options, faults);
+        let ended = export(&server, &["-f", "ndjson", "-v", "--parallel", "4"]);
+        assert_same(&ended, &texts(&server, ""), &format!("{faults:?}"));
+        assert!(ended.stderr.contains("asking for a new token"), "{ended:?}");
+    }
+}
+
+// How many at a time.
+
+#[test]
+fn fewer_ask_where_the_service_is_busy() {
+    let options = ["--batches", "600", "--page-size", "10"];
+    let server = with(&options, &["busy:2", "latency:5ms"]);
+    let flags = [
+        "--parallel",
+        "16",
+        "--retry-wait",
+        "50ms",
+        "--retries",
+        "30",
+    ];
+    let mut command = files::export(&server, &[&["-v", "-f", "ndjson"], &flags[..]].concat());
+    let ended = Ended::of(command.output().unwrap());
+    assert_same(&ended, &texts(&server, ""), "busy");
+    let told = "the service is busy: asking 8 at a time";
+    assert!(ended.stderr.contains(told), "{ended:?}");
+    let (asked, refused) = answered(server);
+    assert!(refused > 0 && refused < asked / 2, "{refused} of {asked}");
+}
+
+#[test]
+fn no_more_ask_at_a_time_than_were_allowed() {
+    for workers in ["1", "2", "5", "16"] {
+        let busy = format!("busy:{workers}");
+        for faults in [
+            &["latency:20ms"][..],
+            &["newest-first", "token-uses:3", "latency:5ms"],
+        ] {
+            let options = ["--batches", "300", "--page-size", "10"];
+            let server = with(&options, &[&[busy.as_str()], faults].concat());
+            let ended = whole(export(&server, &["-v", "--parallel", workers]));
+            assert!(!ended.stderr.contains("busy"), "{ended:?}");
+            let (asked, refused) = answered(server);
+            assert!(asked >= 30);
+            assert_eq!(refused, 0, "{workers} {faults:?}");
+        }
+    }
+}
+
+#[test]
+fn as_many_ask_at_a_time_as_were_allowed() {
+    let options = ["--batches", "600", "--page-size", "10"];
+    for workers in ["4", "16"] {
+        let fewer = format!("busy:{}", workers.parse::<u32>().unwrap() - 1);
+        let server = with(&options, &[&fewer, "latency:20ms"]);
+        whole(export(&server, &["--parallel", workers]));
+        assert!(answered(server).1 > 0, "{workers} were never at work");
+    }
+}
+
+// How many in all.
+
+#[test]
+fn what_one_can_do_costs_no_more_with_many() {
+    for (batches, size, requests) in [
+        ("0", "10", 1),
+        ("1", "10", 1),
+        ("250", "250", 1),
+        ("250", "1000", 1),
+        ("250", "249", 2),
+        ("250", "125", 2),
+    ] {
+        let server = with(&["--batches", batches, "--page-size", size], &[]);
+        whole(export(&server, &["--parallel", "16"]));
+        let log = server.stop().stderr;
+        let asked = ["POST /v2/auth", "GET /v2/batches"].map(|what| log.matches(what).count());
+        assert_eq!(asked, [1, requests], "{batches} by {size}: {log}");
+    }
+}
+
+#[test]
+fn a_limit_asks_for_no_page_beyond_it_however_many_could() {
+    for workers in ["2", "16"] {
+        for (limit, pages) in [("0", 0), ("1", 1), ("10", 1), ("11", 2), ("95", 10)] {
+            let server = with(&["--page-size", "10"], &[]);
+            let found = written(
+                &server,
+                &["-f", "ndjson", "--parallel", workers, "--limit", limit],
+            );
+            assert_eq!(found.lines().count().to_string(), limit);
+            assert_eq!(answered(server).0, pages, "--limit {limit}");
+        }
+    }
+}
+
+#[test]
+fn many_cost_few_requests_more_than_one() {
+    let server = with(&["--batches", "3000", "--page-size", "50"], &[]);
+    whole(export(&server, &["--parallel", "16"]));
+    let asked = answered(server).0;
+    assert!((60..120).contains(&asked), "{asked} for 60 pages");
+}
+
+// A service of batches that were created when we say so.
+
+/// Batches by the instants at which they were created, in microseconds since 1970.
+#[derive(Clone, Default)]
+struct Shelf {
+    created: Vec<i64>,
+    newest_first: bool,
+    /// The last so many of a page come again at the end of the next one.
+    repeats: usize,
+    /// The batch that breaks the interface.
+    flawed: Option<usize>,
+}
+
+const SHELF_PAGE: usize = 10;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+fn micros(date: &str) -> i64 {
+    DateTime::parse_from_rfc3339(date)
+        .unwrap()
+        .timestamp_micros()
+}
+
+impl Shelf {
+    fn new(created: impl IntoIterator<Item = i64>) -> Self {
+        let mut created: Vec<i64> = created.into_iter().collect();
+        created.sort_unstable();
+        Self {
+            created,
+            ..Self::default()
+        }
+    }
+
+    fn newest_first(self) -> Self {
+        Self {
+            newest_first: true,
+            ..self
+        }
+    }
+
+    /// Returns the numbers of the batches, in the order of the answers.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.created.len()).collect();
+        if self.newest_first {
+            order.reverse();
+        }
+        order
+    }
+
+    fn text(&self, number: usize) -> String {
+        let created: DateTime<Utc> = DateTime::from_timestamp_micros(self.created[number]).unwrap();
+        let date = match self.created[number] % SECOND {
+            0 => created.format("%Y-%m-%dT%H:%M:%SZ"),
+            _ => created.format("%Y-%m-%dT%H:%M:%S%.6fZ"),
+        };
+        let mut fields = fields(&format!("b{number}"));
+        fields[2].1 = json!(date.to_string()).to_string();
+        if self.flawed == Some(number) {
+            "\"twelve\"".clone_into(&mut fields[3].1);
+        }
+        object(&fields)
+    }
+
+    /// Returns what an export of everything must be.
+    fn lines(&self) -> String {
+        let texts = self.order().into_iter().map(|number| self.text(number));
+        lines(&texts.collect::<Vec<_>>())
+    }
+
+    /// Returns the page that was asked for.
+    fn page(&self, texts: &[String], asked: &Asked) -> String {
+        let bound = |name: &str| asked.query(name).map(|date| micros(&date));
+        let (start, end) = (bound("start_date"), bound("end_date"));
+        let mut inside = self.order();
+        inside.retain(|&number| {
+            let created = self.created[number];
+            start.is_none_or(|start| created >= start) && end.is_none_or(|end| created <= end)
+        });
+        let first = asked.query("next_token").map_or(0, |token| {
+            let digits = token.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+            digits.parse::<usize>().unwrap()
+        });
+        let past = inside.len().min(first + SHELF_PAGE);
+        let again = first.saturating_sub(self.repeats)..first;
+        let numbers = inside[first..past].iter().chain(&inside[again]);
+        let batches: Vec<String> = numbers.map(|&number| texts[number].clone()).collect();
+        let next = (past < inside.len()).then(|| cursor(past));
+        page(&batches, next.as_deref())
+    }
+
+    fn serve(&self) -> Scripted {
+        let shelf = self.clone();
+        let texts: Vec<String> = (0..shelf.created.len())
+            .map(|number| shelf.text(number))
+            .collect();
+        Scripted::start(move |asked| match asked.path() {
+            "/v2/auth" => token(),
+            "/v2/batches" => Answer::ok(shelf.page(&texts, asked)),
+            _ => Answer::error(404, "Not Found"),
+        })
+    }
+
+    /// Asserts that exports of everything in `range` are whole and in order, and cost at most so many
+    /// requests.
+    fn assert_whole(&self, range: &[&str], most: usize) {
+        let expected = self.lines();
+        for workers in ["3", "16"] {
+            let service = self.serve();
+            let flags = [&["-f", "ndjson", "--parallel", workers], range].concat();
+            let ended = whole(export_with(service.address, SECRET, &flags));
+            let (first, count) = (self.created.first(), self.created.len());
+            let what = format!("{count} from {first:?}, {range:?}, --parallel {workers}");
+            assert_eq!(ended.stdout.lines().count(), count, "{what}");
+            assert!(ended.stdout == expected, "{what}: another order");
+            let asked = service.asked_for("/batches").len();
+            assert!(asked <= most, "{what}: {asked} requests");
+        }
+    }
+}
+
+/// Returns `count` instants from `date` on, `step` microseconds apart.
+fn every(step: i64, date: &str, count: i64) -> impl Iterator<Item = i64> {
+    let first = micros(date);
+    (0..count).map(move |number| first + number * step)
+}
+
+// Dense and empty stretches.
+
+#[test]
+fn all_in_one_second_is_whole() {
+    for step in [0, 3000] {
+        let shelf = Shelf::new(every(step, "2024-05-01T06:00:00Z", 300));
+        for range in [&[][..], &["--start", "2005", "--end", "2026"]] {
+            shelf.assert_whole(range, 100);
+            shelf.clone().newest_first().assert_whole(range, 100);
+        }
+    }
+}
+
+#[test]
+fn all_in_one_day_of_twenty_years_is_whole() {
+    for date in [
+        "2005-01-01T00:00:00Z",
+        "2015-06-30T09:00:00Z",
+        "2024-12-31T12:00:00Z",
+    ] {
+        let shelf = Shelf::new(every(60 * SECOND, date, 300));
+        shelf.assert_whole(&["--start", "2005", "--end", "2024"], 200);
+        let newest = shelf.newest_first();
+        newest.assert_whole(&["--start", "2005"], 200);
+    }
+}
+
+#[test]
+fn crowds_far_apart_are_whole() {
+    let crowds = [
+        "2006-01-01T00:00:00Z",
+        "2015-06-30T09:00:00Z",
+        "2024-12-31T12:00:00Z",
+    ];
+    let shelf = Shelf::new(
+        crowds
+            .into_iter()
+            .flat_map(|date| every(SECOND / 2, date, 200)),
+    );
+    for range in [&["--start", "2005"][..], &[]] {
+        shelf.assert_whole(range, 400);
+        shelf.clone().newest_first().assert_whole(range, 400);
+    }
+}
+
+#[test]
+fn a_crowd_in_a_sparse_stretch_is_whole() {
+    let sparse = || every(DAY, "2023-01-01T08:30:00Z", 300);
+    let crowd = |step| every(step, "2023-06-01T12:00:00Z", 300);
+    for shelf in [
+        Shelf::new(sparse().chain(crowd(SECOND))),
+        Shelf::new(sparse().chain(crowd(SECOND))).newest_first(),
+        Shelf::new(sparse().chain(crowd(SECOND / 50))),
+    ] {
+        shelf.assert_whole(&[], 300);
+    }
+}
+
+#[test]
+fn what_lies_ahead_of_now_is_whole() {
+    let now = Utc::now().timestamp_micros();
+    let around = (-150..150).map(|days| now + days * DAY);
+    let ahead = (1000..1300).map(|days| now + days * DAY);
+    for created in [around.collect::<Vec<_>>(), ahead.collect()] {
+        let shelf = Shelf::new(created);
+        for range in [&[][..], &["--start", "2005", "--end", "2099"]] {
+            shelf.assert_whole(range, 150);
+            shelf.clone().newest_first().assert_whole(range, 150);
+        }
+    }
+}
+
+#[test]
+fn nothing_before_and_after_the_batches_costs_one_request() {
+    let shelf = Shelf::new(every(DAY, "2023-01-01T08:30:00Z", 300));
+    for range in [
+        &["--start", "1990", "--end", "1999"][..],
+        &["--end", "2022-12-31"],
+        &["--start", "2024"],
+        &["--start", "2098", "--end", "2099"],
+    ] {
+        let service = shelf.serve();
+        let flags = [&["-f", "ndjson", "--parallel", "16"], range].concat();
+        let ended = whole(export_with(service.address, SECRET, &flags));
+        assert_eq!(ended.stdout, "", "{range:?}");
+        assert_eq!(service.asked_for("/batches").len(), 1, "{range:?}");
+    }
+}
+
+// How it ends.
+
+/// A file with something old in it, in a folder of its own.
+struct Old {
+    folder: TempDir,
+    path: std::path::PathBuf,
+}
+
+impl Old {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.csv");
+        fs::write(&path, OLD).unwrap();
+        Self { folder, path }
+    }
+
+    fn assert_untouched(&self) {
+        assert!(fs::read(&self.path).unwrap() == OLD);
+        assert_eq!(names(self.folder.path()), ["a.csv"]);
+    }
+}
+
+#[test]
+fn a_flaw_in_one_window_ends_it_with_code_7_and_the_old_file() {
+    for flawed in [0, 9, 10, 150, 299] {
+        let service = Shelf {
+            flawed: Some(flawed),
+            ..Shelf::new(every(DAY, "2024-01-01T08:30:00Z", 300))
+        }
+        .serve();
+        let old = Old::new();
+        let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
+        let ended = export_with(service.address, SECRET, &flags);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
+        old.assert_untouched();
+    }
+}
+
+#[test]
+fn a_refusal_of_one_window_ends_it_with_its_code_and_the_old_file() {
+    for (status, code) in [(409, 6), (403, 4), (500, 5)] {
+        let shelf = Shelf::new(every(DAY, "2024-01-01T08:30:00Z", 300));
+        let texts: Vec<String> = (0..300).map(|number| shelf.text(number)).collect();
+        let service = Scripted::start(move |asked| {
+            let start = asked.query("start_date").unwrap_or_default();
+            match asked.path() {
+                "/v2/auth" => token(),
+                _ if start.as_str() > "2024-06" => Answer::error(status, "not this one"),
+                _ => Answer::ok(shelf.page(&texts, asked)),
+            }
+        });
+        let old = Old::new();
+        let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
+        let ended = export_with(service.address, SECRET, &flags);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.stderr.contains("not this one"), "{ended:?}");
+        old.assert_untouched();
+    }
+}
+
+/// Starts an export by eight into the old file and waits for its middle.
+fn by_eight(server: &Server, old: &Old) -> Running {
+    Running::in_the_middle(&mut files::export_to(
+        server,
+        &old.path,
+        &["--parallel", "8"],
+    ))
+}
+
+#[test]
+fn a_signal_ends_many_soon_and_leaves_the_old_file() {
+    let server = Server::start(&SLOW);
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let old = Old::new();
+        let running = by_eight(&server, &old);
+        running.signal(signal);
+        running.ends_soon_with(code);
+        old.assert_untouched();
+    }
+}
+
+#[test]
+fn a_service_that_dies_ends_many_soon_and_leaves_the_old_file() {
+    let server = Server::start(&SLOW);
+    let old = Old::new();
+    let running = by_eight(&server, &old);
+    server.signal("KILL");
+    let told = running.ends_soon_with(5);
+    assert!(told.contains("is as it was before"), "{told}");
+    old.assert_untouched();
+}
+
+/// Starts an export of lines into a pipe.
+fn piped(server: &Server, args: &[&str]) -> Child {
+    let mut command = files::export(server, &[&["-f", "ndjson", "-q"], args].concat());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn a_reader_that_leaves_ends_many_soon_and_quietly() {
+    let server = Server::start(&SLOW);
+    for workers in ["2", "16"] {
+        let mut child = piped(&server, &["--parallel", workers]);
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert!(line.ends_with("}\n"), "{line:?}");
+        let left = Instant::now();
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(141), ""));
+        assert!(left.elapsed() < SOON, "{:?}", left.elapsed());
+    }
+}
+
+/// Returns the most memory that a process ever had, in megabytes.
+#[cfg(target_os = "linux")]
+fn most_memory(child: &Child) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().unwrap() / 1024)
+}
+
+/// Waits until the process has not grown for a while: there is nothing more that it could do.
+#[cfg(target_os = "linux")]
+fn settle(child: &Child) {
+    let started = Instant::now();
+    let (mut most, mut since) = (0, Instant::now());
+    while since.elapsed() < Duration::from_millis(400) && started.elapsed() < PATIENCE {
+        let now = most_memory(child).unwrap();
+        if now > most {
+            (most, since) = (now, Instant::now());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_pauses_costs_bounded_memory_and_gets_everything() {
+    let server = with(&["--batches", "30000", "--page-size", "1000"], &[]);
+    let mut child = piped(&server, &["--parallel", "8"]);
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    reader.read_line(&mut text).unwrap();
+    settle(&child);
+    let mut most = most_memory(&child).unwrap();
+    for _ in 1..30_000 {
+        let read = reader.read_line(&mut text).unwrap();
+        assert_ne!(read, 0, "ended too early");
+    }
+    // It may have ended already.
+    most = most.max(most_memory(&child).unwrap_or_default());
+    assert_eq!(reader.read_to_string(&mut text).unwrap(), 0);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert!(most < 150, "{most} MB with eight");
+    assert!(text == lines(&texts(&server, "")));
+}
+
+// The receipt.
+
+/// Asserts that windows lie side by side, each beginning where the one before it ended.
+fn assert_joined(manifest: &Value, newest_first: bool) {
+    let mut windows = manifest["windows"].as_array().unwrap().clone();
+    assert!(windows.len() > 4, "{manifest}");
+    if newest_first {
+        windows.reverse();
+    }
+    let request = &manifest["request"];
+    assert_eq!(windows[0]["start"], request["start"], "{manifest}");
+    assert_eq!(windows[windows.len() - 1]["end"], request["end"]);
+    for pair in windows.windows(2) {
+        assert!(pair[0]["end"].is_string(), "{pair:?}");
+        assert_eq!(pair[0]["end"], pair[1]["start"], "{manifest}");
+    }
+    let sum = |key: &str| -> u64 {
+        windows
+            .iter()
+            .map(|window| window[key].as_u64().unwrap())
+            .sum()
+    };
+    assert!(sum("batches") >= manifest["batches"].as_u64().unwrap());
+    assert!(sum("pages") < manifest["requests"].as_u64().unwrap());
+}
+
+#[test]
+fn the_windows_of_a_receipt_cover_the_range_and_share_their_bounds() {
+    for faults in [&[][..], &["newest-first"], &["503:0.2", "cursor-expiry:2"]] {
+        let server = with(&["--batches", "700", "--page-size", "10"], faults);
+        for range in [
+            &YEAR_FLAGS[..],
+            &["--start", "2005"],
+            &["--end", "2026"],
+            &[],
+        ] {
+            let folder = TempDir::new().unwrap();
+            let flags = [&["--parallel", "8"], &PATIENT[..], range].concat();
+            let manifest = receipt(&server, folder.path(), "a.csv", &flags);
+            assert_joined(&manifest, faults == ["newest-first"]);
+        }
+    }
+    let server = with(&["--batches", "6000"], &["v1-truncate"]);
+    let folder = TempDir::new().unwrap();
+    let flags = ["--parallel", "8", "--api", "v1"];
+    assert_joined(&receipt(&server, folder.path(), "a.csv", &flags), false);
+}
