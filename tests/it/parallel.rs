@@ -711,3 +711,95 @@ fn the_windows_of_a_receipt_cover_the_range_and_share_their_bounds() {
     let flags = ["--parallel", "8", "--api", "v1"];
     assert_joined(&receipt(&server, folder.path(), "a.csv", &flags), false);
 }
+
+// Crowds, chance and waits.
+
+#[test]
+fn a_crowd_within_seconds_keeps_its_order_newest_first() {
+    let sparse = every(DAY, "2023-01-01T08:30:00Z", 300);
+    let crowd = every(SECOND / 50, "2023-06-01T12:00:00Z", 300);
+    let shelf = Shelf::new(sparse.chain(crowd)).newest_first();
+    shelf.assert_whole(&[], 300);
+}
+
+#[test]
+fn batches_that_come_again_keep_the_order_of_a_crowd() {
+    let sparse = every(DAY, "2023-01-01T08:30:00Z", 300);
+    let crowd = every(SECOND, "2023-06-01T12:00:00Z", 300);
+    let shelf = Shelf {
+        repeats: 3,
+        ..Shelf::new(sparse.chain(crowd))
+    };
+    shelf.assert_whole(&[], 300);
+    shelf.newest_first().assert_whole(&[], 300);
+}
+
+#[test]
+fn a_first_page_that_is_in_order_by_chance_is_no_order() {
+    for seed in ["4", "6", "8"] {
+        let server = with(&["--page-size", "2", "--seed", seed], &["shuffle"]);
+        same_for_all(&server, &["-f", "ndjson"]);
+    }
+}
+
+/// A service of version 1 that refuses `span` seconds as too much, is ill when first asked for the
+/// earlier half of it, refuses that too where it can be cut, and answers the later half with `later`.
+fn ill_between_halves(span: i64, later: String) -> Scripted {
+    let first = micros("2024-05-01T06:00:00Z") / SECOND;
+    Scripted::start(move |asked| {
+        let bound = |name: &str| micros(&asked.query(name).unwrap()) / SECOND - first;
+        match asked.path() {
+            "/v1/auth" => token(),
+            _ => match (bound("start_date"), bound("end_date")) {
+                (0, end) if end == span => Answer::error(413, "too much"),
+                (0, end) if end == span / 2 && asked.again == 0 => Answer::error(503, "ill"),
+                (0, end) if end == span / 2 && end > 1 => Answer::error(413, "too much"),
+                (start, _) if start == span / 2 => Answer::ok(&later),
+                _ => Answer::ok("[]"),
+            },
+        }
+    })
+}
+
+/// Exports by two from a service of version 1 and expects that it ends.
+fn ends(service: &Scripted, end: &str) {
+    let mut command = crate::harness::trayscan(&["export", "--api", "v1", "--retry-wait", "0s"]);
+    command
+        .args(["--parallel", "2", "-o", "/dev/null", "-f", "ndjson"])
+        .args(["--start", "2024-05-01T06:00:00Z", "--end", end])
+        .env("TRAYSCAN_BASE_URL", service.base_url())
+        .env("TRAYSCAN_CLIENT_ID", "shelf")
+        .env("TRAYSCAN_CLIENT_SECRET", SECRET);
+    let status = Running::spawn(&mut command).ends_within(SOON);
+    let asked: Vec<String> = service
+        .asked()
+        .into_iter()
+        .map(|asked| asked.target)
+        .collect();
+    let code = status.map(|status| status.code());
+    assert_eq!(code, Some(Some(0)), "{asked:#?}");
+}
+
+/// An answer of version 1 with more in it than may wait for its turn.
+fn large(count: usize, comment: usize) -> String {
+    let batches = (0..count).map(|number| {
+        let mut fields = fields(&format!("b{number}"));
+        let last = fields.len() - 1;
+        fields[last].1 = json!("x".repeat(comment)).to_string();
+        object(&fields)
+    });
+    format!("[{}]", batches.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_window_that_is_cut_goes_on_while_later_ones_wait_for_room() {
+    // Six megabytes, where five may wait.
+    let service = ill_between_halves(3600, large(600, 10_000));
+    ends(&service, "2024-05-01T07:00:00Z");
+}
+
+#[test]
+fn a_window_that_is_asked_for_again_goes_on_while_later_ones_wait_for_room() {
+    let service = ill_between_halves(2, large(2000, 5_000));
+    ends(&service, "2024-05-01T06:00:02Z");
+}
