@@ -280,6 +280,14 @@ fn a_limit_asks_for_no_page_beyond_it_however_many_could() {
 }
 
 #[test]
+fn a_limit_survives_a_cursor_that_expires() {
+    let server = with(&["--page-size", "10"], &["cursor-expiry:2"]);
+    let ended = whole(export(&server, &["-f", "ndjson", "--limit", "15"]));
+    let all = texts(&with(&["--page-size", "10"], &[]), "");
+    assert_eq!(ended.stdout, lines(&all[..15]));
+}
+
+#[test]
 fn many_cost_few_requests_more_than_one() {
     let server = with(&["--batches", "3000", "--page-size", "50"], &[]);
     whole(export(&server, &["--parallel", "16"]));
@@ -298,6 +306,10 @@ struct Shelf {
     repeats: usize,
     /// The batch that breaks the interface.
     flawed: Option<usize>,
+    /// What dates are compared with, where it is not when a batch was created: an instant, or something
+    /// that no date matches.
+    compared: Option<fn(usize, i64) -> Option<i64>>,
+    ignores_dates: bool,
 }
 
 const SHELF_PAGE: usize = 10;
@@ -363,7 +375,14 @@ impl Shelf {
         let mut inside = self.order();
         inside.retain(|&number| {
             let created = self.created[number];
-            start.is_none_or(|start| created >= start) && end.is_none_or(|end| created <= end)
+            let compared = self
+                .compared
+                .map_or(Some(created), |field| field(number, created));
+            let within = |instant: i64| {
+                start.is_none_or(|start| instant >= start) && end.is_none_or(|end| instant <= end)
+            };
+            let undated = self.ignores_dates || start.is_none() && end.is_none();
+            undated || compared.is_some_and(within)
         });
         let first = asked.query("next_token").map_or(0, |token| {
             let digits = token.trim_start_matches(|letter: char| !letter.is_ascii_digit());
@@ -404,6 +423,50 @@ impl Shelf {
             let asked = service.asked_for("/batches").len();
             assert!(asked <= most, "{what}: {asked} requests");
         }
+    }
+}
+
+/// Asserts that all of `shelf` comes, in whatever order, and tells how many requests that took.
+fn assert_complete(shelf: &Shelf) -> usize {
+    let service = shelf.serve();
+    let ended = export_with(
+        service.address,
+        SECRET,
+        &["-f", "ndjson", "--parallel", "8"],
+    );
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert!(sorted(&whole(ended).stdout) == sorted(&shelf.lines()));
+    service.asked_for("/batches").len()
+}
+
+#[test]
+fn a_service_that_takes_no_dates_is_asked_page_by_page() {
+    let shelf = Shelf {
+        ignores_dates: true,
+        ..Shelf::new(every(DAY, "2023-01-01T08:30:00Z", 600))
+    };
+    let asked = assert_complete(&shelf);
+    assert!(asked < 60 + 40, "{asked}");
+}
+
+#[test]
+fn batches_that_no_date_matches_are_not_lost() {
+    let days = || every(DAY, "2023-01-01T08:30:00Z", 600);
+    let missing: fn(usize, i64) -> Option<i64> =
+        |number, created| (number % 7 != 3).then_some(created);
+    let elsewhere: fn(usize, i64) -> Option<i64> =
+        |number, created| (number % 7 != 3).then_some(created + 40 * DAY);
+    for compared in [missing, elsewhere] {
+        let shelf = Shelf {
+            compared: Some(compared),
+            ..Shelf::new(days())
+        };
+        assert_complete(&shelf);
+        assert_complete(&shelf.newest_first());
     }
 }
 

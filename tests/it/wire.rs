@@ -2103,3 +2103,21 @@ fn errors_stay_json_whatever_the_secret_is() {
         assert_eq!(error["error"]["retry_later"], false);
     }
 }
+
+#[test]
+fn a_status_counts_however_its_body_is_packed() {
+    let ill = Answer::error(503, "ill").header("Content-Encoding", "br");
+    let exported = export(&service([ill, one_page()]), &[]).expect(0);
+    assert!(exported.has("answered 503"), "{}", exported.stderr);
+    let packed = one_page().header("Content-Encoding", "br");
+    let exported = export(&service([packed]), &[]).expect(7);
+    assert!(exported.has("packed in another way"), "{}", exported.stderr);
+}
+
+#[test]
+fn what_is_wrong_is_told_also_where_a_limit_ends_the_run() {
+    let flawed = batch_with("b1", "number_of_images", Some("\"twelve\""));
+    let first = Answer::ok(page(&[flawed, batch("b2")], Some(&cursor(1))));
+    let exported = export(&service([first]), &["--lenient", "--limit", "1"]).expect(0);
+    assert!(exported.has("1 batch break"), "{}", exported.stderr);
+}
