@@ -272,7 +272,7 @@ impl Pages {
     /// Starts as many windows as may be under way.
     fn fill(&mut self) {
         // The first must always be under way: the others may be waiting for it.
-        while self.lanes.running() < self.asker.crew.allowed() || self.lanes.waits_for_first() {
+        while self.lanes.running() < self.most_at_work() || self.lanes.waits_for_first() {
             if self.start() {
                 continue;
             }
@@ -283,6 +283,11 @@ impl Pages {
             };
             self.lanes.push(window, extent);
         }
+    }
+
+    /// How many windows may be under way: one more than may ask, which asks while another is read.
+    fn most_at_work(&self) -> usize {
+        self.asker.crew.allowed() + usize::from(!self.manner.frugal)
     }
 
     /// Starts the next window that is not under way; returns false where there is none.
