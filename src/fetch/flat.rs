@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::asker::{Asker, Wanted};
 use super::crew::Place;
-use super::lanes::{Lane, Outcome};
+use super::lane::{Lane, Outcome};
 use super::reading::{Got, Reading, Source};
 use super::window::{self, Sample};
 use crate::batch::Batch;

@@ -10,9 +10,11 @@
 // One answer: asking until it comes whole, how many at a time, and reading its batches.
 mod asker;
 mod crew;
+mod page;
 mod reading;
 
-// One window, in each version.
+// One window, in each version, and one page of the second.
+mod cursor;
 mod flat;
 mod walk;
 
@@ -20,6 +22,7 @@ mod walk;
 mod covered;
 
 // Many windows: where to cut, which come next, and their pages in order.
+mod lane;
 mod lanes;
 mod plan;
 mod window;
@@ -27,7 +30,6 @@ mod window;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::batch::Batch;
 use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
@@ -35,55 +37,16 @@ use crate::seen::{Digest, Id};
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, ServiceError, Stats, Version};
 
+pub(crate) use page::Page;
 pub(crate) use reading::Findings;
 
 use asker::Asker;
 use covered::Covered;
 use flat::{Flat, Repeats};
-use lanes::{Event, Lanes, Outcome, Report, Sighting};
+use lane::{Outcome, Report};
+use lanes::{Event, Lanes};
 use plan::Plan;
 use walk::{Extent, Walk};
-
-/// Batches that arrived together.
-#[derive(Default)]
-pub(crate) struct Page {
-    pub(crate) batches: Vec<Batch>,
-    /// What tells each of them from others.
-    pub(crate) digests: Vec<Digest>,
-    /// What they stand in.
-    texts: Vec<Arc<String>>,
-}
-
-impl Page {
-    fn push(&mut self, batch: Batch) {
-        self.digests.push(Digest::of(&batch));
-        self.batches.push(batch);
-    }
-
-    /// Returns when its batches were created, as far as that is known.
-    fn sighting(&self) -> Option<Sighting> {
-        let second = |batch: &Batch| Some(batch.created()?.second);
-        Some(Sighting {
-            first: second(self.batches.first()?)?,
-            last: second(self.batches.last()?)?,
-            batches: self.batches.len(),
-        })
-    }
-
-    /// Returns how much memory it takes up.
-    fn size(&self) -> usize {
-        let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
-        texts + self.batches.len() * size_of::<(Batch, Digest)>()
-    }
-
-    /// Empties the page; returns the room of what it stood in, where nobody else holds it.
-    fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
-        self.batches.clear();
-        self.digests.clear();
-        let texts = self.texts.drain(..);
-        texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
-    }
-}
 
 /// Windows that may be under way or wait to be taken, for each worker.
 const AHEAD: usize = 3;

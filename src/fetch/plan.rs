@@ -6,7 +6,8 @@
 
 use chrono::Utc;
 
-use super::lanes::{ROOM, Sighting};
+use super::lane::Sighting;
+use super::lanes::ROOM;
 use super::walk::Extent;
 use super::window::{self, LIKELY_FIRST};
 use crate::dates::Range;

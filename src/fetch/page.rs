@@ -1,0 +1,48 @@
+//! Batches that arrived together, and the room that they take up.
+
+use std::sync::Arc;
+
+use super::lane::Sighting;
+use crate::batch::Batch;
+use crate::seen::Digest;
+
+/// Batches that arrived together.
+#[derive(Default)]
+pub(crate) struct Page {
+    pub(crate) batches: Vec<Batch>,
+    /// What tells each of them from others.
+    pub(crate) digests: Vec<Digest>,
+    /// What they stand in.
+    pub(super) texts: Vec<Arc<String>>,
+}
+
+impl Page {
+    pub(super) fn push(&mut self, batch: Batch) {
+        self.digests.push(Digest::of(&batch));
+        self.batches.push(batch);
+    }
+
+    /// Returns when its batches were created, as far as that is known.
+    pub(super) fn sighting(&self) -> Option<Sighting> {
+        let second = |batch: &Batch| Some(batch.created()?.second);
+        Some(Sighting {
+            first: second(self.batches.first()?)?,
+            last: second(self.batches.last()?)?,
+            batches: self.batches.len(),
+        })
+    }
+
+    /// Returns how much memory it takes up.
+    pub(super) fn size(&self) -> usize {
+        let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
+        texts + self.batches.len() * size_of::<(Batch, Digest)>()
+    }
+
+    /// Empties the page; returns the room of what it stood in, where nobody else holds it.
+    pub(super) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.batches.clear();
+        self.digests.clear();
+        let texts = self.texts.drain(..);
+        texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
+    }
+}
