@@ -1,6 +1,6 @@
 //! Which batches have been written: what makes "exactly once" certain.
 //!
-//! Twelve bytes a batch, sixteen with the room between them: part of a digest of its identifier, and
+//! Ten bytes a batch, thirteen with the room between them: part of a digest of its identifier, and
 //! of its content; where it is kept says another eight bits. Two batches are taken for one only if 71
 //! bits agree by chance, with a key that nobody knows beforehand: among ten million, once in forty
 //! million runs.
@@ -15,6 +15,8 @@ use crate::batch::Batch;
 const SHARD_BITS: u32 = 8;
 /// Batches that are looked up together.
 const BLOCK: usize = 256;
+/// Batches in a bucket.
+const PLACES: usize = 6;
 /// From so many buckets on, a shard grows in small steps.
 const LARGE: usize = 1024;
 
@@ -36,7 +38,7 @@ pub(crate) struct Digest {
 }
 
 /// What tells identifiers from one another.
-pub(crate) type Id = (usize, [u32; 2]);
+pub(crate) type Id = (usize, [u16; 4]);
 
 impl Digest {
     pub(crate) fn id(&self) -> Id {
@@ -51,7 +53,7 @@ impl Digest {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: Known {
                 // None is zero, which is an empty place.
-                id: [low(id >> 32), low(id) | 1],
+                id: [low(id >> 48), low(id >> 32), low(id >> 16), low(id) | 1],
                 content: low(content.into()),
             },
         }
@@ -77,7 +79,7 @@ impl Seen {
             let glances = block
                 .iter()
                 .map(|digest| self.shards[digest.shard].glance(&digest.known));
-            std::hint::black_box(glances.fold(0, u32::wrapping_add));
+            std::hint::black_box(glances.fold(0, u16::wrapping_add));
             for digest in block {
                 arrivals.push(self.shards[digest.shard].note(digest.known));
             }
@@ -90,21 +92,21 @@ impl Seen {
     clippy::cast_possible_truncation,
     reason = "these bits are wanted, and no others"
 )]
-fn low(digest: u128) -> u32 {
-    digest as u32
+fn low(digest: u128) -> u16 {
+    digest as u16
 }
 
 /// A batch that was here, or an empty place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    id: [u32; 2],
-    content: u32,
+    id: [u16; 4],
+    content: u16,
 }
 
-/// What the processor fetches at once.
+/// As many as the processor fetches at once.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Bucket([Known; 5]);
+struct Bucket([Known; PLACES]);
 
 /// Batches in the bucket that their identifier names, or the next that has room.
 #[derive(Clone, Default)]
@@ -115,7 +117,7 @@ struct Shard {
 
 impl Shard {
     fn note(&mut self, known: Known) -> Arrival {
-        if self.taken * 8 >= self.buckets.len() * 5 * 7 {
+        if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
             self.grow();
         }
         let there = self.find(known.id);
@@ -131,24 +133,25 @@ impl Shard {
     }
 
     /// Looks into the bucket that the identifier names, whatever is there.
-    fn glance(&self, known: &Known) -> u32 {
+    fn glance(&self, known: &Known) -> u16 {
         let bucket = self.buckets.get(self.named_by(known.id));
         bucket.map_or(0, |bucket| bucket.0[0].content)
     }
 
-    fn named_by(&self, id: [u32; 2]) -> usize {
-        let bucket = (u64::from(id[0]) * self.buckets.len() as u64) >> 32;
+    fn named_by(&self, id: [u16; 4]) -> usize {
+        let first = u64::from(id[0]) << 16 | u64::from(id[1]);
+        let bucket = (first * self.buckets.len() as u64) >> 32;
         usize::try_from(bucket).expect("below the count")
     }
 
     /// Returns the place where `id` is, or is to be put.
-    fn find(&mut self, id: [u32; 2]) -> &mut Known {
+    fn find(&mut self, id: [u16; 4]) -> &mut Known {
         let mut number = self.named_by(id);
         let place = loop {
             let bucket = &self.buckets[number].0;
             let place = bucket
                 .iter()
-                .position(|there| there.id == id || there.id == [0; 2]);
+                .position(|there| there.id == id || there.id == [0; 4]);
             if let Some(place) = place {
                 break place;
             }
@@ -173,7 +176,7 @@ impl Shard {
             };
         let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
         let batches = before.iter().flat_map(|bucket| &bucket.0);
-        for known in batches.filter(|known| known.id != [0; 2]) {
+        for known in batches.filter(|known| known.id != [0; 4]) {
             *self.find(known.id) = *known;
         }
     }
@@ -222,14 +225,14 @@ mod tests {
         /// Few shards and many of nearly the same digest, so that buckets overflow, also past the end.
         #[test]
         fn it_agrees_with_a_map(
-            arrivals in prop::collection::vec((0_u32..5000, 0_u32..3), 1..20_000),
+            arrivals in prop::collection::vec((0_u16..5000, 0_u16..3), 1..20_000),
         ) {
             let mut seen = Seen::new();
             let mut map = HashMap::new();
             for block in arrivals.chunks(700) {
                 let digests: Vec<Digest> = block.iter().map(|(id, content)| Digest {
-                    shard: usize::try_from(id % 2).expect("small"),
-                    known: Known { id: [u32::MAX - id / 4 % 7, id | 1 << 31], content: *content },
+                    shard: usize::from(id % 2),
+                    known: Known { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: *content },
                 }).collect();
                 let expected: Vec<Arrival> = block.iter().map(|(id, content)| {
                     match map.insert(*id, *map.get(id).unwrap_or(content)) {
