@@ -248,9 +248,11 @@ impl Pages {
         }
     }
 
-    /// How many windows may be under way: one more than may ask, which asks while another is read.
+    /// How many windows may be under way: where there is a plan, one more than may ask, which asks
+    /// while another is read. Without one, each further window may be asked for in vain.
     fn most_at_work(&self) -> usize {
-        self.asker.crew.allowed() + usize::from(!self.manner.frugal)
+        let planned = self.plan.is_some() && !self.manner.frugal;
+        self.asker.crew.allowed() + usize::from(planned)
     }
 
     /// Starts the next window that is not under way; returns false where there is none.

@@ -2056,10 +2056,13 @@ fn version_1_that_takes_no_dates_is_found_out() {
         .map(|number| batch(&format!("b{number}")))
         .collect();
     let answer = Answer::ok(format!("[{}]", all.join(",")));
-    let service = service([answer]);
-    let exported = export(&service, &["--api", "v1"]).expect(7);
-    assert!(exported.has("whatever the dates"), "{}", exported.stderr);
-    assert!(service.asked().len() < 400, "{}", service.asked().len());
+    for (workers, most) in [("1", 200), ("4", 400)] {
+        let service = service([answer.clone()]);
+        let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
+        assert!(exported.has("whatever the dates"), "{}", exported.stderr);
+        let asked = service.asked().len();
+        assert!(asked < most, "{asked} with {workers}");
+    }
 }
 
 #[test]
