@@ -1,0 +1,269 @@
+//! What is known to be complete: intervals of the dates that the service was asked for.
+//!
+//! One high-water mark would not do: where the middle of a range failed, what lies on both sides of it
+//! is complete, and the gap between them must stay visible until it is filled. Which date of a batch the
+//! service compares is not known, so nothing here looks at the dates of batches.
+
+use crate::dates::Range;
+
+/// All from `start`, or from the beginning, through `end`; in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: Option<i64>,
+    pub(crate) end: i64,
+}
+
+/// Spans that neither touch nor overlap, in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Coverage {
+    spans: Vec<Span>,
+}
+
+impl Coverage {
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Returns how far it reaches.
+    pub(crate) fn end(&self) -> Option<i64> {
+        self.spans.last().map(|span| span.end)
+    }
+
+    /// Adds what was fetched completely; an open end, and any later one, counts as `mark`.
+    pub(crate) fn add(&mut self, window: &Range, mark: i64) {
+        let end = window.end.map_or(mark, |end| end.min(mark));
+        if window.start.is_some_and(|start| start > end) {
+            return;
+        }
+        let mut added = Span {
+            start: window.start,
+            end,
+        };
+        self.spans.retain(|span| {
+            // A beginning that is open lies before all others, and so does nothing before something.
+            let apart = span.start > Some(added.end) || added.start > Some(span.end);
+            if !apart {
+                added.start = added.start.min(span.start);
+                added.end = added.end.max(span.end);
+            }
+            apart
+        });
+        let place = self.spans.partition_point(|span| span.start < added.start);
+        self.spans.insert(place, added);
+    }
+
+    /// Forgets what lies after `mark`: nothing can be complete that has not happened yet. Returns whether
+    /// there was anything.
+    pub(crate) fn clip(&mut self, mark: i64) -> bool {
+        let before = self.clone();
+        self.spans
+            .retain(|span| span.start.is_none_or(|start| start <= mark));
+        for span in &mut self.spans {
+            span.end = span.end.min(mark);
+        }
+        *self != before
+    }
+
+    /// Returns the gaps between spans, and before the first one down to `since`.
+    pub(crate) fn gaps(&self, since: Option<i64>) -> Vec<(Option<i64>, i64)> {
+        let mut reached = since;
+        let mut gaps = Vec::new();
+        for span in &self.spans {
+            if let Some(start) = span.start.filter(|start| reached < Some(*start)) {
+                gaps.push((reached, start));
+            }
+            reached = reached.max(Some(span.end));
+        }
+        gaps
+    }
+
+    /// Returns the parts of `range` that are not in it.
+    pub(crate) fn missing(&self, range: &Range) -> Vec<Range> {
+        let mut reached = range.start;
+        let mut missing = Vec::new();
+        let is_inside = |second: i64| range.end.is_none_or(|end| second < end);
+        for span in &self.spans {
+            if let Some(start) = span.start
+                && reached < Some(start)
+                && reached.is_none_or(is_inside)
+            {
+                let end = range.end.map_or(start, |end| end.min(start));
+                missing.push(self::range(reached, Some(end)));
+            }
+            reached = reached.max(Some(span.end));
+        }
+        if reached.is_none_or(is_inside) {
+            missing.push(self::range(reached, range.end));
+        }
+        missing
+    }
+
+    /// Returns what has to be fetched to be complete from `since` on: each gap, and what comes after the
+    /// end, both from `lookback` seconds earlier, because batches may come late or change.
+    pub(crate) fn wanted(&self, since: Option<i64>, lookback: i64) -> Vec<Range> {
+        let Some(end) = self.end() else {
+            return vec![range(since, None)];
+        };
+        let earlier = |start: Option<i64>| match start {
+            // What lies before the first gap was never asked for.
+            start if start == since => since,
+            start => start.map(|start| start.saturating_sub(lookback)).max(since),
+        };
+        let gaps = self.gaps(since).into_iter();
+        let gaps = gaps.map(|(start, end)| range(earlier(start), Some(end)));
+        let mut wanted: Vec<Range> = Vec::new();
+        for range in gaps.chain([range(earlier(Some(end)), None)]) {
+            match wanted.last_mut() {
+                // With the time before it, one may reach into the one before.
+                Some(last) if last.end >= range.start => last.end = range.end,
+                _ => wanted.push(range),
+            }
+        }
+        wanted
+    }
+}
+
+fn range(start: Option<i64>, end: Option<i64>) -> Range {
+    Range {
+        start,
+        end,
+        excludes_end: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn span(start: Option<i64>, end: i64) -> Span {
+        Span { start, end }
+    }
+
+    fn covered(spans: &[(Option<i64>, i64)]) -> Coverage {
+        let mut coverage = Coverage::default();
+        for &(start, end) in spans {
+            coverage.add(&range(start, Some(end)), i64::MAX);
+        }
+        coverage
+    }
+
+    #[test]
+    fn windows_that_touch_become_one_span() {
+        let coverage = covered(&[(Some(10), 20), (Some(40), 50), (Some(20), 30)]);
+        assert_eq!(coverage.spans(), [span(Some(10), 30), span(Some(40), 50)]);
+        assert_eq!(covered(&[(None, 5), (Some(5), 9)]).spans(), [span(None, 9)]);
+        assert_eq!(
+            covered(&[(None, 5), (Some(6), 9)]).spans(),
+            [span(None, 5), span(Some(6), 9)],
+            "what lies between whole seconds is not known"
+        );
+    }
+
+    #[test]
+    fn nothing_is_complete_that_has_not_happened() {
+        let mut coverage = Coverage::default();
+        coverage.add(&range(Some(10), None), 100);
+        coverage.add(&range(Some(200), Some(300)), 100);
+        assert_eq!(coverage.spans(), [span(Some(10), 100)]);
+        assert!(coverage.clip(60));
+        assert_eq!(coverage.spans(), [span(Some(10), 60)]);
+        assert!(!coverage.clip(60));
+        assert!(coverage.clip(5));
+        assert!(coverage.is_empty());
+    }
+
+    #[test]
+    fn gaps_and_the_end_are_fetched_with_the_time_before_them() {
+        let everything = Coverage::default();
+        assert_eq!(everything.wanted(None, 7), [range(None, None)]);
+        assert_eq!(everything.wanted(Some(3), 7), [range(Some(3), None)]);
+        let coverage = covered(&[(None, 100)]);
+        assert_eq!(coverage.wanted(None, 7), [range(Some(93), None)]);
+        let gap = covered(&[(None, 100), (Some(200), 300)]);
+        assert_eq!(
+            gap.wanted(None, 7),
+            [range(Some(93), Some(200)), range(Some(293), None)]
+        );
+        assert_eq!(gap.wanted(None, 150), [range(Some(-50), None)], "they meet");
+        let late = covered(&[(Some(50), 100)]);
+        assert_eq!(late.wanted(Some(50), 7), [range(Some(93), None)]);
+        assert_eq!(
+            late.wanted(Some(50), 70),
+            [range(Some(50), None)],
+            "what lies before the beginning was never wanted"
+        );
+        assert_eq!(
+            late.wanted(None, 7),
+            [range(None, Some(50)), range(Some(93), None)]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_of_a_range_lies_between_what_is_there() {
+        let there = covered(&[(Some(10), 20), (Some(40), 50)]);
+        assert_eq!(
+            there.missing(&range(Some(0), Some(100))),
+            [
+                range(Some(0), Some(10)),
+                range(Some(20), Some(40)),
+                range(Some(50), Some(100))
+            ]
+        );
+        assert_eq!(there.missing(&range(Some(10), Some(20))), []);
+        assert_eq!(
+            there.missing(&range(Some(15), Some(45))),
+            [range(Some(20), Some(40))]
+        );
+        assert_eq!(
+            there.missing(&range(None, None)),
+            [
+                range(None, Some(10)),
+                range(Some(20), Some(40)),
+                range(Some(50), None)
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn spans_are_what_was_added_and_what_is_wanted_closes_every_gap(
+            windows in prop::collection::vec((prop::option::of(0_i64..60), 0_i64..60), 0..12),
+            since in prop::option::of(0_i64..60), lookback in 0_i64..20,
+        ) {
+            let mut coverage = Coverage::default();
+            for (start, end) in &windows {
+                coverage.add(&range(*start, Some(*end)), 50);
+            }
+            // Halves of seconds tell spans that touch from spans that do not.
+            let inside = |instant: i64, start: Option<i64>, end: i64| {
+                start.is_none_or(|start| 2 * start <= instant) && instant <= 2 * end
+            };
+            for instant in -10..110 {
+                let known = coverage.spans().iter().any(|span| inside(instant, span.start, span.end));
+                let added = windows.iter().any(|(start, end)| {
+                    start.is_none_or(|start| start <= 50.min(*end)) && inside(instant, *start, 50.min(*end))
+                });
+                prop_assert_eq!(known, added, "{}", instant);
+            }
+            for pair in coverage.spans().windows(2) {
+                prop_assert!(Some(pair[0].end) < pair[1].start);
+            }
+            let wanted = coverage.wanted(since, lookback);
+            for pair in wanted.windows(2) {
+                prop_assert!(pair[0].end < pair[1].start);
+            }
+            prop_assert_eq!(wanted[wanted.len() - 1].end, None);
+            for window in &wanted {
+                prop_assert!(window.start >= since);
+                coverage.add(window, 60);
+            }
+            prop_assert!(coverage.gaps(since).is_empty());
+            prop_assert_eq!(coverage.end(), Some(60));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The runs of `sync`: who asked when, for what, and what came of it.
+
+use rusqlite::Row;
+
+use super::Archive;
+use crate::error::Failure;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It has not ended, or was killed.
+    Running,
+    Complete,
+    Failed,
+    Interrupted,
+}
+
+impl Outcome {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    fn read(name: &str) -> Self {
+        [Self::Complete, Self::Failed, Self::Interrupted]
+            .into_iter()
+            .find(|outcome| outcome.name() == name)
+            .unwrap_or(Self::Running)
+    }
+}
+
+/// A run, as far as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) id: i64,
+    pub(crate) started: String,
+    pub(crate) ended: Option<String>,
+    pub(crate) full: bool,
+    pub(crate) range_start: Option<String>,
+    pub(crate) range_end: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) requests: u64,
+    pub(crate) added: u64,
+    pub(crate) changed: u64,
+    pub(crate) unchanged: u64,
+    pub(crate) vanished: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) exit_code: Option<u8>,
+    pub(crate) message: Option<String>,
+}
+
+impl Run {
+    /// A run that begins.
+    pub(crate) fn new(started: String, full: bool) -> Self {
+        Self {
+            id: 0,
+            started,
+            ended: None,
+            full,
+            range_start: None,
+            range_end: None,
+            version: None,
+            requests: 0,
+            added: 0,
+            changed: 0,
+            unchanged: 0,
+            vanished: 0,
+            outcome: Outcome::Running,
+            exit_code: None,
+            message: None,
+        }
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get("run_id")?,
+            started: row.get("started")?,
+            ended: row.get("ended")?,
+            full: row.get::<_, String>("kind")? == "full",
+            range_start: row.get("range_start")?,
+            range_end: row.get("range_end")?,
+            version: row.get("version")?,
+            requests: row.get("requests")?,
+            added: row.get("added")?,
+            changed: row.get("changed")?,
+            unchanged: row.get("unchanged")?,
+            vanished: row.get("vanished")?,
+            outcome: Outcome::read(&row.get::<_, String>("outcome")?),
+            exit_code: row.get("exit_code")?,
+            message: row.get("message")?,
+        })
+    }
+}
+
+impl Archive {
+    /// Writes down that a run begins, and that those before it have ended, however they did.
+    pub(crate) fn begin_run(&self, run: &mut Run) -> Result<(), Failure> {
+        let begin = || {
+            let message = "the process ended before the run did";
+            let sql =
+                "UPDATE runs SET outcome = 'interrupted', message = ?1 WHERE outcome = 'running'";
+            self.db.execute(sql, [message])?;
+            let kind = if run.full { "full" } else { "sync" };
+            let sql = "INSERT INTO runs (started, kind, outcome) VALUES (?1, ?2, 'running')";
+            self.db.execute(sql, (&run.started, kind))?;
+            Ok(self.db.last_insert_rowid())
+        };
+        run.id = begin().map_err(|error| self.failure(error))?;
+        Ok(())
+    }
+
+    /// Writes down how far a run has come.
+    pub(crate) fn update_run(&self, run: &Run) -> Result<(), Failure> {
+        let sql = "UPDATE runs SET ended = ?2, range_start = ?3, range_end = ?4, version = ?5,
+            requests = ?6, added = ?7, changed = ?8, unchanged = ?9, vanished = ?10, outcome = ?11,
+            exit_code = ?12, message = ?13 WHERE run_id = ?1";
+        let updated = self.db.execute(
+            sql,
+            (
+                run.id,
+                &run.ended,
+                &run.range_start,
+                &run.range_end,
+                &run.version,
+                run.requests,
+                run.added,
+                run.changed,
+                run.unchanged,
+                run.vanished,
+                run.outcome.name(),
+                run.exit_code,
+                &run.message,
+            ),
+        );
+        updated.map(drop).map_err(|error| self.failure(error))
+    }
+
+    /// Returns the last runs, the newest first.
+    pub(crate) fn runs(&self, most: u32) -> Result<Vec<Run>, Failure> {
+        let read = || -> rusqlite::Result<Vec<Run>> {
+            let sql = "SELECT * FROM runs ORDER BY run_id DESC LIMIT ?1";
+            let mut rows = self.db.prepare(sql)?;
+            rows.query_map([most], Run::read)?.collect()
+        };
+        read().map_err(|error| self.failure(error))
+    }
+}

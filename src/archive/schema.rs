@@ -1,0 +1,159 @@
+//! What is in an archive: tables, views and indexes, for people as much as for trayscan.
+
+use std::fmt::Write as _;
+
+use rusqlite::Connection;
+
+use crate::batch::{COLUMNS, Kind};
+
+/// "tray", where SQLite keeps whose file it is.
+pub(super) const APPLICATION_ID: u32 = 0x7472_6179;
+/// Raised when an older trayscan would misunderstand what a newer one wrote.
+pub(super) const VERSION: u32 = 1;
+
+/// Beside the batches: what became of them, who asked when, and what is known to be complete.
+const TABLES: &str = "
+CREATE TABLE changes (
+    change_id INTEGER PRIMARY KEY,
+    batch_id TEXT NOT NULL REFERENCES batches,
+    noticed TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('changed', 'vanished', 'returned')),
+    -- The earlier version, as received.
+    received TEXT NOT NULL,
+    run_id INTEGER NOT NULL REFERENCES runs
+) STRICT;
+
+CREATE TABLE runs (
+    run_id INTEGER PRIMARY KEY,
+    started TEXT NOT NULL,
+    ended TEXT,
+    kind TEXT NOT NULL CHECK (kind IN ('sync', 'full')),
+    -- NULL: everything up to range_end.
+    range_start TEXT,
+    range_end TEXT,
+    version TEXT,
+    requests INTEGER NOT NULL DEFAULT 0,
+    added INTEGER NOT NULL DEFAULT 0,
+    changed INTEGER NOT NULL DEFAULT 0,
+    unchanged INTEGER NOT NULL DEFAULT 0,
+    vanished INTEGER NOT NULL DEFAULT 0,
+    outcome TEXT NOT NULL CHECK (outcome IN ('running', 'complete', 'failed', 'interrupted')),
+    exit_code INTEGER,
+    message TEXT
+) STRICT;
+
+-- What is known to be complete, by the dates that the service was asked for.
+CREATE TABLE coverage (
+    -- NULL: from the beginning.
+    covered_from TEXT,
+    covered_through TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE about (
+    key TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+const STATISTICS: &str = "
+    count(*) AS batches,
+    sum(number_of_images) AS images,
+    round(avg(avg_germination_rate), 2) AS mean_germination_rate,
+    round(avg(avg_usable_seedling_rate), 2) AS mean_usable_seedling_rate,
+    round(avg(avg_coefficient_of_variation), 2) AS mean_coefficient_of_variation,
+    sum(warnings) AS with_warnings";
+
+/// Built when a first run is complete: that is faster than keeping them true row by row.
+const INDEXES: [(&str, &str); 5] = [
+    ("batches_by_creation_date", "batches (batch_creation_date)"),
+    ("batches_by_crop_type", "batches (crop_type)"),
+    ("batches_by_last_changed", "batches (last_changed)"),
+    (
+        "batches_vanished",
+        "batches (vanished) WHERE vanished IS NOT NULL",
+    ),
+    ("changes_by_batch", "changes (batch_id)"),
+];
+
+/// Makes all tables and views of a new archive.
+pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
+    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    db.pragma_update(None, "user_version", VERSION)?;
+    db.execute_batch(&batches_table())?;
+    db.execute_batch(TABLES)?;
+    db.execute_batch(&views())
+}
+
+/// Makes the indexes that are not there yet.
+pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
+    for (name, rows) in INDEXES {
+        db.execute_batch(&format!("CREATE INDEX IF NOT EXISTS {name} ON {rows}"))?;
+    }
+    Ok(())
+}
+
+fn batches_table() -> String {
+    let mut sql = String::from("CREATE TABLE batches (\n");
+    for (place, column) in COLUMNS.iter().enumerate() {
+        let kind = match column.kind {
+            Kind::Text | Kind::Date => "TEXT",
+            Kind::Integer | Kind::Boolean => "INTEGER",
+            Kind::Decimal => "REAL",
+        };
+        let key = if place == crate::batch::BATCH_ID {
+            " PRIMARY KEY NOT NULL"
+        } else {
+            ""
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(sql, "    {} {kind}{key},", column.name);
+    }
+    sql.push_str(
+        "    -- The batch exactly as the service sent it.
+    received TEXT NOT NULL,
+    first_seen TEXT NOT NULL,
+    last_changed TEXT NOT NULL,
+    -- When the service no longer had it; NULL as long as it has.
+    vanished TEXT
+) STRICT;",
+    );
+    sql
+}
+
+fn views() -> String {
+    let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+    let names = names.join(", ");
+    format!(
+        "
+-- What the service has, without the archive's own columns.
+CREATE VIEW present AS
+    SELECT {names} FROM batches WHERE vanished IS NULL;
+
+CREATE VIEW by_crop AS
+    SELECT crop_type, {STATISTICS} FROM present
+    GROUP BY crop_type ORDER BY crop_type;
+
+CREATE VIEW by_crop_and_month AS
+    SELECT substr(batch_creation_date, 1, 7) AS month, crop_type, {STATISTICS} FROM present
+    GROUP BY month, crop_type ORDER BY month, crop_type;
+
+-- A week is named by its Monday.
+CREATE VIEW by_crop_and_week AS
+    SELECT date(batch_creation_date, 'weekday 0', '-6 days') AS week, crop_type, {STATISTICS} FROM present
+    GROUP BY week, crop_type ORDER BY week, crop_type;
+
+CREATE VIEW with_warnings AS
+    SELECT batch_creation_date, batch_name, crop_type, avg_germination_rate, avg_usable_seedling_rate,
+        scanned_by_email, comment, analysis_link, batch_id
+    FROM present WHERE warnings ORDER BY batch_creation_date DESC;
+
+-- What is not known to be complete, between the first and the last that is.
+CREATE VIEW gaps AS
+    SELECT * FROM (
+        SELECT covered_through AS gap_from,
+            lead(covered_from) OVER (ORDER BY covered_through) AS gap_through
+        FROM coverage
+    ) WHERE gap_through IS NOT NULL;
+"
+    )
+}

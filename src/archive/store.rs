@@ -1,0 +1,251 @@
+//! Batches that come in: added, changed, or known already.
+
+use std::collections::HashSet;
+
+use rusqlite::types::Null;
+use rusqlite::{OptionalExtension as _, Statement};
+
+use super::Archive;
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind};
+use crate::error::Failure;
+
+/// What storing a batch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Added,
+    Changed,
+    Unchanged,
+}
+
+/// Stores batches, within what [`Archive::begin`] began.
+pub(crate) struct Store<'a> {
+    archive: &'a Archive,
+    run_id: i64,
+    insert: Statement<'a>,
+    find: Statement<'a>,
+    replace: Statement<'a>,
+    note: Statement<'a>,
+    set_vanished: Statement<'a>,
+    /// Most batches are new to the archive.
+    all_new: bool,
+    sightings: Option<Sightings>,
+}
+
+/// Which rows a run has seen, one bit each.
+#[derive(Default)]
+pub(crate) struct Sightings {
+    words: Vec<u64>,
+}
+
+impl Sightings {
+    fn add(&mut self, row: i64) {
+        let Ok(row) = usize::try_from(row) else {
+            return;
+        };
+        let word = row / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (row % 64);
+    }
+
+    fn has(&self, row: i64) -> bool {
+        let word = usize::try_from(row / 64)
+            .ok()
+            .and_then(|word| self.words.get(word));
+        word.is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+}
+
+/// A batch as the archive has it.
+struct Known {
+    row: i64,
+    received: String,
+    vanished: Option<String>,
+}
+
+/// Columns of the table behind the fields of a batch.
+const OWN: [&str; 4] = ["received", "first_seen", "last_changed", "vanished"];
+
+impl<'a> Store<'a> {
+    /// Prepares to store what run `run_id` brings; with `sightings`, notes which batches it has seen.
+    pub(crate) fn new(
+        archive: &'a Archive,
+        run_id: i64,
+        sightings: Option<Sightings>,
+    ) -> Result<Self, Failure> {
+        let all_new = archive.is_empty()?;
+        let prepare = || {
+            let db = &archive.db;
+            let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+            let places: Vec<String> = (1..=names.len() + OWN.len())
+                .map(|place| format!("?{place}"))
+                .collect();
+            let insert = format!(
+                "INSERT INTO batches ({}, {}) VALUES ({}) ON CONFLICT DO NOTHING",
+                names.join(", "),
+                OWN.join(", "),
+                places.join(", ")
+            );
+            let sets: Vec<String> = names
+                .iter()
+                .zip(1..)
+                .skip(1)
+                .map(|(name, place)| format!("{name} = ?{place}"))
+                .collect();
+            let replace = format!(
+                "UPDATE batches SET {}, received = ?19, last_changed = ?20 WHERE batch_id = ?1",
+                sets.join(", ")
+            );
+            Ok((
+                db.prepare(&insert)?,
+                db.prepare("SELECT rowid, received, vanished FROM batches WHERE batch_id = ?1")?,
+                db.prepare(&replace)?,
+                db.prepare(
+                    "INSERT INTO changes (batch_id, noticed, kind, received, run_id) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?,
+                db.prepare("UPDATE batches SET vanished = ?2 WHERE rowid = ?1")?,
+            ))
+        };
+        let (insert, find, replace, note, set_vanished) =
+            prepare().map_err(|error| archive.failure(error))?;
+        Ok(Self {
+            archive,
+            run_id,
+            insert,
+            find,
+            replace,
+            note,
+            set_vanished,
+            all_new,
+            sightings,
+        })
+    }
+
+    /// Stores `batch`, which came at `now`; what was there before it is kept in the history.
+    pub(crate) fn put(&mut self, batch: &Batch, now: &str) -> Result<Stored, Failure> {
+        self.try_put(batch, now)
+            .map_err(|error| self.archive.failure(error))
+    }
+
+    fn try_put(&mut self, batch: &Batch, now: &str) -> rusqlite::Result<Stored> {
+        if self.all_new && self.insert(batch, now)? {
+            return Ok(Stored::Added);
+        }
+        let id = batch.id();
+        let known = self.find.query_row([&*id], |row| {
+            Ok(Known {
+                row: row.get(0)?,
+                received: row.get(1)?,
+                vanished: row.get(2)?,
+            })
+        });
+        let Some(known) = known.optional()? else {
+            self.insert(batch, now)?;
+            return Ok(Stored::Added);
+        };
+        if let Some(sightings) = &mut self.sightings {
+            sightings.add(known.row);
+        }
+        if known.vanished.is_some() {
+            self.note
+                .execute((&*id, now, "returned", &known.received, self.run_id))?;
+            self.set_vanished.execute((known.row, Null))?;
+        }
+        if is_same(batch, &known.received) {
+            return Ok(if known.vanished.is_some() {
+                Stored::Changed
+            } else {
+                Stored::Unchanged
+            });
+        }
+        self.note
+            .execute((&*id, now, "changed", &known.received, self.run_id))?;
+        bind_fields(&mut self.replace, batch)?;
+        self.replace.raw_bind_parameter(19, batch.text())?;
+        self.replace.raw_bind_parameter(20, now)?;
+        self.replace.raw_execute()?;
+        Ok(Stored::Changed)
+    }
+
+    /// Adds `batch`; false where there is one of the same name.
+    fn insert(&mut self, batch: &Batch, now: &str) -> rusqlite::Result<bool> {
+        let insert = &mut self.insert;
+        bind_fields(insert, batch)?;
+        insert.raw_bind_parameter(19, batch.text())?;
+        insert.raw_bind_parameter(20, now)?;
+        insert.raw_bind_parameter(21, now)?;
+        insert.raw_bind_parameter(22, Null)?;
+        let is_added = insert.raw_execute()? == 1;
+        if let Some(sightings) = self.sightings.as_mut().filter(|_| is_added) {
+            sightings.add(self.archive.db.last_insert_rowid());
+        }
+        Ok(is_added)
+    }
+
+    /// Marks all batches as vanished at `now` that this run has not seen; returns how many there are. To be
+    /// called when all of the service has been seen.
+    pub(crate) fn mark_vanished(&mut self, now: &str) -> Result<u64, Failure> {
+        let Some(sightings) = self.sightings.take() else {
+            return Ok(0);
+        };
+        let db = &self.archive.db;
+        let mut mark = || {
+            let rows = |sql: &str| -> rusqlite::Result<Vec<i64>> {
+                let mut rows = db.prepare(sql)?;
+                let rows = rows.query_map([], |row| row.get(0))?;
+                rows.filter(|row| row.as_ref().map_or(true, |row| !sightings.has(*row)))
+                    .collect()
+            };
+            // Two steps, because indexes answer both, and the table is many times larger.
+            let unseen = rows("SELECT rowid FROM batches")?;
+            let known = rows("SELECT rowid FROM batches WHERE vanished IS NOT NULL")?;
+            let known: HashSet<i64> = known.into_iter().collect();
+            let sql = "SELECT batch_id, received FROM batches WHERE rowid = ?1";
+            let mut find = db.prepare(sql)?;
+            let mut vanished = 0;
+            for row in unseen.into_iter().filter(|row| !known.contains(row)) {
+                let (id, received): (String, String) =
+                    find.query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                self.note
+                    .execute((id, now, "vanished", received, self.run_id))?;
+                self.set_vanished.execute((row, now))?;
+                vanished += 1;
+            }
+            Ok(vanished)
+        };
+        mark().map_err(|error| self.archive.failure(error))
+    }
+}
+
+/// Tells whether `batch` says the same as `received`, however it is written.
+fn is_same(batch: &Batch, received: &str) -> bool {
+    batch.text() == received
+        || Batch::read(received)
+            .batch
+            .is_some_and(|known| known.canonical() == batch.canonical())
+}
+
+/// Binds the fields of `batch` in the order of the interface. What is no value of its column, or too large
+/// for it, is still there as received.
+fn bind_fields(statement: &mut Statement<'_>, batch: &Batch) -> rusqlite::Result<()> {
+    for (place, column) in COLUMNS.iter().enumerate() {
+        let value = batch.typed(place);
+        let text = value.as_deref();
+        let place = place + 1;
+        match column.kind {
+            Kind::Text | Kind::Date => statement.raw_bind_parameter(place, text),
+            Kind::Integer => {
+                let number = text.and_then(|text| text.parse::<i64>().ok());
+                statement.raw_bind_parameter(place, number)
+            }
+            Kind::Decimal => {
+                let number = text.and_then(|text| text.parse::<f64>().ok());
+                statement.raw_bind_parameter(place, number)
+            }
+            Kind::Boolean => statement.raw_bind_parameter(place, text.map(|text| text == "true")),
+        }?;
+    }
+    // Each batch has one, even where it is not what it should be.
+    statement.raw_bind_parameter(BATCH_ID + 1, batch.id())
+}
