@@ -34,6 +34,7 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -s v -l verbose -d 'Tell
 complete -c trayscan -n "__fish_trayscan_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_needs_command" -s V -l version -d 'Print version'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "export" -d 'Fetch batches and write them in one format'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "sync" -d 'Bring a local archive up to date, again and again'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "check" -d 'Try credentials and service, and tell what was found'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "serve" -d 'Run the batch scan service on this machine'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show where settings come from, or begin a config file'
@@ -53,6 +54,7 @@ tsv\t''
 table\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) beside the export: what was asked for, counts, digests' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l archive -d 'Take batches from an archive that `trayscan sync` keeps; asks no service' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-id -d 'The client identifier' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
@@ -89,6 +91,45 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l sandbox -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l start -l since -d 'Where a new archive begins, or an old one is to reach back to; with `--changes`, from when on' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l lookback -d 'How much of what is complete is looked at again, for batches that came late or changed' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l wait -d 'How long to wait for another run that holds the archive [default: not at all]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s f -l format -d 'Format of the list [default: table on a terminal, else ndjson; of `--status`: table]' -r -f -a "table\t''
+json\t''
+ndjson\t''
+csv\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l progress -d 'When to show progress; `auto`: when standard error is a terminal' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l full -d 'Fetch all again, and find out which batches vanished from the service'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l lenient -d 'Carry on past batches that break the interface: as received, their columns null'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l status -d 'Show what is complete, day by day, and the last runs; asks no service'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l changes -d 'List what was added, what changed and what vanished; asks no service'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-id -d 'The client identifier' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f

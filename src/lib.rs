@@ -35,6 +35,10 @@ mod batch;
 // The loop from pages to a writer.
 mod pipeline;
 
+// The archive that `sync` keeps, and the loop from pages to it.
+mod archive;
+mod sync;
+
 // Which batches, which fields, in which order.
 mod select;
 

@@ -10,7 +10,7 @@ use crate::writers::{Compression, Output, Target};
 #[derive(Serialize)]
 pub(crate) struct Manifest {
     pub(crate) trayscan: &'static str,
-    /// Only a complete export has a manifest.
+    /// Only an export that came to its end has a manifest; from an archive with gaps it is not complete.
     pub(crate) complete: bool,
     pub(crate) request: Request,
     pub(crate) version: Option<String>,
@@ -31,7 +31,10 @@ pub(crate) struct Manifest {
 /// What was asked for.
 #[derive(Serialize)]
 pub(crate) struct Request {
-    pub(crate) base_url: String,
+    /// Nothing for an archive that belongs to nobody yet.
+    pub(crate) base_url: Option<String>,
+    /// The archive that was read instead of the service.
+    pub(crate) archive: Option<String>,
     pub(crate) start: Option<String>,
     pub(crate) end: Option<String>,
     /// Batches created in the second `end` belong to the next period and are left out.

@@ -4,11 +4,20 @@ use crate::batch::{Batch, CREATION_DATE};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
-use crate::fetch::Pages;
+use crate::fetch::Page;
 use crate::seen::{Arrival, Seen};
 use crate::select::{Condition, Sorting};
 use crate::service::Stats;
 use crate::writers::BatchWriter;
+
+/// Where pages come from.
+pub(crate) trait Feed {
+    /// Returns the next page; nothing after the last.
+    async fn next(&mut self) -> Result<Option<Page>, Failure>;
+
+    /// Takes a page back whose batches nobody needs any more.
+    fn give_back(&mut self, page: Page);
+}
 
 /// What is wanted of the batches that come.
 pub(crate) struct Plan {
@@ -50,7 +59,7 @@ pub(crate) struct Tally {
 
 /// Writes the batches of `pages` that `plan` wants.
 pub(crate) async fn run(
-    pages: &mut Pages,
+    pages: &mut impl Feed,
     writer: &mut dyn BatchWriter,
     digest: Option<&mut SetDigest>,
     plan: &Plan,

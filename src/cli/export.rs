@@ -14,7 +14,8 @@ Examples:
   trayscan export --since 30d -o batches.csv
   trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
-  trayscan export -f ndjson | jq -r .batch_name";
+  trayscan export -f ndjson | jq -r .batch_name
+  trayscan export --archive batches.db --since 30d -o batches.csv";
 
 /// Fetch batches and write them in one format
 ///
@@ -62,6 +63,15 @@ pub(crate) struct ExportArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    /// Take batches from an archive that `trayscan sync` keeps; asks no service
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "sandbox",
+        help_heading = "Service"
+    )]
+    pub(crate) archive: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) service: ServiceArgs,

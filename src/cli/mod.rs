@@ -6,6 +6,9 @@
 // `export`.
 mod export;
 
+// `sync`.
+mod sync;
+
 // `check`, `config`, and the settings of the service.
 mod service;
 
@@ -31,6 +34,7 @@ pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, Format, OutputArgs, Progress};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
+pub(crate) use sync::{ListFormat, SyncArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -42,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   trayscan export --sandbox               a first look, without any set-up
   trayscan export --since 30d -o a.csv    the last 30 days, to a file
+  trayscan sync batches.db                an archive that is kept up to date
   trayscan check                          try credentials and service
   trayscan serve                          the service, with 250 made-up batches
   trayscan serve --batches 1000000        a large one
@@ -148,6 +153,7 @@ impl ErrorFormat {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Export(Box<ExportArgs>),
+    Sync(Box<SyncArgs>),
     Check(CheckArgs),
     Serve(ServeArgs),
 
@@ -174,7 +180,15 @@ pub(crate) enum Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 6] = ["export", "check", "serve", "config", "completions", "man"];
+pub(crate) const PAGES: [&str; 7] = [
+    "export",
+    "sync",
+    "check",
+    "serve",
+    "config",
+    "completions",
+    "man",
+];
 
 /// Returns the whole command line as clap knows it.
 pub(crate) fn command() -> clap::Command {
@@ -186,7 +200,7 @@ fn without_file_completion(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
             let name = arg.get_value_names().and_then(|names| names.first());
-            let names_file = name.is_some_and(|name| name == "FILE");
+            let names_file = name.is_some_and(|name| name == "FILE" || name == "ARCHIVE");
             let hint = if names_file {
                 clap::ValueHint::FilePath
             } else {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 use serde::Serialize;
 
-use super::source::Source;
+use super::source::Asked;
 use crate::batch::Batch;
 use crate::cli::{Api, CheckArgs, Cli, ReportFormat};
 use crate::dates::Range;
@@ -115,7 +115,7 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         steps: Vec::new(),
         failure: None,
     };
-    let source = match Source::open(&args.service, &cli.from_environment) {
+    let source = match Asked::open(&args.service, &cli.from_environment) {
         Ok(source) => source,
         Err(error) => {
             let kind = error::kind_of(&error);

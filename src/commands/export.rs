@@ -9,12 +9,12 @@ use chrono::Utc;
 use tokio::runtime::Handle;
 
 use super::receipt::Receipt;
-use super::source::Source;
+use super::source::{Batches, Source};
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Manner, Pages};
+use crate::fetch::{Findings, Manner};
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally};
 use crate::select::{Condition, Fields, Sorting};
@@ -110,7 +110,7 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = (Instant::now(), Utc::now());
-    let source = Source::open(&args.service, from_environment)?;
+    let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
     let destination = &wanted.destination;
     let Opened {
         mut writer,
@@ -120,28 +120,17 @@ async fn export(
     let mut digest = receipt
         .as_ref()
         .map(|_| SetDigest::new(&wanted.fields.columns));
-    log::info!(
-        "asking {} for {}",
-        source.service.base_url(),
-        wanted.range.asked()
-    );
+    log::info!("asking {} for {}", source.name(), wanted.range.asked());
 
     let data_on_terminal =
         live && std::io::stdout().is_terminal() && destination.format != Format::Table;
     let progress = ProgressLine::start(args.progress, data_on_terminal, &source.stats);
-    let mut pages = Pages::new(
-        source.service.clone(),
-        source.retry_policy(),
-        source.stats.clone(),
-        Manner {
-            api: source.manners.api.value,
-            workers: source.workers(),
-            // Whoever wants only so many asks for no page beyond them.
-            frugal: args.limit.is_some() && wanted.sorting.is_none(),
-            lenient: args.lenient,
-        },
-        wanted.range,
-    );
+    let mut pages = source.batches(wanted.range, |asked| Manner {
+        // Whoever wants only so many asks for no page beyond them.
+        frugal: args.limit.is_some() && wanted.sorting.is_none(),
+        lenient: args.lenient,
+        ..asked.manner()
+    })?;
     let plan = Plan {
         conditions: wanted.conditions.clone(),
         sorting: wanted.sorting,
@@ -169,7 +158,9 @@ async fn export(
     }
     let (output, notes) = writer.finish().map_err(Failure::from_output)?;
     let published = output.publish()?;
-    let warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
+    let mut warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
+    let incomplete = source.incomplete(&wanted.range)?;
+    warnings.extend(incomplete.clone());
     for warning in &warnings {
         log::warn!("{warning}");
     }
@@ -183,6 +174,7 @@ async fn export(
             published,
             set_digest: digest.finish(),
             warnings,
+            complete: incomplete.is_none(),
             started: started.1,
         };
         let written = receipt.manifest().write(place);
@@ -195,18 +187,32 @@ async fn export(
     } else if tally.written == 0 && args.service.sandbox {
         ui::note("the sandbox has batches from November 2023 to October 2026");
     }
-    let version = pages
-        .version()
-        .map_or_else(String::new, |version| format!(", {version}"));
+    if let vanished @ 1.. = source.vanished()? {
+        let batches = count(vanished, "batch", "batches");
+        ui::note(&format!(
+            "{batches} that vanished from the service are left out; the archive still has them"
+        ));
+    }
     ui::conclude(&format!(
-        "{} ({}{version}, {}) to {} in {:.1} s",
+        "{} ({}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
         wanted.range.describe(),
-        count(source.stats.requests.get(), "request", "requests"),
+        how(&source, &pages),
         destination.name(),
         started.0.elapsed().as_secs_f64(),
     ));
     Ok(())
+}
+
+/// Says which way the batches came.
+fn how(source: &Source, pages: &Batches<'_>) -> String {
+    let Batches::Service(pages) = pages else {
+        return format!("from {}", source.name());
+    };
+    let version = pages.version();
+    let version = version.map_or_else(String::new, |version| format!("{version}, "));
+    let requests = count(source.stats.requests.get(), "request", "requests");
+    format!("{version}{requests}")
 }
 
 /// The places that will be written. Opened before the first request, so that one that cannot be
@@ -326,6 +332,6 @@ fn tell_notes(notes: &Notes, tally: &Tally) {
     }
 }
 
-fn count(number: u64, one: &str, many: &str) -> String {
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -1,5 +1,6 @@
 //! One file per subcommand. Commands wire the parts together and do nothing else.
 
+mod changes;
 mod check;
 mod config;
 mod export;
@@ -7,6 +8,8 @@ mod generate;
 mod receipt;
 mod serve;
 mod source;
+mod status;
+mod sync;
 
 use crate::cli::{Cli, Command};
 use crate::ui;
@@ -15,6 +18,7 @@ use crate::ui;
 pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Export(args) => export::run(cli, args),
+        Command::Sync(args) => sync::run(cli, args),
         Command::Check(args) => check::run(cli, args),
         Command::Config(command) => config::run(cli, command),
         Command::Serve(args) => serve::run(args),

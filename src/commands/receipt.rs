@@ -3,11 +3,11 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::export::Wanted;
-use super::source::Source;
+use super::source::{Batches, Source};
 use crate::batch::COLUMNS;
 use crate::cli::ExportArgs;
 use crate::dates::written;
-use crate::fetch::{Fetched, Pages};
+use crate::fetch::Fetched;
 use crate::manifest::{File, Manifest, Request, Window};
 use crate::pipeline::Tally;
 use crate::writers::Published;
@@ -17,11 +17,13 @@ pub(super) struct Receipt<'a> {
     pub(super) args: &'a ExportArgs,
     pub(super) wanted: &'a Wanted,
     pub(super) source: &'a Source,
-    pub(super) pages: &'a Pages,
+    pub(super) pages: &'a Batches<'a>,
     pub(super) tally: &'a Tally,
     pub(super) published: Published,
     pub(super) set_digest: String,
     pub(super) warnings: Vec<String>,
+    /// Nothing is known to be lacking.
+    pub(super) complete: bool,
     pub(super) started: DateTime<Utc>,
 }
 
@@ -31,7 +33,7 @@ impl Receipt<'_> {
         let stats = &self.source.stats;
         Manifest {
             trayscan: env!("CARGO_PKG_VERSION"),
-            complete: true,
+            complete: self.complete,
             request: self.request(),
             version: self.pages.version().map(|version| version.to_string()),
             windows: self.pages.fetched().iter().map(window).collect(),
@@ -52,7 +54,12 @@ impl Receipt<'_> {
     fn request(&self) -> Request {
         let Self { args, wanted, .. } = self;
         Request {
-            base_url: self.source.service.base_url().to_string(),
+            base_url: self.source.base_url(),
+            archive: self
+                .args
+                .archive
+                .as_ref()
+                .map(|path| path.display().to_string()),
             start: wanted.range.start.map(written),
             end: wanted.range.end.map(written),
             excludes_end: wanted.range.excludes_end,

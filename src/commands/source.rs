@@ -1,19 +1,177 @@
-//! Where batches come from: the service of the settings, or a sandbox that lives as long as the run.
+//! Where batches come from: the service of the settings, a sandbox that lives as long as the run, or an
+//! archive.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use chrono::Utc;
 use tokio::sync::oneshot;
 
+use crate::archive::{Archive, ArchivePages};
 use crate::cli::ServiceArgs;
+use crate::dates::{Range, written};
+use crate::error::Failure;
+use crate::fetch::{Fetched, Findings, Manner, Page, Pages};
+use crate::pipeline::Feed;
 use crate::sandbox::{self, Credentials, Options, faults::Faults};
 use crate::service::retry::RetryPolicy;
-use crate::service::{Service, Stats};
+use crate::service::{Service, Stats, Version};
 use crate::settings::{Access, BaseUrl, Manners, Origin, Secret, Settings};
 
-/// A service to ask, and how.
+/// Where to take batches from.
 pub(super) struct Source {
+    place: Place,
+    pub(super) stats: Arc<Stats>,
+}
+
+enum Place {
+    Service(Box<Asked>),
+    Archive(Archive),
+}
+
+impl Source {
+    /// Opens it; to be called on the runtime, where a sandbox will live.
+    pub(super) fn open(
+        archive: Option<&Path>,
+        args: &ServiceArgs,
+        from_environment: &[String],
+    ) -> anyhow::Result<Self> {
+        if let Some(path) = archive {
+            return Ok(Self {
+                place: Place::Archive(Archive::read(path)?),
+                stats: Arc::default(),
+            });
+        }
+        let asked = Asked::open(args, from_environment)?;
+        Ok(Self {
+            stats: asked.stats.clone(),
+            place: Place::Service(Box::new(asked)),
+        })
+    }
+
+    /// Says what it is.
+    pub(super) fn name(&self) -> String {
+        match &self.place {
+            Place::Service(asked) => asked.service.base_url().to_string(),
+            Place::Archive(archive) => format!("`{}`", archive.path().display()),
+        }
+    }
+
+    /// The address of the service that the batches are from.
+    pub(super) fn base_url(&self) -> Option<String> {
+        match &self.place {
+            Place::Service(asked) => Some(asked.service.base_url().to_string()),
+            Place::Archive(archive) => Some(archive.owner().ok()??.base_url),
+        }
+    }
+
+    /// Prepares to take the batches of `range`; a service is asked in this `manner`.
+    pub(super) fn batches(
+        &self,
+        range: Range,
+        manner: impl FnOnce(&Asked) -> Manner,
+    ) -> Result<Batches<'_>, Failure> {
+        Ok(match &self.place {
+            Place::Service(asked) => Batches::Service(Box::new(asked.pages(manner(asked), range))),
+            Place::Archive(archive) => Batches::Archive(archive.pages(range)?),
+        })
+    }
+
+    /// Says what an archive may lack of `range`; nothing where it is complete, or a service was asked.
+    pub(super) fn incomplete(&self, range: &Range) -> Result<Option<String>, Failure> {
+        let Place::Archive(archive) = &self.place else {
+            return Ok(None);
+        };
+        let coverage = archive.coverage()?;
+        let Some(end) = coverage.end() else {
+            let why = "the archive is not complete: no run of `trayscan sync` has come to an end";
+            return Ok(Some(why.to_owned()));
+        };
+        // Where nothing else is asked for, all that the archive is meant to hold is. What is yet to come
+        // cannot be missed.
+        let has_been = |end: &i64| *end <= Utc::now().timestamp();
+        let asked = Range {
+            start: range.start.or(archive.since()?.second()),
+            end: range.end.filter(has_been).or(Some(end)),
+            excludes_end: false,
+        };
+        let missing: Vec<String> = coverage.missing(&asked).iter().map(gap).collect();
+        Ok((!missing.is_empty()).then(|| {
+            format!(
+                "the archive is not known to be complete: {}; `trayscan sync` fetches that",
+                missing.join(", ")
+            )
+        }))
+    }
+
+    /// Counts what an archive has that the service no longer has.
+    pub(super) fn vanished(&self) -> Result<u64, Failure> {
+        match &self.place {
+            Place::Service(_) => Ok(0),
+            Place::Archive(archive) => archive.vanished(),
+        }
+    }
+}
+
+fn gap(range: &Range) -> String {
+    let start = range
+        .start
+        .map_or_else(|| "the beginning".to_owned(), written);
+    let end = range.end.map_or_else(|| "now".to_owned(), written);
+    format!("{start} through {end}")
+}
+
+/// Batches on their way.
+pub(super) enum Batches<'a> {
+    Service(Box<Pages>),
+    Archive(ArchivePages<'a>),
+}
+
+impl Feed for Batches<'_> {
+    async fn next(&mut self) -> Result<Option<Page>, Failure> {
+        match self {
+            Self::Service(pages) => pages.next().await,
+            Self::Archive(pages) => pages.next(),
+        }
+    }
+
+    fn give_back(&mut self, page: Page) {
+        if let Self::Service(pages) = self {
+            pages.give_back(page);
+        }
+    }
+}
+
+impl Batches<'_> {
+    /// The version in use, where a service is asked and it is known.
+    pub(super) fn version(&self) -> Option<Version> {
+        match self {
+            Self::Service(pages) => pages.version(),
+            Self::Archive(_) => None,
+        }
+    }
+
+    /// The windows that were fetched.
+    pub(super) fn fetched(&self) -> Vec<Fetched> {
+        match self {
+            Self::Service(pages) => pages.fetched(),
+            Self::Archive(_) => Vec::new(),
+        }
+    }
+
+    /// What was wrong with the batches.
+    pub(super) fn findings(&self) -> Findings {
+        match self {
+            Self::Service(pages) => pages.findings(),
+            Self::Archive(_) => Findings::default(),
+        }
+    }
+}
+
+/// A service to ask, and how.
+pub(super) struct Asked {
     pub(super) service: Arc<Service>,
     pub(super) manners: Manners,
     pub(super) stats: Arc<Stats>,
@@ -24,8 +182,8 @@ pub(super) struct Source {
 const SANDBOX_BATCHES: usize = 250;
 const SANDBOX_SEED: u64 = 1;
 
-impl Source {
-    /// Opens it; to be called on the runtime, where a sandbox will live.
+impl Asked {
+    /// Decides whom to ask; to be called on the runtime, where a sandbox will live.
     pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
         let manners = settings.manners()?;
@@ -45,18 +203,27 @@ impl Source {
         })
     }
 
-    /// Requests at a time, at most.
-    pub(super) fn workers(&self) -> usize {
+    /// How the settings want it to be asked.
+    pub(super) fn manner(&self) -> Manner {
         // No service bears more, and neither do most machines.
         const MOST: u32 = 256;
-        self.manners.parallel.value.min(MOST) as usize
+        Manner {
+            api: self.manners.api.value,
+            workers: self.manners.parallel.value.min(MOST) as usize,
+            frugal: false,
+            in_windows: false,
+            lenient: false,
+        }
     }
 
-    pub(super) fn retry_policy(&self) -> RetryPolicy {
-        RetryPolicy {
+    /// Prepares to fetch `range`.
+    pub(super) fn pages(&self, manner: Manner, range: Range) -> Pages {
+        let policy = RetryPolicy {
             retries: self.manners.retries.value,
             wait: self.manners.retry_wait.value,
-        }
+        };
+        let (service, stats) = (self.service.clone(), self.stats.clone());
+        Pages::new(service, policy, stats, manner, range)
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Lanes {
     wanted: Arc<Semaphore>,
     numbers: u64,
     running: usize,
+    /// The window that could not be fetched.
+    failed: Option<Range>,
     /// Nothing is begun as long as a page waits.
     frugal: bool,
 }
@@ -92,6 +94,7 @@ impl Lanes {
             wanted: Arc::new(Semaphore::new(0)),
             numbers: 0,
             running: 0,
+            failed: None,
             frugal,
         }
     }
@@ -113,6 +116,11 @@ impl Lanes {
             State::Running(..) | State::Ended(_, End::Done(_)) => Some(&slot.taken),
             State::Planned | State::Ended(..) => None,
         }
+    }
+
+    /// The window that could not be fetched.
+    pub(super) fn failed(&self) -> Option<Range> {
+        self.failed
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -248,7 +256,10 @@ impl Lanes {
         self.announce_first();
         match slot.state {
             State::Ended(_, End::Done(sum)) => Ok(Event::Taken(Some(sum))),
-            State::Ended(_, End::Failed(failure)) => Err(failure),
+            State::Ended(_, End::Failed(failure)) => {
+                self.failed = Some(slot.window);
+                Err(failure)
+            }
             _ => Ok(Event::Taken(None)),
         }
     }

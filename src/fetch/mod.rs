@@ -59,6 +59,9 @@ pub(crate) struct Manner {
     pub(crate) workers: usize,
     /// No page is asked for before the one before it was taken.
     pub(crate) frugal: bool,
+    /// Whoever keeps what came needs to know early which part of the range is complete: it is cut into
+    /// windows even where one worker fetches them all.
+    pub(crate) in_windows: bool,
     pub(crate) lenient: bool,
 }
 
@@ -82,6 +85,8 @@ pub(crate) struct Pages {
     repeats: Arc<Repeats>,
     findings: Findings,
     fetched: Vec<Fetched>,
+    /// How often all was begun again.
+    restarts: u32,
 }
 
 /// A window that was fetched.
@@ -112,8 +117,13 @@ impl Pages {
     ) -> Self {
         let workers = if manner.frugal { 1 } else { manner.workers };
         let manner = Manner { workers, ..manner };
+        let asker = Asker::new(service, policy, stats, workers, manner.lenient);
+        Self::with(Arc::new(asker), manner, range)
+    }
+
+    fn with(asker: Arc<Asker>, manner: Manner, range: Range) -> Self {
         Self {
-            asker: Arc::new(Asker::new(service, policy, stats, workers, manner.lenient)),
+            asker,
             manner,
             range,
             version: match manner.api {
@@ -122,7 +132,7 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             begun: false,
-            lanes: Lanes::new(workers, manner.frugal),
+            lanes: Lanes::new(manner.workers, manner.frugal),
             plan: None,
             covered: Covered::Unknown(range),
             opened: false,
@@ -130,7 +140,23 @@ impl Pages {
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
             fetched: Vec::new(),
+            restarts: 0,
         }
+    }
+
+    /// Prepares to fetch another range, with what is known of the service so far.
+    pub(crate) fn another(&self, range: Range) -> Self {
+        let mut pages = Self::with(Arc::clone(&self.asker), self.manner, range);
+        pages.version = self.version;
+        pages
+    }
+
+    /// Gets a token, before anything is asked for.
+    pub(crate) async fn greet(&mut self) -> Result<(), Failure> {
+        self.choose_version().await?;
+        let version = self.version.unwrap_or(Version::V2);
+        let token = self.asker.tokens.get(version).await;
+        token.map(drop).map_err(Failure::from)
     }
 
     /// Returns the next page; nothing after the last.
@@ -196,6 +222,23 @@ impl Pages {
         self.fetched.iter().copied().chain(so_far).collect()
     }
 
+    /// The windows of which every page was taken, as far as they can be relied on, and how often they were
+    /// begun anew: what is known of windows from before then does not hold.
+    pub(crate) fn settled(&self) -> (u32, &[Fetched]) {
+        // As long as the windows have not brought what the first page had, they may lack anything.
+        let windows = if self.opening.is_empty() {
+            &self.fetched[..]
+        } else {
+            &[]
+        };
+        (self.restarts, windows)
+    }
+
+    /// The window that could not be fetched, where that is only part of the range.
+    pub(crate) fn failed(&self) -> Option<Range> {
+        self.lanes.failed().filter(|window| *window != self.range)
+    }
+
     /// What was wrong with the batches so far.
     pub(crate) fn findings(&self) -> Findings {
         let mut findings = self.findings.clone();
@@ -228,7 +271,14 @@ impl Pages {
     fn whole_extent(&self) -> Extent {
         match self.manner {
             Manner { frugal: true, .. } => Extent::Frugal,
-            Manner { workers, .. } => Extent::Opening { workers },
+            // One that is cut for another reason is cut as for two.
+            Manner {
+                workers,
+                in_windows,
+                ..
+            } => Extent::Opening {
+                workers: workers.max(1 + usize::from(in_windows)),
+            },
         }
     }
 
@@ -312,6 +362,7 @@ impl Pages {
     /// by its identifier.
     fn start_over(&mut self, why: &str) {
         log::info!("fetching one page after another: {why}");
+        self.restarts += 1;
         self.lanes.clear();
         self.plan = None;
         self.opening.clear();

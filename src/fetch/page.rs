@@ -17,7 +17,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    pub(super) fn push(&mut self, batch: Batch) {
+    pub(crate) fn push(&mut self, batch: Batch) {
         self.digests.push(Digest::of(&batch));
         self.batches.push(batch);
     }

@@ -24,7 +24,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         self.flawed += more.flawed;
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);

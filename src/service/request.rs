@@ -165,7 +165,7 @@ impl Http {
             // The status says enough.
             None => Body::Ignored,
         };
-        Ok(Answer {
+        let answer = Answer {
             request: exchange.name(),
             response,
             body,
@@ -173,7 +173,11 @@ impl Http {
             deadline,
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
-        })
+        };
+        if let Some(date) = answer.date() {
+            self.stats.set_clock(date);
+        }
+        Ok(answer)
     }
 }
 

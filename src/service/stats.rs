@@ -1,7 +1,8 @@
 //! What a run has done so far, for progress and for the closing line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
@@ -14,6 +15,8 @@ pub(crate) struct Stats {
     /// How much of the range has come, in millionths; zero where that is not known.
     share: AtomicU64,
     waiting: Mutex<Option<String>>,
+    /// What the service's clock is ahead of ours, in seconds, as its first answer told.
+    ahead: OnceLock<i64>,
 }
 
 impl Stats {
@@ -30,6 +33,22 @@ impl Stats {
             reason = "a share to look at"
         )]
         self.share.store((share * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// Takes note of the service's clock.
+    pub(crate) fn set_clock(&self, theirs: SystemTime) {
+        let seconds =
+            |ahead: std::time::Duration| i64::try_from(ahead.as_secs()).unwrap_or(i64::MAX);
+        self.ahead
+            .get_or_init(|| match theirs.duration_since(SystemTime::now()) {
+                Ok(ahead) => seconds(ahead),
+                Err(behind) => -seconds(behind.duration()),
+            });
+    }
+
+    /// Returns what the service's clock is ahead of ours, in seconds, where it tells.
+    pub(crate) fn clock_ahead(&self) -> Option<i64> {
+        self.ahead.get().copied()
     }
 
     pub(crate) fn share(&self) -> Option<f64> {

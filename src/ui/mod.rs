@@ -4,6 +4,7 @@
 //! whether it shows at all, is decided here.
 
 mod errors;
+mod grid;
 mod logger;
 mod panics;
 mod progress;
@@ -11,6 +12,7 @@ mod stdout;
 mod visible;
 
 pub(crate) use errors::{report, report_usage};
+pub(crate) use grid::grid;
 pub(crate) use panics::guard;
 pub(crate) use progress::ProgressLine;
 pub(crate) use stdout::print;

@@ -1,0 +1,163 @@
+//! `sync --changes`: what was added, what changed and what vanished.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::archive::{Archive, Change};
+use crate::cli::ListFormat;
+use crate::dates::written;
+use crate::error::Failure;
+use crate::ui;
+
+/// One line of the list: a batch, or one field of it.
+#[derive(Serialize)]
+struct Line<'a> {
+    noticed: &'a str,
+    change: &'a str,
+    batch_id: &'a str,
+    batch_name: Option<&'a str>,
+    field: Option<&'a str>,
+    old: Option<&'a str>,
+    new: Option<&'a str>,
+}
+
+pub(super) fn run(
+    path: &Path,
+    since: Option<i64>,
+    format: Option<ListFormat>,
+) -> anyhow::Result<()> {
+    let archive = Archive::read(path)?;
+    let format = format.unwrap_or(if io::stdout().is_terminal() {
+        ListFormat::Table
+    } else {
+        ListFormat::Ndjson
+    });
+    let mut list = List::new(format);
+    let since = since.map(written).unwrap_or_default();
+    archive.changes()?.each(&since, |change| {
+        lines(&change, |line| list.add(line)).map_err(Failure::from_output)
+    })?;
+    list.finish().map_err(Failure::from_output)?;
+    Ok(())
+}
+
+/// Hands on the lines that tell of `change`.
+fn lines(change: &Change, mut add: impl FnMut(&Line<'_>) -> io::Result<()>) -> io::Result<()> {
+    let line = |field, old, new| Line {
+        noticed: &change.noticed,
+        change: &change.kind,
+        batch_id: &change.batch_id,
+        batch_name: change.batch_name.as_deref(),
+        field,
+        old,
+        new,
+    };
+    if change.fields.is_empty() {
+        return add(&line(None, None, None));
+    }
+    change.fields.iter().try_for_each(|field| {
+        add(&line(
+            Some(&field.field),
+            field.old.as_deref(),
+            field.new.as_deref(),
+        ))
+    })
+}
+
+/// The list in the making.
+enum List {
+    /// All rows: the widest of them decides.
+    Table(Vec<Vec<String>>),
+    Json {
+        is_first: bool,
+        output: Output,
+    },
+    Ndjson(Output),
+    Csv(Box<csv::Writer<Output>>),
+}
+
+type Output = io::BufWriter<io::StdoutLock<'static>>;
+
+const NAMES: [&str; 7] = [
+    "noticed",
+    "change",
+    "batch_id",
+    "batch_name",
+    "field",
+    "old",
+    "new",
+];
+
+impl List {
+    fn new(format: ListFormat) -> Self {
+        let output = || io::BufWriter::new(io::stdout().lock());
+        match format {
+            ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
+            ListFormat::Json => Self::Json {
+                is_first: true,
+                output: output(),
+            },
+            ListFormat::Ndjson => Self::Ndjson(output()),
+            ListFormat::Csv => Self::Csv(Box::new(csv::Writer::from_writer(output()))),
+        }
+    }
+
+    fn add(&mut self, line: &Line<'_>) -> io::Result<()> {
+        match self {
+            Self::Table(rows) => {
+                let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+                rows.push(vec![
+                    line.noticed.to_owned(),
+                    line.change.to_owned(),
+                    line.batch_id.to_owned(),
+                    text(line.batch_name),
+                    text(line.field),
+                    text(line.old),
+                    text(line.new),
+                ]);
+                Ok(())
+            }
+            Self::Json { is_first, output } => {
+                let before: &[u8] = if std::mem::replace(is_first, false) {
+                    b"[\n"
+                } else {
+                    b",\n"
+                };
+                output.write_all(before)?;
+                serde_json::to_writer(output, line).map_err(io::Error::from)
+            }
+            Self::Ndjson(output) => {
+                serde_json::to_writer(&mut *output, line)?;
+                output.write_all(b"\n")
+            }
+            Self::Csv(csv) => csv.serialize(line).map_err(io::Error::from),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Table(rows) => {
+                let text = if rows.len() == 1 {
+                    String::new()
+                } else {
+                    ui::grid(&rows, &[])
+                };
+                let mut output = io::stdout().lock();
+                output.write_all(text.as_bytes())?;
+                output.flush()
+            }
+            Self::Json {
+                is_first,
+                mut output,
+            } => {
+                let end: &[u8] = if is_first { b"[]\n" } else { b"\n]\n" };
+                output.write_all(end)?;
+                output.flush()
+            }
+            Self::Ndjson(mut output) => output.flush(),
+            Self::Csv(mut csv) => csv.flush(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! `sync --status`: what an archive has, what of it is complete, and how its last runs went.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
+use serde::Serialize;
+
+use super::export::count;
+use crate::archive::{Archive, Coverage, Outcome, Owner, Run};
+use crate::cli::ListFormat;
+use crate::dates::written;
+use crate::error::{Failure, Kind};
+use crate::ui;
+
+/// Runs that are shown.
+const RUNS: u32 = 10;
+/// Months that are shown, at most.
+const MONTHS: u32 = 24;
+const DAY: i64 = 86_400;
+
+pub(super) fn run(path: &Path, format: Option<ListFormat>) -> anyhow::Result<()> {
+    let status = Status::read(path)?;
+    match format {
+        None | Some(ListFormat::Table) => ui::print(&status.for_people()),
+        Some(ListFormat::Json) => {
+            ui::print(&(serde_json::to_string_pretty(&status.for_programs())? + "\n"))
+        }
+        Some(ListFormat::Ndjson | ListFormat::Csv) => {
+            Err(Failure::new(Kind::Usage, "`--status` is a table or json")
+                .hint("give `-f json`, or leave `-f` out; `--changes` is a list")
+                .into())
+        }
+    }
+}
+
+struct Status {
+    path: String,
+    owner: Option<Owner>,
+    batches: u64,
+    vanished: u64,
+    /// Batches created in each month, such as `2026-05`.
+    months: Vec<(String, u64)>,
+    since: Option<i64>,
+    coverage: Coverage,
+    runs: Vec<Run>,
+}
+
+impl Status {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let archive = Archive::read(path)?;
+        let (batches, vanished) = archive.count()?;
+        Ok(Self {
+            path: path.display().to_string(),
+            owner: archive.owner()?,
+            batches,
+            vanished,
+            months: archive.months()?,
+            since: archive.since()?.second(),
+            coverage: archive.coverage()?,
+            runs: archive.runs(RUNS)?,
+        })
+    }
+
+    fn for_people(&self) -> String {
+        let mut text = format!("{}\n", ui::one_line(&self.path));
+        let owner = self.owner.as_ref();
+        let owner = owner.map_or_else(
+            || "nobody yet".to_owned(),
+            |owner| format!("{} at {}", owner.client_id, owner.base_url),
+        );
+        let mut batches = count(self.batches, "batch", "batches");
+        if self.vanished > 0 {
+            // Writing to a string cannot fail, here and below.
+            let _ = write!(batches, ", and {} that vanished", self.vanished);
+        }
+        let gaps = self.coverage.gaps(self.since);
+        let _ = write!(
+            text,
+            "  belongs to  {}\n  holds       {batches}\n  complete    {}\n",
+            ui::one_line(&owner),
+            self.complete(),
+        );
+        for (start, end) in &gaps {
+            let start = start.map_or_else(|| "the beginning".to_owned(), written);
+            let _ = writeln!(text, "  gap         {start} through {}", written(*end));
+        }
+        let now = Utc::now().timestamp();
+        text.push_str(&self.calendar(now));
+        text.push_str(&self.last_runs());
+        text
+    }
+
+    fn complete(&self) -> String {
+        let gaps = self.coverage.gaps(self.since).len() as u64;
+        let start = self.since.map_or_else(
+            || "from the beginning".to_owned(),
+            |since| format!("from {}", written(since)),
+        );
+        match self.coverage.end() {
+            None => "nothing yet".to_owned(),
+            Some(end) if gaps > 0 => {
+                let gaps = count(gaps, "gap", "gaps");
+                format!("{start} through {}, but for {gaps}", written(end))
+            }
+            Some(end) => format!("{start} through {}", written(end)),
+        }
+    }
+
+    /// One row a month, one mark a day: complete, in part, or not.
+    fn calendar(&self, now: i64) -> String {
+        let months = self.shown_months(now);
+        let Some(first) = months.first() else {
+            return String::new();
+        };
+        let mut text = String::from("\n         1    5    10   15   20   25   30  batches\n");
+        let count_of = |name: &str| {
+            let found = self.months.iter().find(|(month, _)| month == name);
+            found.map_or(0, |(_, count)| *count)
+        };
+        for month in &months {
+            let name = month.format("%Y-%m").to_string();
+            let days: String = (0..31)
+                .map_while(|day| month.checked_add_days(chrono::Days::new(day)))
+                .map(|day| {
+                    if day.month() == month.month() {
+                        self.mark(day, now)
+                    } else {
+                        ' '
+                    }
+                })
+                .collect();
+            let _ = writeln!(text, "{name}  {days}  {:>7}", count_of(&name));
+        }
+        let first = first.format("%Y-%m").to_string();
+        let earlier: u64 = self
+            .months
+            .iter()
+            .filter(|(month, _)| *month < first)
+            .map(|(_, count)| count)
+            .sum();
+        if earlier > 0 {
+            let _ = writeln!(text, "earlier  {:31}  {earlier:>7}", "");
+        }
+        text.push_str("█ complete   ▒ in part   · not\n");
+        text
+    }
+
+    fn shown_months(&self, now: i64) -> Vec<NaiveDate> {
+        let month_of = |second: i64| {
+            let date = DateTime::from_timestamp(second, 0)?.date_naive();
+            date.with_day(1)
+        };
+        let last = self
+            .coverage
+            .end()
+            .unwrap_or(now)
+            .max(now.min(self.newest()));
+        let Some(last) = month_of(last) else {
+            return Vec::new();
+        };
+        let named = |name: &str| NaiveDate::parse_from_str(&format!("{name}-01"), "%Y-%m-%d").ok();
+        let oldest = self.months.iter().find_map(|(month, _)| named(month));
+        let since = self.since.and_then(month_of);
+        let Some(first) = since.into_iter().chain(oldest).min() else {
+            return Vec::new();
+        };
+        let most = last
+            .checked_sub_months(Months::new(MONTHS - 1))
+            .unwrap_or(first);
+        let mut month = first.max(most);
+        let mut months = Vec::new();
+        while month <= last {
+            months.push(month);
+            let Some(next) = month.checked_add_months(Months::new(1)) else {
+                break;
+            };
+            month = next;
+        }
+        months
+    }
+
+    /// The last second of the month of the newest batch, about.
+    fn newest(&self) -> i64 {
+        let newest = self
+            .months
+            .last()
+            .map(|(month, _)| format!("{month}-28T00:00:00Z"));
+        newest
+            .and_then(|newest| crate::archive::read_second(&newest))
+            .unwrap_or(0)
+    }
+
+    fn mark(&self, day: NaiveDate, now: i64) -> char {
+        let start = day.and_time(chrono::NaiveTime::MIN).and_utc().timestamp();
+        let end = start + DAY;
+        if start > now {
+            return ' ';
+        }
+        let spans = self.coverage.spans();
+        let is_whole = |span: &crate::archive::Span| {
+            span.start.is_none_or(|first| first <= start) && span.end >= end
+        };
+        let is_part = |span: &crate::archive::Span| {
+            span.start.is_none_or(|first| first < end) && span.end > start
+        };
+        if spans.iter().any(is_whole) {
+            '█'
+        } else if spans.iter().any(is_part) {
+            '▒'
+        } else {
+            '·'
+        }
+    }
+
+    fn last_runs(&self) -> String {
+        if self.runs.is_empty() {
+            return String::new();
+        }
+        let header = [
+            "last runs",
+            "outcome",
+            "from",
+            "requests",
+            "added",
+            "changed",
+            "unchanged",
+            "vanished",
+        ];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        for run in &self.runs {
+            let kind = if run.full { " (full)" } else { "" };
+            rows.push(vec![
+                run.started.clone(),
+                format!("{}{kind}", run.outcome.name()),
+                run.range_start
+                    .clone()
+                    .unwrap_or_else(|| "the beginning".to_owned()),
+                run.requests.to_string(),
+                run.added.to_string(),
+                run.changed.to_string(),
+                run.unchanged.to_string(),
+                run.vanished.to_string(),
+            ]);
+        }
+        let mut text = format!("\n{}", ui::grid(&rows, &[3, 4, 5, 6, 7]));
+        let newest = &self.runs[0];
+        if let Some(message) = newest
+            .message
+            .as_ref()
+            .filter(|_| newest.outcome != Outcome::Complete)
+        {
+            let _ = writeln!(text, "the last one: {}", ui::one_line(message));
+        }
+        text
+    }
+
+    fn for_programs(&self) -> Shown<'_> {
+        let interval = |start: Option<i64>, end: i64| Interval {
+            from: start.map(written),
+            through: written(end),
+        };
+        Shown {
+            archive: &self.path,
+            base_url: self.owner.as_ref().map(|owner| owner.base_url.as_str()),
+            client_id: self.owner.as_ref().map(|owner| owner.client_id.as_str()),
+            batches: self.batches,
+            vanished: self.vanished,
+            since: self.since.map(written),
+            covered: self
+                .coverage
+                .spans()
+                .iter()
+                .map(|span| interval(span.start, span.end))
+                .collect(),
+            gaps: self
+                .coverage
+                .gaps(self.since)
+                .into_iter()
+                .map(|(start, end)| interval(start, end))
+                .collect(),
+            runs: self.runs.iter().map(ShownRun::new).collect(),
+        }
+    }
+}
+
+/// The same for programs; null stands for the beginning.
+#[derive(Serialize)]
+struct Shown<'a> {
+    archive: &'a str,
+    base_url: Option<&'a str>,
+    client_id: Option<&'a str>,
+    batches: u64,
+    vanished: u64,
+    since: Option<String>,
+    covered: Vec<Interval>,
+    gaps: Vec<Interval>,
+    runs: Vec<ShownRun<'a>>,
+}
+
+#[derive(Serialize)]
+struct Interval {
+    from: Option<String>,
+    through: String,
+}
+
+#[derive(Serialize)]
+struct ShownRun<'a> {
+    started: &'a str,
+    ended: Option<&'a str>,
+    full: bool,
+    range_start: Option<&'a str>,
+    range_end: Option<&'a str>,
+    version: Option<&'a str>,
+    requests: u64,
+    added: u64,
+    changed: u64,
+    unchanged: u64,
+    vanished: u64,
+    outcome: &'static str,
+    exit_code: Option<u8>,
+    message: Option<&'a str>,
+}
+
+impl<'a> ShownRun<'a> {
+    fn new(run: &'a Run) -> Self {
+        Self {
+            started: &run.started,
+            ended: run.ended.as_deref(),
+            full: run.full,
+            range_start: run.range_start.as_deref(),
+            range_end: run.range_end.as_deref(),
+            version: run.version.as_deref(),
+            requests: run.requests,
+            added: run.added,
+            changed: run.changed,
+            unchanged: run.unchanged,
+            vanished: run.vanished,
+            outcome: run.outcome.name(),
+            exit_code: run.exit_code,
+            message: run.message.as_deref(),
+        }
+    }
+}
