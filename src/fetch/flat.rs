@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::asker::{Asker, Wanted};
 use super::crew::Place;
 use super::lane::{Lane, Outcome};
+use super::page::Roll;
 use super::reading::{Got, Reading, Source};
 use super::window::{self, Sample};
 use crate::batch::Batch;
@@ -101,7 +102,7 @@ impl Flat {
                 let whole = self.is_whole.then_some(self.window);
                 let plan = whole.and_then(|whole| sample.plan(whole, self.workers));
                 Ok(match plan {
-                    Some(plan) => Outcome::Opened(plan, Vec::new()),
+                    Some(plan) => Outcome::Opened(plan, Roll::new()),
                     None => Outcome::Cut(sample.cut(&self.window)),
                 })
             }

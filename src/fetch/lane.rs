@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
+use super::page::Roll;
 use super::plan::Plan;
 use super::reading::{Findings, Got};
 use super::{Fetched, Page};
 use crate::dates::Range;
 use crate::error::Failure;
-use crate::seen::Digest;
 use crate::service::ServiceError;
 
 /// How the fetching of a window ended.
@@ -19,7 +19,10 @@ pub(super) enum Outcome {
     /// It holds too much: these are to be fetched instead.
     Cut(Vec<Range>),
     /// The first page of a range has come, and many can share in the others. Its batches come again.
-    Opened(Plan, Vec<Digest>),
+    Opened(Plan, Roll),
+    /// The first pages of a range have come, in no order of time, and somebody wants to know early which
+    /// parts are complete: these are to be fetched instead. What the first page had comes again.
+    Split(Vec<Range>, Roll),
     /// It holds what lies outside of it: windows of dates are not what they seem.
     Strange,
     /// The version that was asked is not there.

@@ -27,13 +27,11 @@ mod lanes;
 mod plan;
 mod window;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
-use crate::seen::{Digest, Id};
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, ServiceError, Stats, Version};
 
@@ -45,6 +43,7 @@ use covered::Covered;
 use flat::{Flat, Repeats};
 use lane::{Outcome, Report};
 use lanes::{Event, Lanes};
+use page::Roll;
 use plan::Plan;
 use walk::{Extent, Walk};
 
@@ -81,7 +80,7 @@ pub(crate) struct Pages {
     opened: bool,
     /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
     /// the service compares them with.
-    opening: HashSet<Id>,
+    opening: Roll,
     repeats: Arc<Repeats>,
     findings: Findings,
     fetched: Vec<Fetched>,
@@ -136,7 +135,7 @@ impl Pages {
             plan: None,
             covered: Covered::Unknown(range),
             opened: false,
-            opening: HashSet::new(),
+            opening: Roll::new(),
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
             fetched: Vec::new(),
@@ -196,10 +195,15 @@ impl Pages {
                 }
                 Event::Report(report) => self.settle(report),
                 Event::Taken(sum) => {
-                    if let Some(sum) = sum {
-                        self.fetched.push(sum.fetched);
-                        self.findings.add(sum.findings);
+                    let Some(sum) = sum else {
+                        continue;
+                    };
+                    if self.lacks_any_of_the_first(&sum.fetched.window) {
+                        self.start_over("what the first page held did not come again");
+                        continue;
                     }
+                    self.fetched.push(sum.fetched);
+                    self.findings.add(sum.findings);
                 }
             }
         }
@@ -222,16 +226,10 @@ impl Pages {
         self.fetched.iter().copied().chain(so_far).collect()
     }
 
-    /// The windows of which every page was taken, as far as they can be relied on, and how often they were
-    /// begun anew: what is known of windows from before then does not hold.
+    /// The windows of which every page was taken, and how often they were begun anew: what is known of
+    /// windows from before then does not hold.
     pub(crate) fn settled(&self) -> (u32, &[Fetched]) {
-        // As long as the windows have not brought what the first page had, they may lack anything.
-        let windows = if self.opening.is_empty() {
-            &self.fetched[..]
-        } else {
-            &[]
-        };
-        (self.restarts, windows)
+        (self.restarts, &self.fetched)
     }
 
     /// The window that could not be fetched, where that is only part of the range.
@@ -271,13 +269,13 @@ impl Pages {
     fn whole_extent(&self) -> Extent {
         match self.manner {
             Manner { frugal: true, .. } => Extent::Frugal,
-            // One that is cut for another reason is cut as for two.
             Manner {
                 workers,
                 in_windows,
                 ..
             } => Extent::Opening {
-                workers: workers.max(1 + usize::from(in_windows)),
+                workers,
+                in_windows,
             },
         }
     }
@@ -341,10 +339,19 @@ impl Pages {
                 let parts: Vec<_> = parts.iter().map(|part| (*part, extent)).collect();
                 self.lanes.insert(&report, &parts);
             }
-            Outcome::Opened(plan, digests) => {
+            Outcome::Opened(plan, first) => {
                 self.opened = true;
                 self.plan = Some(plan);
-                self.opening = digests.iter().map(Digest::id).collect();
+                self.opening = first;
+            }
+            Outcome::Split(parts, first) => {
+                self.opened = true;
+                self.opening = first;
+                let parts: Vec<_> = parts
+                    .iter()
+                    .map(|part| (*part, Extent::UNORDERED))
+                    .collect();
+                self.lanes.insert(&report, &parts);
             }
             Outcome::Strange => {
                 self.start_over("dates do not tell which batches a request is answered with");
@@ -356,6 +363,16 @@ impl Pages {
             // It is told when its turn comes.
             Outcome::Failed(_) => {}
         }
+    }
+
+    /// Tells whether `window`, all of which was taken, should have had a batch that it did not have.
+    fn lacks_any_of_the_first(&self, window: &Range) -> bool {
+        // A batch created within the last second of a window may lie just behind it.
+        let is_inside = |second: i64| {
+            window.start.is_none_or(|start| start <= second)
+                && window.end.is_none_or(|end| second < end)
+        };
+        self.opening.values().flatten().copied().any(is_inside)
     }
 
     /// Gives windows up and walks the whole range, one page after another; what came already is dropped

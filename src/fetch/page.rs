@@ -1,10 +1,14 @@
 //! Batches that arrived together, and the room that they take up.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::lane::Sighting;
 use crate::batch::Batch;
-use crate::seen::Digest;
+use crate::seen::{Digest, Id};
+
+/// Batches by their identifiers, and when each was created.
+pub(super) type Roll = HashMap<Id, Option<i64>>;
 
 /// Batches that arrived together.
 #[derive(Default)]
@@ -30,6 +34,15 @@ impl Page {
             last: second(self.batches.last()?)?,
             batches: self.batches.len(),
         })
+    }
+
+    /// Returns which batches are on it, and when each was created, as far as that is known.
+    pub(super) fn roll(&self) -> Roll {
+        let seconds = self
+            .batches
+            .iter()
+            .map(|batch| batch.created().map(|created| created.second));
+        self.digests.iter().map(Digest::id).zip(seconds).collect()
     }
 
     /// Returns how much memory it takes up.

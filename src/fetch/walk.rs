@@ -12,25 +12,28 @@ use tokio::task::{self, JoinHandle};
 use super::asker::Asker;
 use super::cursor::{Answered, EXPIRED, ask_page};
 use super::lane::{Lane, Outcome};
+use super::page::Roll;
 use super::plan::Plan;
 use super::reading::{Got, Source};
 use super::window;
 use crate::dates::Range;
 use crate::error::Failure;
-use crate::seen::Digest;
 use crate::service::retry::Tries;
 use crate::service::{Fault, ServiceError};
 use crate::settings::Secret;
 
 /// How often a window is walked anew without anything new in it.
 const RESTARTS: u32 = 3;
+/// So many pages without an order are many.
+const MANY: u64 = 8;
 /// How far to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// To the end; no page is asked for before somebody wants it.
     Frugal,
-    /// To the end, unless the first page shows that many can share the work.
-    Opening { workers: usize },
+    /// To the end, unless the first page shows that many can share the work, or, `in_windows`, the first
+    /// pages that there is no end in sight.
+    Opening { workers: usize, in_windows: bool },
     /// To the end, unless there are far more pages than these, or other batches than there should be.
     Share { pages: u64, newest_first: bool },
     /// To the end, whatever comes.
@@ -38,6 +41,12 @@ pub(super) enum Extent {
 }
 
 impl Extent {
+    /// A window of batches in no order of time, which cannot be cut again by what is seen of it.
+    pub(super) const UNORDERED: Self = Self::Share {
+        pages: u64::MAX,
+        newest_first: false,
+    };
+
     /// A window that should have so many pages, and is cut again where it has far more.
     pub(super) fn share(pages: u64, newest_first: bool) -> Self {
         Self::Share {
@@ -60,6 +69,8 @@ pub(super) struct Walk {
     restarts: u32,
     /// The most pages that arrived before a restart.
     furthest: u64,
+    /// What the first page had, where the window may be split later.
+    first: Roll,
 }
 
 /// A page that was asked for; nobody asks any more when dropped.
@@ -93,6 +104,7 @@ impl Walk {
             hasher: RandomState::new(),
             restarts: 0,
             furthest: 0,
+            first: Roll::new(),
         }
     }
 
@@ -138,6 +150,7 @@ impl Walk {
                 return Ok(Outcome::Strange);
             }
             let opened = self.open(&got, cursor.is_some());
+            let parts = self.split(&got);
             let seen = self.is_crowded().then(|| seconds(&got));
             if !self.lane.deliver(got).await {
                 return Ok(Outcome::Done);
@@ -149,8 +162,11 @@ impl Walk {
             let Some(cursor) = cursor else {
                 return Ok(Outcome::Done);
             };
-            if let Some((plan, digests)) = opened {
-                return Ok(Outcome::Opened(plan, digests));
+            if let Some((plan, first)) = opened {
+                return Ok(Outcome::Opened(plan, first));
+            }
+            if let Some(parts) = parts {
+                return Ok(Outcome::Split(parts, std::mem::take(&mut self.first)));
             }
             if let Some(parts) = seen.and_then(|seen| self.cut(&seen)) {
                 return Ok(Outcome::Cut(parts));
@@ -169,22 +185,48 @@ impl Walk {
     fn is_eager(&self, page: u64) -> bool {
         match self.extent {
             Extent::Frugal => false,
-            Extent::Opening { workers } => workers == 1 || page > 1,
+            Extent::Opening {
+                workers,
+                in_windows,
+            } => (workers == 1 && !in_windows) || page > 1,
             Extent::Share { pages, .. } => page < pages,
             Extent::Whole => true,
         }
     }
 
     /// Makes a plan for many, where the first page shows that there is work for them.
-    fn open(&self, got: &Got, has_more: bool) -> Option<(Plan, Vec<Digest>)> {
-        let Extent::Opening { workers } = self.extent else {
+    fn open(&self, got: &Got, has_more: bool) -> Option<(Plan, Roll)> {
+        let Extent::Opening {
+            workers,
+            in_windows,
+        } = self.extent
+        else {
             return None;
         };
+        // One that is cut for another reason is cut as for two.
+        let workers = workers.max(1 + usize::from(in_windows));
         if !has_more || self.lane.pages() > 0 || workers == 1 {
             return None;
         }
         let plan = Plan::new(self.window, &seconds(got), got.page.size(), workers)?;
-        Some((plan, got.page.digests.clone()))
+        Some((plan, got.page.roll()))
+    }
+
+    /// Splits the window where it goes on and on, in no order of time, and somebody wants to know early
+    /// which parts of it are complete.
+    fn split(&mut self, got: &Got) -> Option<Vec<Range>> {
+        let Extent::Opening {
+            in_windows: true, ..
+        } = self.extent
+        else {
+            return None;
+        };
+        match self.lane.pages() + 1 {
+            1 => self.first = got.page.roll(),
+            MANY => return window::even_parts(&self.window, &seconds(got)),
+            _ => {}
+        }
+        None
     }
 
     /// Tells whether a page of a window holds what it should not: then the service compares dates with

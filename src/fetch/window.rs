@@ -20,6 +20,8 @@ const PART: u64 = 4;
 const PARTS: u64 = 64;
 /// Batches that a part of a crowded window should have: fewer than an answer of version 1 may hold.
 const CALM: usize = 900;
+/// The parts of a range whose batches come in no order of time.
+const EVEN_PARTS: usize = 16;
 /// The most dates that a sample holds.
 const SAMPLE: usize = 1 << 16;
 
@@ -48,6 +50,20 @@ fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     }
     parts.push(rest);
     parts
+}
+
+/// Cuts `window` so that each part has about as many batches as the others, as far as those that were
+/// created at `seen`, and came in no order of time, tell; nothing where it cannot be cut.
+pub(super) fn even_parts(window: &Range, seen: &[i64]) -> Option<Vec<Range>> {
+    let (low, high) = extent(window);
+    let mut sample = seen.to_vec();
+    sample.sort_unstable();
+    let mut bounds: Vec<i64> = (1..EVEN_PARTS)
+        .filter_map(|part| sample.get(part * sample.len() / EVEN_PARTS).copied())
+        .filter(|bound| (low + 1..high).contains(bound))
+        .collect();
+    bounds.dedup();
+    (!bounds.is_empty()).then(|| at(window, &bounds))
 }
 
 /// Cuts a window of which `pages` have come, the last of them created at `seen`, so that each part has
