@@ -47,6 +47,8 @@ use lock::Lock;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 32 * 1024;
+/// The same while indexes are built.
+const SORTING: i64 = 8 * 1024;
 
 /// Whose batches are in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -320,7 +322,14 @@ impl Archive {
 
     /// Makes the indexes that are not there yet.
     pub(crate) fn index(&self) -> Result<(), Failure> {
-        schema::create_indexes(&self.db).map_err(|error| self.failure(error))
+        let index = || {
+            // Sorting takes as much memory as the pages that are kept: both together would be too much.
+            self.db.pragma_update(None, "cache_size", -SORTING)?;
+            self.db.release_memory()?;
+            schema::create_indexes(&self.db)?;
+            self.db.pragma_update(None, "cache_size", -CACHE)
+        };
+        index().map_err(|error| self.failure(error))
     }
 
     /// Closes the archive, and takes it away where this run made it and nothing came of it.

@@ -12,6 +12,9 @@ mod memory;
 // The service, against a bare server.
 mod serve;
 
+// The archive, against a bare program that inserts the same rows.
+mod sync;
+
 // What it takes to start, to be kept on a disk, and for each batch.
 mod size;
 
@@ -24,7 +27,7 @@ const ROUNDS: usize = 5;
 type Row = (&'static str, fn(&Setup) -> Vec<Line>);
 
 /// The rows by name, in the order of the table.
-pub(crate) const ROWS: [Row; 14] = [
+pub(crate) const ROWS: [Row; 15] = [
     ("ndjson", files::ndjson),
     ("json", files::json),
     ("csv", files::csv),
@@ -39,4 +42,5 @@ pub(crate) const ROWS: [Row; 14] = [
     ("start-up", size::start_up),
     ("callgrind", size::callgrind),
     ("serve", serve::serve),
+    ("sync", sync::sync),
 ];
