@@ -13,59 +13,88 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::batch::{Batch, COLUMNS, Kind};
+use crate::batch::{COLUMNS, Column, Kind, Values, is_number};
 
 const TITLE: &[u8] = b"trayscan set digest 1\0";
 
 /// A digest in the making.
 pub(crate) struct SetDigest {
-    /// Columns that are written, in the order of the interface.
-    columns: Vec<usize>,
+    form: Form,
     count: u64,
     sum: [u8; 32],
 }
 
 impl SetDigest {
     pub(crate) fn new(columns: &[usize]) -> Self {
-        let mut columns = columns.to_vec();
-        columns.sort_unstable();
         Self {
-            columns,
+            form: Form::new(columns),
             count: 0,
             sum: [0; 32],
         }
     }
 
-    pub(crate) fn add(&mut self, batch: &Batch) {
-        let mut hash = Sha256::new();
-        for &column in &self.columns {
-            hash.update(COLUMNS[column].name);
-            let value = batch
-                .plain(column)
-                .map(|text| canonical(COLUMNS[column].kind, text));
-            match value.filter(|text| !text.is_empty()) {
-                None => hash.update([0, 0]),
-                Some(text) => {
-                    hash.update([0, 1]);
-                    hash.update((text.len() as u64).to_be_bytes());
-                    hash.update(text.as_bytes());
-                }
-            }
-        }
-        add_numbers(&mut self.sum, &hash.finalize().into());
+    /// Adds a batch; returns the digest of it alone.
+    pub(crate) fn add(&mut self, batch: &dyn Values) -> [u8; 32] {
+        let digest = self.form.digest(batch);
+        add_numbers(&mut self.sum, &digest);
         self.count += 1;
+        digest
+    }
+
+    /// Returns how many batches were added.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
     }
 
     /// Returns the digest of all that was added, in hexadecimal.
     pub(crate) fn finish(&self) -> String {
         let mut hash = Sha256::new_with_prefix(TITLE);
-        for &column in &self.columns {
+        for &column in &self.form.columns {
             hash.update(COLUMNS[column].name);
             hash.update([0]);
         }
         hash.update(self.count.to_be_bytes());
         hash.update(self.sum);
         hexadecimal(&hash.finalize())
+    }
+}
+
+/// The canonical form of a batch.
+struct Form {
+    /// Columns that are written, in the order of the interface.
+    columns: Vec<usize>,
+    /// Room for the form of one batch.
+    bytes: Vec<u8>,
+}
+
+impl Form {
+    fn new(columns: &[usize]) -> Self {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        Self {
+            columns,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn digest(&mut self, batch: &dyn Values) -> [u8; 32] {
+        // Hashed at once: in small pieces, the hash would spend much of its time on filling blocks.
+        self.bytes.clear();
+        for &column in &self.columns {
+            let Column { name, kind, .. } = &COLUMNS[column];
+            self.bytes.extend_from_slice(name.as_bytes());
+            let value = batch.plain(column).map(|text| canonical(*kind, text));
+            match value.filter(|text| !text.is_empty()) {
+                None => self.bytes.extend_from_slice(&[0, 0]),
+                Some(text) => {
+                    self.bytes.extend_from_slice(&[0, 1]);
+                    let length = text.len() as u64;
+                    self.bytes.extend_from_slice(&length.to_be_bytes());
+                    self.bytes.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        Sha256::digest(&self.bytes).into()
     }
 }
 
@@ -89,9 +118,10 @@ fn add_numbers(sum: &mut [u8; 32], number: &[u8; 32]) {
     }
 }
 
-fn canonical(kind: Kind, text: Cow<'_, str>) -> Cow<'_, str> {
+/// Returns a value in its one form.
+pub(crate) fn canonical(kind: Kind, text: Cow<'_, str>) -> Cow<'_, str> {
     match kind {
-        Kind::Integer | Kind::Decimal => canonical_number(&text).map_or(text, Cow::Owned),
+        Kind::Integer | Kind::Decimal => canonical_number(text),
         Kind::Date if text.contains('.') => match text.strip_suffix('Z') {
             Some(rest) => Cow::Owned(format!(
                 "{}Z",
@@ -103,30 +133,43 @@ fn canonical(kind: Kind, text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Writes a number without zeros that say nothing; nothing where it is no number.
-fn canonical_number(text: &str) -> Option<String> {
-    if !crate::batch::is_number(text) {
-        return None;
+/// Writes a number without zeros that say nothing; what is none stays as it is.
+fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !is_number(&text) {
+        return text;
     }
     let (sign, unsigned) = text
         .strip_prefix('-')
-        .map_or(("", text), |rest| ("-", rest));
+        .map_or(("", text.as_ref()), |rest| ("-", rest));
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let whole = whole.trim_start_matches('0');
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    let zero = if whole.is_empty() { "0" } else { "" };
-    let sign = if whole.is_empty() && fraction.is_empty() {
+    let significant = whole.trim_start_matches('0');
+    let digits = fraction.trim_end_matches('0');
+    // Most numbers are in their form already, but for the end of their fraction.
+    if significant.len() == whole.len() || whole == "0" && !digits.is_empty() {
+        let point = usize::from(!digits.is_empty());
+        let end = sign.len() + whole.len() + point + digits.len();
+        return match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+            Cow::Owned(mut text) => {
+                text.truncate(end);
+                Cow::Owned(text)
+            }
+        };
+    }
+    let point = if digits.is_empty() { "" } else { "." };
+    let zero = if significant.is_empty() { "0" } else { "" };
+    let sign = if significant.is_empty() && digits.is_empty() {
         ""
     } else {
         sign
     };
-    Some(format!("{sign}{zero}{whole}{point}{fraction}"))
+    Cow::Owned(format!("{sign}{zero}{significant}{point}{digits}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Batch;
 
     #[test]
     fn numbers_and_dates_have_one_form() {
@@ -134,6 +177,11 @@ mod tests {
             (Kind::Decimal, "087.50", "87.5"),
             (Kind::Decimal, "-0.00", "0"),
             (Kind::Decimal, "-0.50", "-0.5"),
+            (Kind::Decimal, "0.50", "0.5"),
+            (Kind::Decimal, "12.00", "12"),
+            (Kind::Decimal, "-12.05", "-12.05"),
+            (Kind::Decimal, "0.0", "0"),
+            (Kind::Decimal, "87,50", "87,50"),
             (Kind::Integer, "12", "12"),
             (Kind::Integer, "100", "100"),
             (

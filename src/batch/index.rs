@@ -56,7 +56,7 @@ impl fmt::Display for Flaw {
 
 /// A batch that was read, with what was wrong with it.
 pub(crate) struct Read {
-    /// Nothing where there is no object, or none with an identifier.
+    /// Nothing where there is no object, or none with an identifier where one is needed.
     pub(crate) batch: Option<Batch>,
     pub(crate) flaws: Vec<Flaw>,
     /// A field that may be null was not even there.
@@ -66,6 +66,17 @@ pub(crate) struct Read {
 impl Batch {
     /// Reads a batch from `text`, an object without blanks between its parts.
     pub(crate) fn read(text: &str) -> Read {
+        let mut read = Self::read_part(text);
+        let has_id = |batch: &Self| match &batch.index {
+            Index::Usual(_) => true,
+            Index::Other(other) => other.flawed & (1 << BATCH_ID) == 0,
+        };
+        read.batch = read.batch.filter(has_id);
+        read
+    }
+
+    /// Like [`Batch::read`], but an object without an identifier is one too, as `--fields` may write it.
+    pub(crate) fn read_part(text: &str) -> Read {
         let fields = match serde_json::from_str::<Fields<'_>>(text) {
             Ok(Fields(fields)) => fields,
             Err(error) => {
@@ -109,8 +120,7 @@ impl Batch {
             }
             written[place] = found[place].map(|value| span(text, value));
         }
-        let has_id = flawed & (1 << BATCH_ID) == 0;
-        let batch = has_id.then(|| Self {
+        let batch = Some(Self {
             page: Arc::new(text.to_owned()),
             object: 0..place(text.len()),
             index: Index::Other(Box::new(Other {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
+pub(crate) use index::Flaw;
 pub(crate) use moment::{Moment, whole_second};
 pub(crate) use number::{compare as compare_numbers, is_number};
 
@@ -98,6 +99,9 @@ pub(crate) const BATCH_ID: usize = 0;
 pub(crate) const CREATION_DATE: usize = 2;
 pub(crate) const WARNINGS: usize = 17;
 
+/// All columns, one bit each.
+pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;
+
 /// Returns the place of the column called `name`.
 pub(crate) fn find_column(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.name == name)
@@ -120,6 +124,18 @@ struct Other {
     unknown: Vec<(Range<u32>, Range<u32>)>,
     /// Columns whose value breaks the interface, one bit each.
     flawed: u32,
+}
+
+/// What has a plain text for each column: a batch as it was received, or as it was read from a file.
+pub(crate) trait Values {
+    /// Returns the text of `column`; nothing where it is null.
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>>;
+}
+
+impl Values for Batch {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        Self::plain(self, column)
+    }
 }
 
 /// One batch.
@@ -183,6 +199,21 @@ impl Batch {
         }
     }
 
+    /// Returns which columns are there, null ones too, one bit each.
+    pub(crate) fn columns(&self) -> u32 {
+        match &self.index {
+            Index::Usual(_) => ALL_COLUMNS,
+            Index::Other(other) => (0..COLUMNS.len())
+                .filter(|&column| other.written[column].is_some())
+                .fold(0, |columns, column| columns | 1 << column),
+        }
+    }
+
+    /// Tells whether all fields are there, in order, nothing else, and nothing is wrong with any.
+    pub(crate) fn is_usual(&self) -> bool {
+        matches!(self.index, Index::Usual(_))
+    }
+
     /// Returns `column` as plain text: strings without their quotes, the rest as received.
     pub(crate) fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.json(column).map(unquote)
@@ -217,7 +248,7 @@ impl Batch {
         Moment::parse(&self.typed(CREATION_DATE)?)
     }
 
-    /// Returns the identifier. Only a batch that has one is ever made.
+    /// Returns the identifier. Only a batch that has one is ever made, but for [`Batch::read_part`].
     pub(crate) fn id(&self) -> Cow<'_, str> {
         self.plain(BATCH_ID).unwrap_or_default()
     }
