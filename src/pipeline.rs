@@ -1,4 +1,4 @@
-//! The loop from pages to a writer, and only the loop.
+//! The loop from pages to where batches end up, and only the loop.
 
 use crate::batch::{Batch, CREATION_DATE};
 use crate::dates::{Range, written};
@@ -30,18 +30,32 @@ pub(crate) struct Plan {
     pub(crate) live: bool,
 }
 
-/// Writes a batch and notes it in the digest, where one is wanted.
-struct Sink<'a> {
-    writer: &'a mut dyn BatchWriter,
-    digest: Option<&'a mut SetDigest>,
+/// Where batches end up.
+pub(crate) trait Sink {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure>;
+
+    /// Hands on what is held back, where somebody waits for it.
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
-impl Sink<'_> {
-    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+/// Writes a batch and notes it in the digest, where one is wanted.
+pub(crate) struct Writing<'a> {
+    pub(crate) writer: &'a mut dyn BatchWriter,
+    pub(crate) digest: Option<&'a mut SetDigest>,
+}
+
+impl Sink for Writing<'_> {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         if let Some(digest) = &mut self.digest {
             digest.add(batch);
         }
         self.writer.write(batch).map_err(Failure::from_output)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.writer.flush().map_err(Failure::from_output)
     }
 }
 
@@ -57,15 +71,13 @@ pub(crate) struct Tally {
     pub(crate) conflicts: u64,
 }
 
-/// Writes the batches of `pages` that `plan` wants.
+/// Takes the batches of `pages` that `plan` wants to `sink`.
 pub(crate) async fn run(
     pages: &mut impl Feed,
-    writer: &mut dyn BatchWriter,
-    digest: Option<&mut SetDigest>,
+    sink: &mut dyn Sink,
     plan: &Plan,
     stats: &Stats,
 ) -> Result<Tally, Failure> {
-    let mut sink = Sink { writer, digest };
     let mut tally = Tally::default();
     let mut seen = Seen::new();
     let mut held: Vec<Batch> = Vec::new();
@@ -96,7 +108,7 @@ pub(crate) async fn run(
                 stats.batches.add(1);
                 continue;
             }
-            sink.write(batch)?;
+            sink.take(batch)?;
             stats.batches.add(1);
             tally.written += 1;
             if tally.written == limit {
@@ -105,7 +117,7 @@ pub(crate) async fn run(
         }
         pages.give_back(page);
         if plan.live {
-            sink.writer.flush().map_err(Failure::from_output)?;
+            sink.flush()?;
         }
     }
     if let Some(sorting) = plan.sorting {
@@ -114,7 +126,7 @@ pub(crate) async fn run(
             .iter()
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
         {
-            sink.write(batch)?;
+            sink.take(batch)?;
             tally.written += 1;
         }
     }

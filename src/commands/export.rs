@@ -16,7 +16,7 @@ use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::fetch::{Findings, Manner};
 use crate::manifest::Manifest;
-use crate::pipeline::{self, Plan, Tally};
+use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
@@ -138,14 +138,11 @@ async fn export(
         live,
         ..Plan::new(&wanted.range)
     };
-    let ran = pipeline::run(
-        &mut pages,
-        writer.as_mut(),
-        digest.as_mut(),
-        &plan,
-        &source.stats,
-    )
-    .await;
+    let mut writing = Writing {
+        writer: writer.as_mut(),
+        digest: digest.as_mut(),
+    };
+    let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
     drop(progress);
     let tally = ran.map_err(|failure| stopped(failure, &source, destination))?;
     if tally.written == 0 && args.fail_on_empty {
