@@ -96,6 +96,17 @@ impl Output {
 
     /// Ends the stream of bytes and publishes the target.
     pub(crate) fn publish(self) -> Result<Published, Failure> {
+        self.end()?.publish()
+    }
+
+    /// Ends the stream of bytes, and gets it to the disk.
+    pub(super) fn seal(self) -> Result<Sealed, Failure> {
+        let mut sealed = self.end()?;
+        sealed.target.seal().map_err(Failure::from_output)?;
+        Ok(sealed)
+    }
+
+    fn end(self) -> Result<Sealed, Failure> {
         let buffer = match self.encoder {
             Encoder::Plain(buffer) => Ok(buffer),
             Encoder::Gzip(encoder) => encoder.finish(),
@@ -108,9 +119,24 @@ impl Output {
             bytes,
             hash,
         } = measured.map_err(Failure::from_output)?;
-        target.publish()?;
         let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
-        Ok(Published { bytes, sha256 })
+        Ok(Sealed {
+            target,
+            published: Published { bytes, sha256 },
+        })
+    }
+}
+
+/// What is written and only has to be put in its place.
+pub(super) struct Sealed {
+    target: Target,
+    published: Published,
+}
+
+impl Sealed {
+    pub(super) fn publish(self) -> Result<Published, Failure> {
+        self.target.publish()?;
+        Ok(self.published)
     }
 }
 

@@ -6,27 +6,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::{NamedTempFile, TempPath};
 
+use super::unfinished;
 use crate::error::{Failure, Kind};
-
-/// Files that are not complete. An end by a signal cannot wait for their owners, and removes them.
-/// Nothing after that: then no more is begun or published.
-static UNFINISHED: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
-
-fn unfinished() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes what would be left behind by an end without warning, and lets nothing be published after.
-pub(crate) fn sweep() {
-    for path in unfinished().take().into_iter().flatten() {
-        // Where it cannot be removed, nobody else could either.
-        let _ = fs::remove_file(path);
-    }
-}
 
 pub(crate) struct Target {
     sink: Sink,
@@ -43,7 +27,8 @@ enum Sink {
 
 /// A file beside its place.
 struct Fresh {
-    file: File,
+    /// Nothing once it is sealed.
+    file: Option<File>,
     /// Removes the file when dropped.
     temporary: Option<TempPath>,
     path: PathBuf,
@@ -90,6 +75,14 @@ impl Target {
 
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.sink, Sink::Stdout(_))
+    }
+
+    /// Gets everything to the disk, and holds on to nothing but a name: there may be many.
+    pub(super) fn seal(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Stdout(_) | Sink::Through(_) => Ok(()),
+            Sink::Fresh(fresh) => fresh.seal().map_err(|error| annotate(&self.name, error)),
+        }
     }
 
     /// Puts everything in its place.
@@ -226,52 +219,51 @@ impl Fresh {
         if let Some(metadata) = existing {
             keep_owner_and_mode(&file, metadata)?;
         }
-        match &mut *unfinished() {
-            Some(unfinished) => unfinished.push(temporary.to_path_buf()),
-            None => return Err(io::Error::other("the run is over")),
-        }
+        unfinished::begin(&temporary)?;
         Ok(Self {
-            file,
+            file: Some(file),
             temporary: Some(temporary),
             path,
             replace,
         })
     }
 
+    /// Gets everything to the disk, and closes the file.
+    fn seal(&mut self) -> io::Result<()> {
+        match self.file.take() {
+            Some(file) => file.sync_all(),
+            None => Ok(()),
+        }
+    }
+
     fn publish(mut self) -> io::Result<()> {
-        self.file.sync_all()?;
+        self.seal()?;
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
         };
-        {
-            // Held while it is put in its place: a run that was told to stop publishes nothing.
-            let mut unfinished = unfinished();
-            let Some(unfinished) = &mut *unfinished else {
-                return Err(io::Error::other("the run is over"));
-            };
-            unfinished.retain(|path| *path != *temporary);
+        unfinished::publish(&temporary.to_path_buf(), || {
             let placed = if self.replace {
                 temporary.persist(&self.path)
             } else {
                 temporary.persist_noclobber(&self.path)
             };
-            placed.map_err(|error| error.error)?;
-        }
+            placed.map_err(|error| error.error)
+        })?;
         sync_folder(&self.path)
+    }
+
+    /// The file, as long as it is not sealed.
+    fn file(&mut self) -> io::Result<&mut File> {
+        let sealed = || io::Error::other("the file is sealed");
+        self.file.as_mut().ok_or_else(sealed)
     }
 }
 
 impl Drop for Fresh {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            forget(temporary);
+            unfinished::forget(temporary);
         }
-    }
-}
-
-fn forget(path: &Path) {
-    if let Some(unfinished) = &mut *unfinished() {
-        unfinished.retain(|other| other != path);
     }
 }
 
@@ -352,7 +344,7 @@ impl Write for Target {
         let written = match &mut self.sink {
             Sink::Stdout(stdout) => stdout.write(bytes),
             Sink::Through(file) => file.write(bytes),
-            Sink::Fresh(fresh) => fresh.file.write(bytes),
+            Sink::Fresh(fresh) => fresh.file().and_then(|file| file.write(bytes)),
         };
         written.map_err(|error| self.annotated(error))
     }
@@ -361,7 +353,7 @@ impl Write for Target {
         let flushed = match &mut self.sink {
             Sink::Stdout(stdout) => stdout.flush(),
             Sink::Through(file) => file.flush(),
-            Sink::Fresh(fresh) => fresh.file.flush(),
+            Sink::Fresh(fresh) => fresh.file().and_then(|file| file.flush()),
         };
         flushed.map_err(|error| self.annotated(error))
     }

@@ -1,0 +1,125 @@
+//! What an end without warning would leave behind: files that are not complete, and folders made for them.
+//!
+//! An end by a signal cannot wait for those who own them, and takes them away itself.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+struct Unfinished {
+    files: HashSet<PathBuf>,
+    /// Each behind those it is in.
+    folders: Vec<PathBuf>,
+}
+
+/// Nothing once it was swept: then no more is begun or published.
+static UNFINISHED: Mutex<State> = Mutex::new(State::Unused);
+
+enum State {
+    Unused,
+    Some(Unfinished),
+    Over,
+}
+
+fn state() -> MutexGuard<'static, State> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does `work` with what is unfinished, while nobody sweeps; fails where the run is over.
+fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T> {
+    let mut state = state();
+    if let State::Unused = *state {
+        *state = State::Some(Unfinished::default());
+    }
+    match &mut *state {
+        State::Some(unfinished) => work(unfinished),
+        State::Unused | State::Over => Err(io::Error::other("the run is over")),
+    }
+}
+
+/// Removes all of it, and lets nothing be published after.
+pub(crate) fn sweep() {
+    let State::Some(unfinished) = std::mem::replace(&mut *state(), State::Over) else {
+        return;
+    };
+    // Where something cannot be removed, nobody else could either.
+    for path in &unfinished.files {
+        let _ = fs::remove_file(path);
+    }
+    remove(&unfinished.folders);
+}
+
+/// Notes a file that was begun.
+pub(super) fn begin(path: &Path) -> io::Result<()> {
+    with(|unfinished| {
+        unfinished.files.insert(path.to_owned());
+        Ok(())
+    })
+}
+
+/// Notes that a file is gone.
+pub(super) fn forget(path: &Path) {
+    // Where the run is over, it does not matter any more.
+    let _ = with(|unfinished| {
+        unfinished.files.remove(path);
+        Ok(())
+    });
+}
+
+/// Puts the file at `path` where it belongs, as `place` does it: a run that was told to stop publishes
+/// nothing.
+pub(super) fn publish(path: &Path, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    with(|unfinished| {
+        unfinished.files.remove(path);
+        place()
+    })
+}
+
+/// Folders that were made for files to come; those that are empty go when this is dropped.
+#[derive(Default)]
+pub(super) struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Makes the folder of `path`, and those it is in.
+    pub(super) fn make_for(&mut self, path: &Path) -> io::Result<()> {
+        let missing = path.ancestors().skip(1);
+        let missing =
+            missing.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        let missing: Vec<&Path> = missing.collect();
+        for folder in missing.into_iter().rev() {
+            with(|unfinished| {
+                match fs::create_dir(folder) {
+                    // Somebody else was faster, and it is theirs.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+                    made => made?,
+                }
+                unfinished.folders.push(folder.to_owned());
+                Ok(())
+            })?;
+            self.0.push(folder.to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        remove(&self.0);
+        // Where the run is over, they were removed already.
+        let gone: HashSet<&PathBuf> = self.0.iter().collect();
+        let _ = with(|unfinished| {
+            unfinished.folders.retain(|folder| !gone.contains(folder));
+            Ok(())
+        });
+    }
+}
+
+/// Removes the folders that are empty.
+fn remove(folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
+}
