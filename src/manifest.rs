@@ -63,6 +63,9 @@ pub(crate) struct File {
     pub(crate) format: &'static str,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
+    /// Of this file alone, so that it can be verified alone.
+    pub(crate) batches: Option<u64>,
+    pub(crate) set_digest: Option<String>,
 }
 
 impl Manifest {

@@ -8,7 +8,7 @@ use crate::fetch::Page;
 use crate::seen::{Arrival, Seen};
 use crate::select::{Condition, Sorting};
 use crate::service::Stats;
-use crate::writers::BatchWriter;
+use crate::writers::Files;
 
 /// Where pages come from.
 pub(crate) trait Feed {
@@ -42,7 +42,7 @@ pub(crate) trait Sink {
 
 /// Writes a batch and notes it in the digest, where one is wanted.
 pub(crate) struct Writing<'a> {
-    pub(crate) writer: &'a mut dyn BatchWriter,
+    pub(crate) files: &'a mut Files,
     pub(crate) digest: Option<&'a mut SetDigest>,
 }
 
@@ -51,11 +51,11 @@ impl Sink for Writing<'_> {
         if let Some(digest) = &mut self.digest {
             digest.add(batch);
         }
-        self.writer.write(batch).map_err(Failure::from_output)
+        self.files.write(batch)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        self.writer.flush().map_err(Failure::from_output)
+        self.files.flush()
     }
 }
 

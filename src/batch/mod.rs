@@ -97,6 +97,7 @@ pub(crate) const COLUMNS: [Column; 18] = [
 
 pub(crate) const BATCH_ID: usize = 0;
 pub(crate) const CREATION_DATE: usize = 2;
+pub(crate) const CROP_TYPE: usize = 3;
 pub(crate) const WARNINGS: usize = 17;
 
 /// All columns, one bit each.

@@ -14,6 +14,7 @@ Examples:
   trayscan export --since 30d -o batches.csv
   trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
+  trayscan export -o 'lake/year={year}/month={month}/batches.csv.gz'
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv";
 
@@ -111,6 +112,9 @@ pub(crate) struct RangeArgs {
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct OutputArgs {
     /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
+    ///
+    /// With {year}, {month}, {day} (of batch_creation_date, in UTC) or {crop_type} in its name, one file
+    /// per value, in folders that are made as needed: 'lake/year={year}/month={month}/batches.csv.gz'.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

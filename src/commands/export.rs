@@ -20,7 +20,7 @@ use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
-use crate::writers::{self, BatchWriter, Destination, Notes, Output, Style, Target};
+use crate::writers::{self, Destination, Files, Notes, Output, Spool, Style, Target, Written};
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
@@ -113,7 +113,7 @@ async fn export(
     let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
     let destination = &wanted.destination;
     let Opened {
-        mut writer,
+        mut files,
         live,
         receipt,
     } = Opened::new(args, wanted)?;
@@ -139,7 +139,7 @@ async fn export(
         ..Plan::new(&wanted.range)
     };
     let mut writing = Writing {
-        writer: writer.as_mut(),
+        files: &mut files,
         digest: digest.as_mut(),
     };
     let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
@@ -153,8 +153,7 @@ async fn export(
             ))
             .into());
     }
-    let (output, notes) = writer.finish().map_err(Failure::from_output)?;
-    let published = output.publish()?;
+    let (written, notes) = files.publish()?;
     let mut warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
     let incomplete = source.incomplete(&wanted.range)?;
     warnings.extend(incomplete.clone());
@@ -168,7 +167,7 @@ async fn export(
             source: &source,
             pages: &pages,
             tally: &tally,
-            published,
+            written: &written,
             set_digest: digest.finish(),
             warnings,
             complete: incomplete.is_none(),
@@ -195,7 +194,7 @@ async fn export(
         count(tally.written, "batch", "batches"),
         wanted.range.describe(),
         how(&source, &pages),
-        destination.name(),
+        place(destination, &written),
         started.0.elapsed().as_secs_f64(),
     ));
     Ok(())
@@ -215,7 +214,7 @@ fn how(source: &Source, pages: &Batches<'_>) -> String {
 /// The places that will be written. Opened before the first request, so that one that cannot be
 /// written is found out at once.
 struct Opened {
-    writer: Box<dyn BatchWriter>,
+    files: Files,
     /// Somebody may be reading along.
     live: bool,
     receipt: Option<Output>,
@@ -224,29 +223,53 @@ struct Opened {
 impl Opened {
     fn new(args: &ExportArgs, wanted: &Wanted) -> Result<Self, Failure> {
         let destination = &wanted.destination;
-        let target = Target::open(destination.path.as_deref(), args.output.no_clobber)?;
-        let mut output =
-            Output::new(target, destination.compression).map_err(Failure::from_output)?;
-        let manifest = args.output.manifest.as_deref();
-        let receipt = manifest
-            .map(|path| Manifest::open(path, args.output.no_clobber))
-            .transpose()?;
-        if receipt.is_some() {
-            output = output.hashed();
-        }
-        let live = output.is_live();
         let style = Style {
             fields: wanted.fields.clone(),
             width: ui::terminal_width().filter(|_| destination.path.is_none()),
             color: destination.path.is_none() && ui::color_on_stdout(),
         };
-        let writer = writers::create(destination.format, output, &args.output, style)?;
+        let (format, output_args) = (destination.format, args.output.clone());
+        let make = move |output| writers::create(format, output, &output_args, style.clone());
+        let no_clobber = args.output.no_clobber;
+        let manifest = args.output.manifest.as_deref();
+        let (files, live) = if let Some(template) = destination.template.clone() {
+            let manner = writers::Manner {
+                compression: destination.compression,
+                no_clobber,
+                digested: manifest.map(|_| wanted.fields.columns.clone()),
+                maker: Box::new(make),
+            };
+            let spool = Spool::new(template, manner)?;
+            (Files::Many(Box::new(spool)), false)
+        } else {
+            let target = Target::open(destination.path.as_deref(), no_clobber)?;
+            let mut output =
+                Output::new(target, destination.compression).map_err(Failure::from_output)?;
+            if manifest.is_some() {
+                output = output.hashed();
+            }
+            let (live, path) = (output.is_live(), destination.path.clone());
+            let writer = make(output)?;
+            (Files::One { writer, path }, live)
+        };
+        let receipt = manifest
+            .map(|path| Manifest::open(path, no_clobber))
+            .transpose()?;
         Ok(Self {
-            writer,
+            files,
             live,
             receipt,
         })
     }
+}
+
+/// Says where the batches are.
+fn place(destination: &Destination, written: &[Written]) -> String {
+    if destination.template.is_none() {
+        return destination.name();
+    }
+    let files = count(written.len() as u64, "file", "files");
+    format!("{files}, {}", destination.name())
 }
 
 /// Says what a run that did not finish leaves behind.

@@ -10,7 +10,7 @@ use crate::dates::written;
 use crate::fetch::Fetched;
 use crate::manifest::{File, Manifest, Request, Window};
 use crate::pipeline::Tally;
-use crate::writers::Published;
+use crate::writers::{Share, Written};
 
 /// Everything that a receipt tells of.
 pub(super) struct Receipt<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Receipt<'a> {
     pub(super) source: &'a Source,
     pub(super) pages: &'a Batches<'a>,
     pub(super) tally: &'a Tally,
-    pub(super) published: Published,
+    pub(super) written: &'a [Written],
     pub(super) set_digest: String,
     pub(super) warnings: Vec<String>,
     /// Nothing is known to be lacking.
@@ -45,7 +45,11 @@ impl Receipt<'_> {
             token_renewals: stats.renewals.get(),
             started: moment(self.started),
             ended: moment(Utc::now()),
-            files: vec![self.file()],
+            files: self
+                .written
+                .iter()
+                .map(|written| self.file(written))
+                .collect(),
             warnings: self.warnings,
             set_digest: self.set_digest,
         }
@@ -76,14 +80,20 @@ impl Receipt<'_> {
         }
     }
 
-    fn file(&self) -> File {
-        let destination = &self.wanted.destination;
-        let path = destination.path.as_ref();
+    fn file(&self, written: &Written) -> File {
+        let path = written.path.as_ref();
+        // The only one has all of it.
+        let share = written.share.clone().unwrap_or_else(|| Share {
+            batches: self.tally.written,
+            set_digest: self.set_digest.clone(),
+        });
         File {
             path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
-            format: destination.format.name(),
-            bytes: self.published.bytes,
-            sha256: self.published.sha256.clone(),
+            format: self.wanted.destination.format.name(),
+            bytes: written.published.bytes,
+            sha256: written.published.sha256.clone(),
+            batches: Some(share.batches),
+            set_digest: Some(share.set_digest),
         }
     }
 }

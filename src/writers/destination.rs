@@ -7,6 +7,7 @@ use clap::ValueEnum as _;
 
 use super::output::Compression;
 use super::target::{follow_links, is_stdout};
+use super::template::Template;
 use crate::cli::{Format, OutputArgs};
 use crate::error::{Failure, Kind};
 
@@ -15,6 +16,8 @@ use crate::error::{Failure, Kind};
 pub(crate) struct Destination {
     /// Nothing for standard output.
     pub(crate) path: Option<PathBuf>,
+    /// The same, where it names one file per value.
+    pub(crate) template: Option<Template>,
     pub(crate) format: Format,
     pub(crate) compression: Compression,
 }
@@ -26,9 +29,6 @@ const ENDINGS: [(&str, Format); 5] = [
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
 ];
-
-/// What stands in a name for one file per value; those are refused rather than written as they are.
-const PLACEHOLDERS: [&str; 4] = ["{year}", "{month}", "{day}", "{crop_type}"];
 
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
@@ -44,6 +44,7 @@ impl Destination {
             check_flags(args, format)?;
             return Ok(Self {
                 path: None,
+                template: None,
                 format,
                 compression: Compression::None,
             });
@@ -57,6 +58,7 @@ impl Destination {
         check_flags(args, format)?;
         Ok(Self {
             path: Some(path.to_owned()),
+            template: Template::parse(path)?,
             format,
             compression,
         })
@@ -105,15 +107,6 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             "`-o {text}`: only files and standard output can be written"
         ))
         .hint("write a file, and copy it where it belongs"));
-    }
-    if let Some(placeholder) = PLACEHOLDERS
-        .iter()
-        .find(|placeholder| text.contains(*placeholder))
-    {
-        return Err(usage(format!(
-            "`-o {text}`: one file per {placeholder} cannot be written yet"
-        ))
-        .hint("export one range after another with `--start` and `--end`"));
     }
     Ok(())
 }
@@ -229,7 +222,7 @@ mod tests {
             "a.txt",
             "a.gz",
             "s3://b/a.csv",
-            "lake/{month}/a.csv",
+            "lake/{week}/a.csv",
             "table",
         ] {
             assert_eq!(

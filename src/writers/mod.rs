@@ -1,13 +1,18 @@
 //! Formats: batches to bytes. Writers know nothing of where batches come from.
 //!
+//! A batch goes to [`Files`]: to one writer, or by way of a [`Spool`] to one for each value in a name.
 //! A new format is a file here, a word in `cli::Format`, and a line in [`create`].
 
 mod csv;
 mod destination;
+mod files;
 mod json;
 mod output;
+mod spool;
 mod table;
 mod target;
+mod template;
+mod unfinished;
 
 // What every format must pass.
 #[cfg(test)]
@@ -16,8 +21,11 @@ mod suite;
 use std::io;
 
 pub(crate) use destination::Destination;
+pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
-pub(crate) use target::{Target, sweep};
+pub(crate) use spool::{Manner, Spool};
+pub(crate) use target::Target;
+pub(crate) use unfinished::sweep;
 
 use crate::batch::Batch;
 use crate::cli::{Format, OutputArgs};
@@ -47,7 +55,20 @@ pub(crate) struct Notes {
     pub(crate) hidden_columns: usize,
 }
 
+impl Notes {
+    fn add(&mut self, more: Self) {
+        self.formula_cells += more.formula_cells;
+        self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
+        for field in more.left_out {
+            if !self.left_out.contains(&field) {
+                self.left_out.push(field);
+            }
+        }
+    }
+}
+
 /// What all formats need to know.
+#[derive(Clone)]
 pub(crate) struct Style {
     pub(crate) fields: Fields,
     /// Columns of the terminal that a table must fit; nothing where there is none.

@@ -44,6 +44,10 @@ mod generated;
 #[cfg(unix)]
 mod files;
 
+// One file per value.
+#[cfg(unix)]
+mod templates;
+
 // Settings: precedence, secrets, the config file, `check`.
 #[cfg(unix)]
 mod settings;

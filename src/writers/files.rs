@@ -1,0 +1,68 @@
+//! All that an export writes: one file or stream, or one file per value.
+
+use std::path::PathBuf;
+
+use super::spool::Spool;
+use super::{BatchWriter, Notes, Published};
+use crate::batch::Batch;
+use crate::error::Failure;
+
+pub(crate) enum Files {
+    One {
+        writer: Box<dyn BatchWriter>,
+        /// Nothing for standard output.
+        path: Option<PathBuf>,
+    },
+    Many(Box<Spool>),
+}
+
+/// A file that is in its place.
+pub(crate) struct Written {
+    /// Nothing for standard output.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) published: Published,
+    /// What is in this one, where there are several and somebody wants to know.
+    pub(crate) share: Option<Share>,
+}
+
+/// The batches of one file of several.
+#[derive(Clone)]
+pub(crate) struct Share {
+    pub(crate) batches: u64,
+    pub(crate) set_digest: String,
+}
+
+impl Files {
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let written = match self {
+            Self::One { writer, .. } => writer.write(batch),
+            Self::Many(spool) => spool.write(batch),
+        };
+        written.map_err(Failure::from_output)
+    }
+
+    /// Hands on what is held back, where somebody waits for it.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
+            Self::Many(_) => Ok(()),
+        }
+    }
+
+    /// Ends what was written and puts it in its place.
+    pub(crate) fn publish(self) -> Result<(Vec<Written>, Notes), Failure> {
+        match self {
+            Self::One { writer, path } => {
+                let (output, notes) = writer.finish().map_err(Failure::from_output)?;
+                let published = output.publish()?;
+                let written = Written {
+                    path,
+                    published,
+                    share: None,
+                };
+                Ok((vec![written], notes))
+            }
+            Self::Many(spool) => spool.publish(),
+        }
+    }
+}

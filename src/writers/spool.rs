@@ -1,0 +1,231 @@
+//! One file per value: batches wait, sorted by the file they belong to, until all have come.
+//!
+//! A lake of a million batches may have tens of thousands of files, and not every format can be written
+//! on once it was closed. So what comes is put aside in one file that has no name, in pieces, and each
+//! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
+//! is published before everything is written.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use super::files::{Share, Written};
+use super::output::Sealed;
+use super::template::Template;
+use super::unfinished::Folders;
+use super::{BatchWriter, Compression, Notes, Output, Target};
+use crate::batch::Batch;
+use crate::digest::SetDigest;
+use crate::error::{Failure, Kind};
+
+/// Bytes that wait in memory, in all.
+const HELD: usize = 8 << 20;
+
+/// Makes the writer of one file.
+pub(crate) type Maker = Box<dyn Fn(Output) -> Result<Box<dyn BatchWriter>, Failure> + Send>;
+
+/// How the files are made.
+pub(crate) struct Manner {
+    pub(crate) compression: Compression,
+    pub(crate) no_clobber: bool,
+    /// Columns to digest, where somebody wants to know about each file.
+    pub(crate) digested: Option<Vec<usize>>,
+    pub(crate) maker: Maker,
+}
+
+/// Batches that wait for their files.
+pub(crate) struct Spool {
+    template: Template,
+    manner: Manner,
+    /// Places among the parts.
+    names: HashMap<String, usize>,
+    parts: Vec<Part>,
+    /// Bytes that wait in memory.
+    held: usize,
+    aside: File,
+    /// Bytes that were put aside.
+    put_aside: u64,
+}
+
+/// What belongs to one file.
+#[derive(Default)]
+struct Part {
+    name: String,
+    batches: u64,
+    /// One batch to a line.
+    lines: Vec<u8>,
+    /// Where earlier lines stand in what was put aside, and how long they are.
+    pieces: Vec<(u64, usize)>,
+}
+
+impl Spool {
+    /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
+    pub(crate) fn new(template: Template, manner: Manner) -> Result<Self, Failure> {
+        let folder = existing(&template.folder());
+        let aside = tempfile::tempfile_in(&folder).map_err(|error| {
+            Failure::new(
+                Kind::Output,
+                format!("cannot write to the folder `{}`", folder.display()),
+            )
+            .caused_by(error)
+            .hint("choose another place with `-o`")
+        })?;
+        Ok(Self {
+            template,
+            manner,
+            names: HashMap::new(),
+            parts: Vec::new(),
+            held: 0,
+            aside,
+            put_aside: 0,
+        })
+    }
+
+    pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let name = self.template.name(batch);
+        let parts = &mut self.parts;
+        let place = *self.names.entry(name).or_insert_with_key(|name| {
+            parts.push(Part {
+                name: name.clone(),
+                ..Part::default()
+            });
+            parts.len() - 1
+        });
+        let part = &mut parts[place];
+        part.batches += 1;
+        part.lines.extend_from_slice(batch.text().as_bytes());
+        part.lines.push(b'\n');
+        self.held += batch.text().len() + 1;
+        if self.held > HELD {
+            self.put_aside()?;
+        }
+        Ok(())
+    }
+
+    fn put_aside(&mut self) -> io::Result<()> {
+        let mut aside = io::BufWriter::new(&mut self.aside);
+        for part in self.parts.iter_mut().filter(|part| !part.lines.is_empty()) {
+            let lines = std::mem::take(&mut part.lines);
+            aside.write_all(&lines)?;
+            part.pieces.push((self.put_aside, lines.len()));
+            self.put_aside += lines.len() as u64;
+        }
+        self.held = 0;
+        aside.flush()
+    }
+
+    /// Writes all files, and then puts all of them in their places.
+    pub(crate) fn publish(mut self) -> Result<(Vec<Written>, Notes), Failure> {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        let mut folders = Folders::default();
+        let mut notes = Notes::default();
+        let mut written = Vec::with_capacity(parts.len());
+        for part in parts {
+            let path = PathBuf::from(&part.name);
+            folders
+                .make_for(&path)
+                .map_err(|error| cannot_make(&path, error))?;
+            let target = Target::open(Some(&path), self.manner.no_clobber)?;
+            let (sealed, share) = self.write_part(&part, target, &mut notes)?;
+            written.push((path, share, sealed));
+        }
+        let published = written.into_iter().map(|(path, share, sealed)| {
+            Ok(Written {
+                path: Some(path),
+                published: sealed.publish()?,
+                share,
+            })
+        });
+        Ok((published.collect::<Result<_, Failure>>()?, notes))
+    }
+
+    fn write_part(
+        &mut self,
+        part: &Part,
+        target: Target,
+        notes: &mut Notes,
+    ) -> Result<(Sealed, Option<Share>), Failure> {
+        let mut output =
+            Output::new(target, self.manner.compression).map_err(Failure::from_output)?;
+        let columns = self.manner.digested.as_deref();
+        let mut digest = columns.map(SetDigest::new);
+        if digest.is_some() {
+            output = output.hashed();
+        }
+        let mut writer = (self.manner.maker)(output)?;
+        for (place, length) in &part.pieces {
+            let lines = self.taken_back(*place, *length);
+            let lines = lines.map_err(Failure::from_output)?;
+            each(lines, |batch| add(batch, writer.as_mut(), digest.as_mut()))?;
+        }
+        each(part.lines.clone(), |batch| {
+            add(batch, writer.as_mut(), digest.as_mut())
+        })?;
+        let (output, more) = writer.finish().map_err(Failure::from_output)?;
+        notes.add(more);
+        let share = digest.map(|digest| Share {
+            batches: part.batches,
+            set_digest: digest.finish(),
+        });
+        Ok((output.seal()?, share))
+    }
+
+    fn taken_back(&mut self, place: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.aside.seek(SeekFrom::Start(place))?;
+        let mut lines = vec![0; length];
+        self.aside.read_exact(&mut lines)?;
+        Ok(lines)
+    }
+}
+
+fn add(
+    batch: &Batch,
+    writer: &mut dyn BatchWriter,
+    digest: Option<&mut SetDigest>,
+) -> Result<(), Failure> {
+    if let Some(digest) = digest {
+        digest.add(batch);
+    }
+    writer.write(batch).map_err(Failure::from_output)
+}
+
+/// Hands each batch of `lines` to `take`.
+fn each(
+    lines: Vec<u8>,
+    mut take: impl FnMut(&Batch) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // It was text when it was put aside.
+    let lost = || Failure::new(Kind::Internal, "what was put aside has changed");
+    let lines = Arc::new(String::from_utf8(lines).map_err(|_| lost())?);
+    let mut place = 0;
+    while let Some(length) = memchr(b'\n', &lines.as_bytes()[place..]) {
+        let batch = match Batch::scan(&lines, place) {
+            Some((batch, scanned)) if scanned == length => Some(batch),
+            _ => Batch::read(&lines[place..place + length]).batch,
+        };
+        take(&batch.ok_or_else(lost)?)?;
+        place += length + 1;
+    }
+    Ok(())
+}
+
+/// Returns the nearest folder on the way to `folder` that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.is_dir());
+    let found = found.filter(|folder| !folder.as_os_str().is_empty());
+    found.unwrap_or(Path::new(".")).to_owned()
+}
+
+fn cannot_make(path: &Path, error: io::Error) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!("cannot make the folder of `{}`", path.display()),
+    )
+    .caused_by(error)
+    .hint("choose another place with `-o`")
+}

@@ -1,0 +1,224 @@
+//! Names with values in them: one file per year, month, day or crop.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use crate::batch::{Batch, CREATION_DATE, CROP_TYPE};
+use crate::error::{Failure, Kind};
+
+/// What stands for a value that a batch does not have.
+const UNKNOWN: &str = "unknown";
+/// The most bytes that a value takes in a name: file systems allow 255 for all of it.
+const LONGEST: usize = 120;
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Year,
+    Month,
+    Day,
+    CropType,
+}
+
+const VALUES: [(&str, Value); 4] = [
+    ("year", Value::Year),
+    ("month", Value::Month),
+    ("day", Value::Day),
+    ("crop_type", Value::CropType),
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Value(Value),
+}
+
+/// A name with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Template {
+    parts: Vec<Part>,
+}
+
+impl Template {
+    /// Reads `path`; nothing where there is no placeholder in it.
+    pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
+        let Some(mut rest) = path.to_str() else {
+            return Ok(None);
+        };
+        let mut parts = Vec::new();
+        let mut text = String::new();
+        while let Some((before, after)) = rest.split_once('{') {
+            text.push_str(before);
+            let word = after.split_once('}');
+            let word = word.filter(|(word, _)| {
+                !word.is_empty()
+                    && word
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            });
+            let Some((word, behind)) = word else {
+                text.push('{');
+                rest = after;
+                continue;
+            };
+            let Some((_, value)) = VALUES.iter().find(|(name, _)| *name == word) else {
+                return Err(unknown(path, word));
+            };
+            parts.push(Part::Text(std::mem::take(&mut text)));
+            parts.push(Part::Value(*value));
+            rest = behind;
+        }
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        text.push_str(rest);
+        parts.push(Part::Text(text));
+        Ok(Some(Self { parts }))
+    }
+
+    /// Returns the folder that all files will be in, or in folders of.
+    pub(super) fn folder(&self) -> PathBuf {
+        let Some(Part::Text(before)) = self.parts.first() else {
+            return PathBuf::new();
+        };
+        let folder = before.rfind(std::path::is_separator);
+        PathBuf::from(folder.map_or("", |end| &before[..=end]))
+    }
+
+    /// Returns the name of the file that `batch` belongs to.
+    pub(super) fn name(&self, batch: &Batch) -> String {
+        let date = batch.typed(CREATION_DATE);
+        let date = date.as_deref();
+        let mut name = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => name.push_str(text),
+                Part::Value(Value::Year) => name.push_str(piece(date, 0, 4)),
+                Part::Value(Value::Month) => name.push_str(piece(date, 5, 7)),
+                Part::Value(Value::Day) => name.push_str(piece(date, 8, 10)),
+                Part::Value(Value::CropType) => {
+                    let crop = batch.typed(CROP_TYPE);
+                    let crop = crop.as_deref().filter(|crop| !crop.is_empty());
+                    name.push_str(&safe(crop.unwrap_or(UNKNOWN)));
+                }
+            }
+        }
+        name
+    }
+}
+
+/// Returns part of a date, which begins as `2026-05-01` does.
+fn piece(date: Option<&str>, from: usize, to: usize) -> &str {
+    date.and_then(|date| date.get(from..to)).unwrap_or(UNKNOWN)
+}
+
+/// Writes `value` so that it can stand in a name on any system, and be told from others: what cannot
+/// is written as `%` and its bytes, as the folders of Hive have it.
+fn safe(value: &str) -> Cow<'_, str> {
+    let is_plain =
+        |character: char| !character.is_control() && !"/\\:*?\"<>|%={}".contains(character);
+    let is_awkward = value.starts_with(['.', ' ']) || value.ends_with(['.', ' ']);
+    if value.chars().all(is_plain) && !is_awkward && value.len() <= LONGEST {
+        return Cow::Borrowed(value);
+    }
+    let last = value.chars().count().saturating_sub(1);
+    let mut name = String::new();
+    let mut bytes = [0; 4];
+    for (place, character) in value.chars().enumerate() {
+        let at_an_end = (place == 0 || place == last) && matches!(character, '.' | ' ');
+        if is_plain(character) && !at_an_end {
+            name.push(character);
+            continue;
+        }
+        for byte in character.encode_utf8(&mut bytes).bytes() {
+            name.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    if name.len() > LONGEST {
+        // Two that begin alike stay two.
+        let digest = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
+        let end = (0..=LONGEST - 17)
+            .rev()
+            .find(|end| name.is_char_boundary(*end));
+        name.truncate(end.unwrap_or(0));
+        name.push_str(&format!("~{digest:016x}"));
+    }
+    Cow::Owned(name)
+}
+
+fn unknown(path: &Path, word: &str) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("`-o {}`: there is no `{{{word}}}`", path.display()),
+    )
+    .hint("one file per value of {year}, {month}, {day} or {crop_type} can be written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(date: &str, crop: &str) -> Batch {
+        let text = format!(
+            r#"{{"batch_id":"a","batch_name":"n","batch_creation_date":"{date}","crop_type":{crop},"number_of_images":1,"warnings":true}}"#
+        );
+        Batch::read(&text).batch.expect("a batch")
+    }
+
+    fn template(path: &str) -> Template {
+        let parsed = Template::parse(Path::new(path)).expect(path);
+        parsed.expect("placeholders")
+    }
+
+    #[test]
+    fn values_stand_where_their_names_stood() {
+        let batch = batch("2026-05-01T06:00:00Z", r#""Tomato""#);
+        for (path, name) in [
+            (
+                "lake/year={year}/month={month}/b.csv",
+                "lake/year=2026/month=05/b.csv",
+            ),
+            ("{year}-{month}-{day}.csv", "2026-05-01.csv"),
+            ("{{year}}{crop_type}.{x", "{2026}Tomato.{x"),
+        ] {
+            assert_eq!(template(path).name(&batch), name);
+        }
+        assert_eq!(Template::parse(Path::new("a{}b.csv")).expect("plain"), None);
+        let refused = Template::parse(Path::new("{week}.csv")).expect_err("no such value");
+        assert_eq!(refused.kind, Kind::Usage);
+    }
+
+    #[test]
+    fn the_folder_is_what_comes_before_all_values() {
+        for (path, folder) in [
+            ("{year}.csv", ""),
+            ("lake/year={year}/b.csv", "lake/"),
+            ("/data/lake/{year}.csv", "/data/lake/"),
+        ] {
+            assert_eq!(template(path).folder(), Path::new(folder));
+        }
+    }
+
+    #[test]
+    fn no_value_leaves_its_place() {
+        let names = template("{crop_type}.csv");
+        for (crop, name) in [
+            ("null", "unknown.csv"),
+            (r#""""#, "unknown.csv"),
+            (r#""..""#, "%2E%2E.csv"),
+            (r#""../../etc""#, "%2E.%2F..%2Fetc.csv"),
+            (r#""a/b\\c""#, "a%2Fb%5Cc.csv"),
+            (r#""C:\u0000x""#, "C%3A%00x.csv"),
+            (r#""100%""#, "100%25.csv"),
+            (r#""{year}""#, "%7Byear%7D.csv"),
+            (r#""Chicorée""#, "Chicorée.csv"),
+        ] {
+            let batch = batch("2026-05-01T06:00:00Z", crop);
+            assert_eq!(names.name(&batch), name);
+        }
+        let long = |end: &str| format!("\"{}{end}\"", "é".repeat(300));
+        let [first, second] =
+            ["a", "b"].map(|end| names.name(&batch("2026-05-01T06:00:00Z", &long(end))));
+        assert!(first.len() < 200 && first != second, "{first}");
+    }
+}

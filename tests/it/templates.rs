@@ -1,0 +1,241 @@
+//! One file per value: names, folders, what is in which file, and that it is all or nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::data::hex;
+use crate::harness::{Ended, Server, export};
+
+/// Exports to `template` in `folder`.
+fn to(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Ended {
+    let output = folder.join(template);
+    export(server, &[&["-o", output.to_str().unwrap()], args].concat())
+}
+
+/// Returns all files below `folder`, by their names from there.
+fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inside) = folders.pop() {
+        for entry in fs::read_dir(inside).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap();
+                found.insert(name.to_owned(), path.clone());
+            }
+        }
+    }
+    found
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn each_batch_stands_in_the_file_of_its_month() {
+    // More than waits in memory.
+    let server = Server::start(&["--batches", "16000", "--page-size", "1000"]);
+    let folder = TempDir::new().unwrap();
+    let ended = to(
+        &server,
+        folder.path(),
+        "lake/year={year}/month={month}/b.json",
+        &[],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stderr.contains("16000 batches") && ended.stderr.contains("36 files"),
+        "{ended:?}"
+    );
+    let mut expected: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for batch in server.flat("") {
+        let date = batch["batch_creation_date"].as_str().unwrap();
+        let name = format!("lake/year={}/month={}/b.json", &date[..4], &date[5..7]);
+        expected.entry(name).or_default().push(batch);
+    }
+    let found = files(folder.path());
+    let found: BTreeMap<String, Vec<Value>> = found
+        .into_iter()
+        .map(|(name, path)| (name, read(&path)))
+        .collect();
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>()
+    );
+    assert!(found == expected, "in order, each in its place");
+}
+
+#[test]
+fn crops_make_safe_names_and_days_go_with_them() {
+    let server = Server::start(&["--batches", "400"]);
+    let folder = TempDir::new().unwrap();
+    let ended = to(
+        &server,
+        folder.path(),
+        "{crop_type}/{year}-{month}-{day}.json",
+        &[],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut batches = 0;
+    for (name, path) in files(folder.path()) {
+        for batch in read(&path) {
+            let crop = batch["crop_type"].as_str().unwrap_or("unknown");
+            let date = batch["batch_creation_date"].as_str().unwrap();
+            assert_eq!(name, format!("{crop}/{}.json", &date[..10]));
+            batches += 1;
+        }
+    }
+    assert_eq!(batches, 400);
+}
+
+#[test]
+fn more_files_than_may_be_open_are_no_trouble() {
+    let server = Server::start(&["--batches", "800"]);
+    let folder = TempDir::new().unwrap();
+    let output = folder
+        .path()
+        .join("{year}/{month}/{day}/{crop_type}.ndjson.zst");
+    let command = format!(
+        "ulimit -n 64; exec '{}' export -q -o '{}'",
+        env!("CARGO_BIN_EXE_trayscan"),
+        output.display()
+    );
+    let ended = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+        .output()
+        .unwrap();
+    let ended = Ended::of(ended);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let found = files(folder.path());
+    assert!(found.len() > 500, "{}", found.len());
+    let lines: usize = found
+        .values()
+        .map(|path| zstd::decode_all(fs::File::open(path).unwrap()).unwrap())
+        .map(|text| text.iter().filter(|byte| **byte == b'\n').count())
+        .sum();
+    assert_eq!(lines, 800);
+}
+
+#[test]
+fn the_manifest_lists_each_file() {
+    let server = Server::start(&["--batches", "500"]);
+    let folder = TempDir::new().unwrap();
+    let manifest = crate::manifest::receipt(&server, folder.path(), "{year}.csv", &[]);
+    let listed = manifest["files"].as_array().unwrap();
+    let found = files(folder.path());
+    assert_eq!(listed.len(), found.len() - 1, "one of them is the manifest");
+    let mut batches = 0;
+    for file in listed {
+        let path = Path::new(file["path"].as_str().unwrap());
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let bytes = fs::read(&found[name]).unwrap();
+        assert_eq!(file["bytes"], bytes.len());
+        assert_eq!(file["sha256"], hex(&Sha256::digest(&bytes)));
+        let rows = csv::Reader::from_reader(&bytes[..]).records().count();
+        assert_eq!(file["batches"], rows);
+        batches += rows;
+        // The digest of one year is that of an export of that year.
+        let alone = TempDir::new().unwrap();
+        let year = &name[..4];
+        let range = ["--start", year, "--end", year];
+        let alone = crate::manifest::receipt(&server, alone.path(), "a.json", &range);
+        assert_eq!(file["set_digest"], alone["set_digest"]);
+    }
+    assert_eq!(manifest["batches"], batches);
+    let whole = TempDir::new().unwrap();
+    let whole = crate::manifest::receipt(&server, whole.path(), "a.json", &[]);
+    assert_eq!(manifest["set_digest"], whole["set_digest"]);
+}
+
+#[test]
+fn a_failure_leaves_everything_as_it_was() {
+    let server = Server::start(&["--batches", "2000", "--page-size", "100"]);
+    let folder = TempDir::new().unwrap();
+    let old = folder.path().join("lake/2025.csv");
+    fs::create_dir(folder.path().join("lake")).unwrap();
+    fs::write(&old, "old").unwrap();
+    // In mid-run, and at the very end: one of the files cannot be written.
+    fs::create_dir(folder.path().join("lake/2026.csv")).unwrap();
+    let ended = to(&server, folder.path(), "lake/{year}.csv", &[]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert_eq!(
+        files(folder.path()).keys().collect::<Vec<_>>(),
+        ["lake/2025.csv"]
+    );
+    assert_eq!(fs::read(&old).unwrap(), b"old");
+
+    let ended = to(&server, folder.path(), "lake/{year}.csv", &["--no-clobber"]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert!(ended.stderr.contains("2025.csv"), "{ended:?}");
+    fs::remove_dir(folder.path().join("lake/2026.csv")).unwrap();
+    let ended = to(
+        &server,
+        folder.path(),
+        "new/{year}/{crop_type}.csv",
+        &["--where", "number_of_images<0", "--fail-on-empty"],
+    );
+    assert_eq!(ended.code, Some(9), "{ended:?}");
+    assert!(!folder.path().join("new").exists());
+
+    let broken = Server::start(&[
+        "--batches",
+        "2000",
+        "--page-size",
+        "100",
+        "--fault",
+        "500:1",
+    ]);
+    let ended = to(
+        &broken,
+        folder.path(),
+        "new/{year}.csv",
+        &["--retries", "0"],
+    );
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_eq!(
+        files(folder.path()).keys().collect::<Vec<_>>(),
+        ["lake/2025.csv"]
+    );
+    assert!(
+        !folder.path().join("new").exists(),
+        "no folder is left behind"
+    );
+}
+
+#[test]
+fn folders_that_were_made_go_where_a_later_file_fails() {
+    let server = Server::start(&["--batches", "2000"]);
+    let folder = TempDir::new().unwrap();
+    // A file stands where a folder is wanted.
+    fs::create_dir(folder.path().join("lake")).unwrap();
+    fs::write(folder.path().join("lake/2026"), "old").unwrap();
+    let ended = to(&server, folder.path(), "lake/{year}/{month}/b.csv", &[]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    let left: Vec<_> = fs::read_dir(folder.path().join("lake"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["2026"]);
+}
+
+#[test]
+fn values_that_there_are_not_are_refused() {
+    let ended = crate::harness::run(&["export", "--sandbox", "-o", "{week}.csv"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for known in ["{week}", "{year}", "{month}", "{day}", "{crop_type}"] {
+        assert!(ended.stderr.contains(known), "{ended:?}");
+    }
+}
