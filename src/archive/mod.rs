@@ -110,7 +110,7 @@ impl Archive {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let archive = Self {
             path: path.to_owned(),
-            db: Connection::open_with_flags(path, flags).map_err(|error| failure(path, error))?,
+            db: connect(path, flags).map_err(|error| failure(path, error))?,
             lock: Some(lock),
         };
         archive
@@ -141,8 +141,8 @@ impl Archive {
         // What a killed run left half done is undone first, and that needs to write.
         let can_write = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let can_read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(path, can_write)
-            .or_else(|_| Connection::open_with_flags(path, can_read))
+        let db = connect(path, can_write)
+            .or_else(|_| connect(path, can_read))
             .map_err(|error| failure(path, error))?;
         let archive = Self {
             path: path.to_owned(),
@@ -211,7 +211,8 @@ impl Archive {
             ),
         )
         .hint(
-            "one archive holds the batches of one service and client: name another file for these",
+            "name another file for these; where the same client only has a new name, say so in the archive: \
+             UPDATE about SET value = '…' WHERE key = 'client_id'",
         )
     }
 
@@ -340,8 +341,8 @@ impl Archive {
         let Self { path, db, lock } = self;
         drop(db);
         if is_litter {
-            // Where it cannot be removed, it stays: an archive with nothing in it.
-            let _ = std::fs::remove_file(&path);
+            // Where it cannot be removed, it stays: an archive with nothing in it. A link to it stays, too.
+            let _ = path.canonicalize().and_then(std::fs::remove_file);
         }
         drop(lock);
     }
@@ -368,6 +369,13 @@ impl Archive {
     fn failure(&self, error: rusqlite::Error) -> Failure {
         failure(&self.path, error)
     }
+}
+
+/// Opens the file at `path`, whatever it is called: names such as `:memory:` or `file:x?mode=ro` would mean
+/// something else to SQLite.
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let place = path.canonicalize().or_else(|_| std::path::absolute(path));
+    Connection::open_with_flags(place.as_deref().unwrap_or(path), flags)
 }
 
 /// Reads a second as archives keep it.
