@@ -1,20 +1,23 @@
 //! `check`: credentials and service, tried step by step.
 
+// What was found, for people or for programs.
+mod report;
+
 use std::time::SystemTime;
 
 use anyhow::Context as _;
 use chrono::Utc;
-use serde::Serialize;
 
 use super::source::Asked;
 use crate::batch::Batch;
-use crate::cli::{Api, CheckArgs, Cli, ReportFormat};
+use crate::cli::{Api, CheckArgs, Cli};
 use crate::dates::Range;
 use crate::error::{self, Failure};
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
-use crate::settings::{Secret, conceal};
-use crate::ui;
+use crate::settings::Secret;
+
+use report::Findings;
 
 /// What is read of an answer at a time.
 const PIECE: usize = 64 * 1024;
@@ -27,94 +30,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
     runtime.block_on(check(cli, args))
 }
 
-/// One thing that was tried.
-#[derive(Serialize)]
-struct Step {
-    #[serde(rename = "step")]
-    name: &'static str,
-    ok: bool,
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-/// What was found so far, and the failure that decides the exit code.
-struct Findings {
-    format: ReportFormat,
-    steps: Vec<Step>,
-    failure: Option<anyhow::Error>,
-}
-
-impl Findings {
-    fn ok(&mut self, step: &'static str, found: impl Into<String>) -> anyhow::Result<()> {
-        self.add(Step {
-            name: step,
-            ok: true,
-            found: found.into(),
-            hint: None,
-        })
-    }
-
-    /// Notes a failure; the first that `matters` decides the exit code.
-    fn failed(
-        &mut self,
-        step: &'static str,
-        failure: Failure,
-        matters: bool,
-    ) -> anyhow::Result<()> {
-        let error = anyhow::Error::new(failure);
-        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let hint = error::hint_of(&error).map(String::from);
-        self.add(Step {
-            name: step,
-            ok: false,
-            found: conceal(&causes.join(": ")).into_owned(),
-            hint,
-        })?;
-        if matters && self.failure.is_none() {
-            self.failure = Some(error);
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, step: Step) -> anyhow::Result<()> {
-        if self.format == ReportFormat::Text {
-            let mark = if step.ok { "ok    " } else { "FAILED" };
-            let mut line = format!("{mark}  {:12}  {}\n", step.name, ui::one_line(&step.found));
-            if let Some(hint) = &step.hint {
-                let indent = " ".repeat(22);
-                line += &indent;
-                line += "hint: ";
-                line += &hint.replace('\n', &format!("\n{indent}"));
-                line.push('\n');
-            }
-            ui::print(&line)?;
-        }
-        self.steps.push(step);
-        Ok(())
-    }
-
-    fn finish(self) -> anyhow::Result<()> {
-        if self.format == ReportFormat::Json {
-            let report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
-            ui::print(&format!("{report}\n"))?;
-        }
-        match self.failure {
-            // What failed stands in the report; what remains is the class.
-            Some(error) => Err(Failure::new(error::kind_of(&error), "the check failed")
-                .caused_by(error)
-                .into()),
-            None => Ok(()),
-        }
-    }
-}
-
 async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
-    let mut findings = Findings {
-        format: args.format,
-        steps: Vec::new(),
-        failure: None,
-    };
+    let mut findings = Findings::new(args.format);
     let source = match Asked::open(&args.service, &cli.from_environment) {
         Ok(source) => source,
         Err(error) => {
@@ -220,11 +137,7 @@ impl Trial {
                 .findings
                 .ok(step, format!("not there ({error}): version 1 is used"));
         }
-        let v2_works = self
-            .findings
-            .steps
-            .iter()
-            .any(|step| step.name == "batches v2" && step.ok);
+        let v2_works = self.findings.succeeded("batches v2");
         let matters = match (self.api, version) {
             (Api::V1, Version::V1) | (Api::V2 | Api::Auto, Version::V2) => true,
             // Where version 2 is not there, version 1 has to be.
