@@ -91,7 +91,13 @@ impl Service {
 
     /// `POST /v1/auth` and `POST /v2/auth`.
     pub(crate) async fn auth(&self, version: Version) -> Result<TokenResponse, ServiceError> {
-        let exchange = Exchange {
+        let mut answer = self.http.send(&self.credentials(version)).await?;
+        let body = answer.whole(TOKEN_LIMIT).await?;
+        read_token(&body).map_err(|unreadable| answer.unreadable(unreadable))
+    }
+
+    fn credentials(&self, version: Version) -> Exchange {
+        Exchange {
             method: Method::POST,
             path: format!("/{version}/auth"),
             query: Vec::new(),
@@ -104,10 +110,7 @@ impl Service {
                 ("grant_type", "client_credentials".to_owned()),
             ]),
             token: None,
-        };
-        let mut answer = self.http.send(&exchange).await?;
-        let body = answer.whole(TOKEN_LIMIT).await?;
-        read_token(&body).map_err(|unreadable| answer.unreadable(unreadable))
+        }
     }
 
     /// `GET /v1/batches` and `GET /v2/batches`.

@@ -100,6 +100,16 @@ impl Http {
 
     /// Sends `exchange` and returns a success, its body still to come.
     pub(super) async fn send(&self, exchange: &Exchange) -> Result<Answer, ServiceError> {
+        let mut answer = self.ask(exchange).await?;
+        if answer.is_success() {
+            Ok(answer)
+        } else {
+            Err(answer.refused().await)
+        }
+    }
+
+    /// Sends `exchange` and returns what comes back, whatever its status.
+    pub(super) async fn ask(&self, exchange: &Exchange) -> Result<Answer, ServiceError> {
         let started = Instant::now();
         // A service that sends a byte now and then must not hold us for ever.
         let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
@@ -108,20 +118,19 @@ impl Http {
             url.query_pairs_mut().extend_pairs(&exchange.query);
         }
         for _ in 0..=REDIRECTS {
-            let mut answer = self.once(exchange, url.clone(), deadline).await?;
-            let status = answer.response.status();
+            let answer = self.once(exchange, url.clone(), deadline).await?;
             log::debug!(
                 "{}: {}, {:.1?}",
                 answer.request,
-                status.as_u16(),
+                answer.status(),
                 started.elapsed()
             );
-            if status.is_success() {
+            if answer.is_success() {
                 return Ok(answer);
             }
             match answer.redirected(&url, &exchange.method)? {
                 Some(place) => url = place,
-                None => return Err(answer.refused().await),
+                None => return Ok(answer),
             }
         }
         Err(exchange.failed(Fault::Broken("it redirects in circles".to_owned())))
@@ -210,6 +219,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    fn is_success(&self) -> bool {
+        self.response.status().is_success()
+    }
+
+    fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
     /// Reads on until `enough` bytes are there or the body ends, and returns them as text; nothing at
     /// its end.
     pub(crate) async fn text(
