@@ -144,6 +144,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour [`NO_COLOR` turns `auto` off]')
             [CompletionResult]::new('--error-format', '--error-format', [CompletionResultType]::ParameterName, 'How an error is shown: lines for people, or one JSON object as the last line')
             [CompletionResult]::new('--sandbox', '--sandbox', [CompletionResultType]::ParameterName, 'Use made-up batches from a service that runs for this command only; needs no set-up')
+            [CompletionResult]::new('--probe', '--probe', [CompletionResultType]::ParameterName, 'Find out what the interface leaves open, with a few dozen requests that only read')
             [CompletionResult]::new('-q', '-q', [CompletionResultType]::ParameterName, 'Show errors only')
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Show errors only')
             [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Tell more; twice: every request')

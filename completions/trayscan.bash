@@ -81,7 +81,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__check)
-            opts="-f -q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --format --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --probe --format --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

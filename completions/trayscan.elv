@@ -138,6 +138,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --color 'When to use colour [`NO_COLOR` turns `auto` off]'
             cand --error-format 'How an error is shown: lines for people, or one JSON object as the last line'
             cand --sandbox 'Use made-up batches from a service that runs for this command only; needs no set-up'
+            cand --probe 'Find out what the interface leaves open, with a few dozen requests that only read'
             cand -q 'Show errors only'
             cand --quiet 'Show errors only'
             cand -v 'Tell more; twice: every request'

@@ -154,6 +154,7 @@ never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
 json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l probe -d 'Find out what the interface leaves open, with a few dozen requests that only read'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'

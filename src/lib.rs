@@ -5,7 +5,7 @@
 //! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
 //! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
 //!
-//! Beside the flow stand [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
+//! Beside the flow stand [`probe`] (what the interface leaves open, for `check`), [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
 //! wrong, as an exit code), [`signals`] (being told to stop) and [`ui`] (everything a person reads).
 
 // The command line: clap types only.
@@ -22,6 +22,9 @@ mod dates;
 
 // A range to pages: versions, cursors, windows.
 mod fetch;
+
+// What the interface leaves open, found out by asking.
+mod probe;
 
 // Credentials to token.
 mod auth;

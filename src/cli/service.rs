@@ -124,11 +124,18 @@ pub(crate) enum Api {
 /// Try credentials and service, and tell what was found
 ///
 /// Goes step by step: settings and where they come from, connection, TLS, both versions, the clock.
-/// Nothing is changed anywhere.
+/// Nothing is changed anywhere. With `--probe`, a few dozen small requests more find out what the
+/// interface leaves open: how long tokens live and where they are good, how pages, orders and ranges
+/// work, what version 1 does above 1000 batches, how bad requests are refused. Each answer stands with
+/// its evidence; the exit code is that of the steps.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
+
+    /// Find out what the interface leaves open, with a few dozen requests that only read
+    #[arg(long)]
+    pub(crate) probe: bool,
 
     /// How the findings are shown
     #[arg(short, long, value_enum, default_value_t)]

@@ -218,12 +218,16 @@ impl Asked {
 
     /// Prepares to fetch `range`.
     pub(super) fn pages(&self, manner: Manner, range: Range) -> Pages {
-        let policy = RetryPolicy {
+        let (service, stats) = (self.service.clone(), self.stats.clone());
+        Pages::new(service, self.retry_policy(), stats, manner, range)
+    }
+
+    /// How often, and after which wait, it is asked again.
+    pub(super) fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy {
             retries: self.manners.retries.value,
             wait: self.manners.retry_wait.value,
-        };
-        let (service, stats) = (self.service.clone(), self.stats.clone());
-        Pages::new(service, policy, stats, manner, range)
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod body;
 mod buffers;
 mod error;
+mod question;
 mod redact;
 mod request;
 pub(crate) mod retry;
@@ -26,6 +27,7 @@ use crate::settings::{Access, BaseUrl, Manners, Secret};
 
 pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
+pub(crate) use question::Question;
 pub(crate) use request::{Answer, Http};
 pub(crate) use stats::Stats;
 

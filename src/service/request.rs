@@ -219,12 +219,18 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         self.response.status().is_success()
     }
 
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         self.response.status().as_u16()
+    }
+
+    /// Returns names, in lower case, and values of the headers that are text.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.response.headers().iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
     /// Reads on until `enough` bytes are there or the body ends, and returns them as text; nothing at
@@ -358,7 +364,7 @@ impl Answer {
     }
 
     /// Turns an answer that is no success into an error, with what the body says.
-    async fn refused(&mut self) -> ServiceError {
+    pub(crate) async fn refused(&mut self) -> ServiceError {
         let status = self.response.status().as_u16();
         let retry_after = retry_after(self.response.headers());
         // What is said beside the status is welcome but not needed.

@@ -52,6 +52,10 @@ mod templates;
 #[cfg(unix)]
 mod settings;
 
+// `check --probe`: every answer, and what it must never do.
+mod odd;
+mod probe;
+
 // What a terminal shows: tables and progress.
 #[cfg(unix)]
 mod terminal;

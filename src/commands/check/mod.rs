@@ -13,6 +13,7 @@ use crate::batch::Batch;
 use crate::cli::{Api, CheckArgs, Cli};
 use crate::dates::Range;
 use crate::error::{self, Failure};
+use crate::probe::{self, Absence, Both, Prober};
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
 use crate::settings::Secret;
@@ -43,6 +44,9 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
                 .hint(hint)
                 .caused_by(error);
             findings.failed("settings", failure, true)?;
+            if args.probe {
+                not_probed(&mut findings, "the settings are not complete")?;
+            }
             return findings.finish();
         }
     };
@@ -61,6 +65,7 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         findings,
         connected: false,
         clock: None,
+        absent: Both::default(),
     };
     for version in [Version::V2, Version::V1] {
         if !trial.version(service, version).await? {
@@ -71,12 +76,41 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         mut findings,
         connected,
         clock,
+        absent,
         ..
     } = trial;
     if connected {
         tell_clock(&mut findings, clock)?;
     }
+    if args.probe && connected {
+        probe(&source, absent, &mut findings).await?;
+    } else if args.probe {
+        not_probed(&mut findings, "there is no connection to the service")?;
+    }
     findings.finish()
+}
+
+/// Finds out what the interface leaves open. That decides no exit code: a question without an answer is
+/// no failure.
+async fn probe(
+    source: &Asked,
+    absent: Both<Option<Absence>>,
+    findings: &mut Findings,
+) -> anyhow::Result<()> {
+    findings.begin_probe()?;
+    let policy = source.retry_policy();
+    let mut prober = Prober::new(&source.service, policy, &source.stats, absent);
+    probe::run(&mut prober, |finding| findings.probed(&finding)).await?;
+    findings.end_probe(prober.requests())
+}
+
+/// Tells why nothing was asked.
+fn not_probed(findings: &mut Findings, why: &str) -> anyhow::Result<()> {
+    findings.begin_probe()?;
+    for finding in probe::unasked(why) {
+        findings.probed(&finding)?;
+    }
+    findings.end_probe(0)
 }
 
 /// The trial of both versions.
@@ -85,6 +119,8 @@ struct Trial {
     findings: Findings,
     connected: bool,
     clock: Option<SystemTime>,
+    /// Why a version is of no use to anybody.
+    absent: Both<Option<Absence>>,
 }
 
 impl Trial {
@@ -104,6 +140,7 @@ impl Trial {
         let token = match token {
             Ok(token) => token.access_token,
             Err(error) => {
+                self.absent[version] = Absence::of(version, &error);
                 self.failed(auth, error, version)?;
                 return Ok(true);
             }
@@ -120,7 +157,12 @@ impl Trial {
                 self.findings
                     .ok(first, format!("{count} {batches} {place}"))?;
             }
-            Err(error) => self.failed(first, error, version)?,
+            Err(error) => {
+                if error.is_missing() {
+                    self.absent[version] = Absence::of(version, &error);
+                }
+                self.failed(first, error, version)?;
+            }
         }
         Ok(true)
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cli::ReportFormat;
 use crate::error::{self, Failure};
+use crate::probe::Finding;
 use crate::settings::conceal;
 use crate::ui;
 
@@ -18,10 +19,57 @@ struct Step {
     hint: Option<String>,
 }
 
+/// One question of the probe.
+#[derive(Serialize)]
+struct Told {
+    id: String,
+    question: String,
+    known: bool,
+    answer: String,
+    evidence: Vec<String>,
+}
+
+impl Told {
+    /// Makes a finding fit to be shown: the service may have put anything into it.
+    fn new(finding: &Finding) -> Self {
+        let shown = |text: &String| conceal(text).into_owned();
+        Self {
+            id: finding.topic.id(),
+            question: finding.topic.name(),
+            known: finding.known,
+            answer: shown(&finding.answer),
+            evidence: finding.evidence.iter().map(shown).collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mark = if self.known { "found " } else { "open  " };
+        let mut text = format!(
+            "{mark}  {:21}  {}\n",
+            self.question,
+            ui::one_line(&self.answer)
+        );
+        for line in &self.evidence {
+            text += "          ";
+            text += &ui::one_line(line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// What the probe found so far.
+#[derive(Default)]
+struct Probed {
+    answers: Vec<Told>,
+    requests: u64,
+}
+
 /// What was found so far, and the failure that decides the exit code.
 pub(super) struct Findings {
     format: ReportFormat,
     steps: Vec<Step>,
+    probe: Option<Probed>,
     failure: Option<anyhow::Error>,
 }
 
@@ -30,6 +78,7 @@ impl Findings {
         Self {
             format,
             steps: Vec::new(),
+            probe: None,
             failure: None,
         }
     }
@@ -93,9 +142,48 @@ impl Findings {
         Ok(())
     }
 
+    /// Begins the section of what the interface leaves open.
+    pub(super) fn begin_probe(&mut self) -> anyhow::Result<()> {
+        self.probe = Some(Probed::default());
+        self.say("\nWhat the interface leaves open:\n\n")
+    }
+
+    pub(super) fn probed(&mut self, finding: &Finding) -> anyhow::Result<()> {
+        let told = Told::new(finding);
+        self.say(&told.text())?;
+        self.probe.get_or_insert_default().answers.push(told);
+        Ok(())
+    }
+
+    pub(super) fn end_probe(&mut self, requests: u64) -> anyhow::Result<()> {
+        let probe = self.probe.get_or_insert_default();
+        probe.requests = requests;
+        let known = probe.answers.iter().filter(|answer| answer.known).count();
+        let all = probe.answers.len();
+        let requests = match requests {
+            1 => "1 request".to_owned(),
+            requests => format!("{requests} requests"),
+        };
+        self.say(&format!(
+            "\n{known} of {all} questions answered with {requests} that only read\n"
+        ))
+    }
+
+    /// Prints what people read as it comes.
+    fn say(&self, text: &str) -> anyhow::Result<()> {
+        match self.format {
+            ReportFormat::Text => ui::print(text),
+            ReportFormat::Json => Ok(()),
+        }
+    }
+
     pub(super) fn finish(self) -> anyhow::Result<()> {
         if self.format == ReportFormat::Json {
-            let report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
+            let mut report = serde_json::json!({"ok": self.failure.is_none(), "steps": self.steps});
+            if let Some(probe) = self.probe {
+                report["probe"] = serde_json::to_value(probe.answers)?;
+                report["probe_requests"] = probe.requests.into();
+            }
             ui::print(&format!("{report}\n"))?;
         }
         match self.failure {

@@ -1,0 +1,39 @@
+//! Something of each version.
+
+use std::ops::{Index, IndexMut};
+
+use crate::service::Version;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Both<T> {
+    v1: T,
+    v2: T,
+}
+
+impl<T> Index<Version> for Both<T> {
+    type Output = T;
+
+    fn index(&self, version: Version) -> &T {
+        match version {
+            Version::V1 => &self.v1,
+            Version::V2 => &self.v2,
+        }
+    }
+}
+
+impl<T> IndexMut<Version> for Both<T> {
+    fn index_mut(&mut self, version: Version) -> &mut T {
+        match version {
+            Version::V1 => &mut self.v1,
+            Version::V2 => &mut self.v2,
+        }
+    }
+}
+
+/// Returns the version that `version` is not.
+pub(super) fn other(version: Version) -> Version {
+    match version {
+        Version::V1 => Version::V2,
+        Version::V2 => Version::V1,
+    }
+}

@@ -1,0 +1,158 @@
+//! `next_token`: with dates or without, once or twice, and what a bad one gets (interface, sections 4
+//! and 7).
+
+use std::collections::BTreeSet;
+
+use super::ask::{ALWAYS, Ask, Listing, No, batches};
+use super::prober::Prober;
+use super::topic::{Finding, Topic};
+use crate::service::Version;
+use crate::settings::Secret;
+
+/// What was found out on the second page.
+pub(super) struct Second {
+    pub(super) findings: Vec<Finding>,
+    /// The page itself, where it came.
+    pub(super) page: Option<Listing>,
+}
+
+/// What was tried with a cursor, and what came of it.
+struct Trial<'a> {
+    prober: &'a mut Prober,
+    /// The request whose first page gave the cursor.
+    first: Ask,
+    evidence: Vec<String>,
+    page: Option<Listing>,
+}
+
+/// What one use of a cursor led to.
+enum Use {
+    /// The identifiers of the page.
+    Taken(BTreeSet<String>),
+    Refused(u16),
+}
+
+/// Asks for the page at `cursor`, with the dates of `first` and without them.
+pub(super) async fn ask(prober: &mut Prober, first: &Ask, cursor: &Secret) -> Second {
+    let mut trial = Trial {
+        prober,
+        first: first.clone(),
+        evidence: Vec::new(),
+        page: None,
+    };
+    let (dates, twice) = match trial.run(cursor).await {
+        Ok(told) => told,
+        Err(why) => (Err(why.clone()), Err(why)),
+    };
+    let Trial { evidence, page, .. } = trial;
+    Second {
+        findings: vec![
+            Finding::of(Topic::DatesWithCursor, dates, evidence.clone()),
+            Finding::of(Topic::CursorTwice, twice, evidence),
+        ],
+        page,
+    }
+}
+
+/// The answer to each of the two questions, or why there is none.
+type Told = (Result<String, String>, Result<String, String>);
+
+impl Trial<'_> {
+    async fn run(&mut self, cursor: &Secret) -> Result<Told, String> {
+        let with = self.try_out(cursor, true).await?;
+        let without = self.try_out(cursor, false).await?;
+        match (with, without) {
+            (Use::Taken(with), Use::Taken(without)) if with == without => {
+                Ok((Ok(MAY.to_owned()), Ok(YES.to_owned())))
+            }
+            (Use::Taken(_), Use::Taken(_)) => {
+                let dates = "must go along: without them other batches come".to_owned();
+                Ok((Ok(dates), Ok(YES.to_owned())))
+            }
+            (Use::Taken(_), Use::Refused(status)) => self.refused_alone(cursor, status).await,
+            (Use::Refused(status), Use::Taken(_)) => self.refused_with_dates(cursor, status).await,
+            (Use::Refused(with), Use::Refused(without)) => Err(format!(
+                "it was refused with {with}, and without dates with {without}"
+            )),
+        }
+    }
+
+    /// The cursor was taken with dates, and then not without: because they are missing, or because a
+    /// cursor is good for once?
+    async fn refused_alone(&mut self, cursor: &Secret, status: u16) -> Result<Told, String> {
+        if let Use::Taken(_) = self.try_out(cursor, true).await? {
+            let dates = format!("must go along: without them {status}");
+            return Ok((Ok(dates), Ok(YES.to_owned())));
+        }
+        let once = Ok(format!("no: {status} the second time"));
+        let fresh = self.fresh().await?;
+        Ok(match self.try_out(&fresh, false).await? {
+            Use::Taken(_) => (Ok(MAY.to_owned()), once),
+            Use::Refused(status) => (Ok(format!("must go along: without them {status}")), once),
+        })
+    }
+
+    /// The cursor was not taken with dates, and then without: because of them, or did it only hiccup?
+    async fn refused_with_dates(&mut self, cursor: &Secret, status: u16) -> Result<Told, String> {
+        let fresh = self.fresh().await?;
+        let (dates, again) = match self.try_out(&fresh, true).await? {
+            Use::Taken(_) => {
+                let once = format!("{MAY} (the first time it was refused with {status})");
+                (once, self.try_out(&fresh, true).await?)
+            }
+            Use::Refused(status) => {
+                self.prober.dates_with_cursor = false;
+                let dates = format!("must not go along: with them {status}");
+                (dates, self.try_out(cursor, false).await?)
+            }
+        };
+        let twice = match again {
+            Use::Taken(_) => YES.to_owned(),
+            Use::Refused(status) => format!("no: {status} the second time"),
+        };
+        Ok((Ok(dates), Ok(twice)))
+    }
+
+    /// Uses a cursor; an error says why that tells nothing.
+    async fn try_out(&mut self, cursor: &Secret, with_dates: bool) -> Result<Use, String> {
+        let answered = self.prober.ask(&self.first.page(cursor, with_dates)).await;
+        self.evidence.extend(answered.evidence);
+        match answered.outcome {
+            Ok(page) => {
+                let ids = page.ids().into_iter().map(String::from).collect();
+                self.page.get_or_insert(page);
+                Ok(Use::Taken(ids))
+            }
+            Err(No::Refused { status, .. }) => Ok(Use::Refused(status)),
+            Err(no @ No::Lost(_)) => Err(no.why()),
+        }
+    }
+
+    /// Returns a cursor that nobody has used.
+    async fn fresh(&mut self) -> Result<Secret, String> {
+        let answered = self.prober.ask(&self.first).await;
+        self.evidence.extend(answered.evidence);
+        let page = answered.outcome.map_err(|no| no.why())?;
+        page.next
+            .ok_or_else(|| "the first page had no next_token the second time".to_owned())
+    }
+}
+
+const MAY: &str = "may go along or be left out: the same page comes";
+const YES: &str = "yes: the same page comes again";
+
+/// Asks with a cursor that the service has never given.
+pub(super) async fn bad(prober: &mut Prober) -> Finding {
+    let nobodys = Secret::cursor("no-cursor-of-this-service");
+    let ask = Ask::between(Version::V2, ALWAYS).page(&nobodys, prober.dates_with_cursor);
+    let answered = prober.ask(&ask.bad()).await;
+    let told = match answered.outcome {
+        Ok(page) => Ok(format!(
+            "taken with 200: {} came",
+            batches(page.batches.len())
+        )),
+        Err(No::Refused { status, shape }) => Ok(format!("{status}, {shape}")),
+        Err(no @ No::Lost(_)) => Err(no.why()),
+    };
+    Finding::of(Topic::BadCursor, told, answered.evidence)
+}

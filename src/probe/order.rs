@@ -1,0 +1,115 @@
+//! In which order batches came.
+
+use super::sample::Seen;
+
+/// Fewer than these are in some order by chance.
+const FEW: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    OldestFirst,
+    NewestFirst,
+    By { field: &'static str, up: bool },
+    None,
+}
+
+impl Order {
+    pub(super) fn is_of_time(self) -> bool {
+        matches!(self, Self::OldestFirst | Self::NewestFirst)
+    }
+
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::OldestFirst => "by batch_creation_date, oldest first".to_owned(),
+            Self::NewestFirst => "by batch_creation_date, newest first".to_owned(),
+            Self::By { field, up: true } => format!("by {field}, ascending"),
+            Self::By { field, up: false } => format!("by {field}, descending"),
+            Self::None => "none: not by batch_creation_date, batch_id or batch_name".to_owned(),
+        }
+    }
+}
+
+/// Finds the order of `seen`; an error says why it cannot be told.
+pub(super) fn of(seen: &[Seen]) -> Result<Order, String> {
+    if seen.len() < FEW {
+        let count = match seen.len() {
+            0 => "there are no batches".to_owned(),
+            count => format!("{} are too few", super::ask::batches(count)),
+        };
+        return Err(count);
+    }
+    let by_id = direction(seen, |batch| &batch.id);
+    let by_name = direction(seen, |batch| &batch.name);
+    let order = match direction(seen, |batch| &batch.created) {
+        Some(true) => Order::OldestFirst,
+        Some(false) => Order::NewestFirst,
+        None => match (by_id, by_name) {
+            (Some(up), _) => Order::By {
+                field: "batch_id",
+                up,
+            },
+            (None, Some(up)) => Order::By {
+                field: "batch_name",
+                up,
+            },
+            (None, None) => Order::None,
+        },
+    };
+    Ok(order)
+}
+
+/// Tells whether the keys rise (true) or fall; nothing where they do neither, or are all the same.
+fn direction<'a, K: Ord + 'a>(seen: &'a [Seen], key: impl Fn(&'a Seen) -> &'a K) -> Option<bool> {
+    let rises = seen.is_sorted_by_key(&key);
+    let falls = seen.is_sorted_by(|a, b| key(a) >= key(b));
+    (rises != falls).then_some(rises)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Moment;
+
+    fn seen(keys: &[(i64, &str, &str)]) -> Vec<Seen> {
+        let batch = |&(second, id, name): &(i64, &str, &str)| Seen {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            created: Moment::at(second),
+            written: String::new(),
+            others: Vec::new(),
+        };
+        keys.iter().map(batch).collect()
+    }
+
+    fn order(seconds: [i64; 5], ids: [&str; 5], names: [&str; 5]) -> Order {
+        let keys: Vec<_> = (0..5).map(|n| (seconds[n], ids[n], names[n])).collect();
+        of(&seen(&keys)).expect("enough of them")
+    }
+
+    const MIXED: [&str; 5] = ["c", "a", "e", "b", "d"];
+
+    #[test]
+    fn time_comes_before_other_orders() {
+        let letters = ["a", "b", "c", "d", "e"];
+        assert_eq!(order([1, 2, 2, 3, 4], letters, letters), Order::OldestFirst);
+        assert_eq!(order([4, 3, 2, 2, 1], letters, MIXED), Order::NewestFirst);
+        let by = |field, up| Order::By { field, up };
+        assert_eq!(order([1, 3, 2, 4, 5], letters, MIXED), by("batch_id", true));
+        assert_eq!(order([1; 5], MIXED, letters), by("batch_name", true));
+        assert_eq!(order([1, 3, 2, 4, 5], MIXED, MIXED), Order::None);
+    }
+
+    #[test]
+    fn a_few_batches_are_in_no_order_worth_telling() {
+        assert!(of(&[]).is_err());
+        assert!(
+            of(&seen(&[
+                (1, "a", ""),
+                (2, "b", ""),
+                (3, "c", ""),
+                (4, "d", "")
+            ]))
+            .is_err()
+        );
+    }
+}

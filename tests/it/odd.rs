@@ -1,0 +1,254 @@
+//! A service with readings of the interface that no `--fault` plays, some of them against its letter.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::scripted::{Answer, Asked, Scripted};
+
+/// The first second of a batch, 2026-05-01T06:00:00Z.
+const BEGIN: i64 = 1_777_615_200;
+pub(crate) const TOKEN: &str = "quetzalcoatl-and-his-feathers";
+/// How every cursor begins.
+pub(crate) const CURSOR: &str = "xylophone-in-the-attic-";
+
+/// What the dates of a request are compared with.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Compared {
+    Created,
+    /// The day of the creation.
+    Day,
+    /// A field that the interface does not know, thirty days later.
+    Updated,
+    Nothing,
+}
+
+/// A service with readings that no fault plays.
+#[derive(Clone)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a reading of its own"
+)]
+pub(crate) struct Odd {
+    pub(crate) count: i64,
+    pub(crate) compared: Compared,
+    pub(crate) includes_start: bool,
+    pub(crate) includes_end: bool,
+    /// Parts of a second do not count.
+    pub(crate) truncates: bool,
+    pub(crate) by_id: bool,
+    pub(crate) page: usize,
+    pub(crate) cursors_once: bool,
+    /// Without its dates a cursor leads elsewhere.
+    pub(crate) forgets_dates: bool,
+    pub(crate) takes_any_cursor: bool,
+    pub(crate) takes_any_token: bool,
+    pub(crate) takes_offset: bool,
+    pub(crate) has_v1: bool,
+    pub(crate) token: String,
+    pub(crate) token_fields: [Value; 2],
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
+    pub(crate) refusal: String,
+    /// Requests that are answered before it dies.
+    pub(crate) lives: usize,
+}
+
+impl Default for Odd {
+    fn default() -> Self {
+        Self {
+            count: 60,
+            compared: Compared::Created,
+            includes_start: true,
+            includes_end: true,
+            truncates: false,
+            by_id: false,
+            page: 25,
+            cursors_once: false,
+            forgets_dates: false,
+            takes_any_cursor: false,
+            takes_any_token: false,
+            takes_offset: true,
+            has_v1: true,
+            token: TOKEN.to_owned(),
+            token_fields: [json!({}), json!({})],
+            headers: Vec::new(),
+            refusal: json!({"detail": "no"}).to_string(),
+            lives: usize::MAX,
+        }
+    }
+}
+
+/// Writes half seconds since 1970.
+fn written(halves: i64) -> String {
+    let second = date_and_time(halves.div_euclid(2));
+    let fraction = if halves % 2 == 0 { "" } else { ".500" };
+    format!("{second}{fraction}Z")
+}
+
+/// Writes a second of the years from 2026 on, by hand.
+fn date_and_time(second: i64) -> String {
+    let (mut day, rest) = (
+        second.div_euclid(86_400) - 20_454,
+        second.rem_euclid(86_400),
+    );
+    let mut month = 0;
+    let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute) = (rest / 3600, rest / 60 % 60);
+    format!(
+        "2026-{:02}-{:02}T{hour:02}:{minute:02}:{:02}",
+        month + 1,
+        day + 1,
+        rest % 60
+    )
+}
+
+impl Odd {
+    /// Returns when batch `number` was created, in half seconds.
+    fn created(number: i64) -> i64 {
+        2 * (BEGIN + 5000 * number) + number % 2
+    }
+
+    fn batch(&self, number: i64) -> Value {
+        let mut batch = json!({
+            "batch_id": Self::id(number),
+            "batch_name": format!("lot {}", number * 37 % 61),
+            "batch_creation_date": written(Self::created(number)),
+            "crop_type": null,
+            "number_of_images": 1,
+            "total_cells_per_tray": null,
+            "avg_germinated_seedlings": null,
+            "avg_non_germinated_seedlings": null,
+            "avg_germination_rate": null,
+            "avg_usable_seedlings": null,
+            "avg_non_usable_cells": null,
+            "avg_usable_seedling_rate": null,
+            "avg_coefficient_of_variation": null,
+            "avg_median_seedling_size_mm2": null,
+            "scanned_by_email": null,
+            "analysis_link": null,
+            "comment": null,
+            "warnings": false,
+        });
+        if self.compared == Compared::Updated {
+            batch["updated_at"] = written(Self::created(number) + 2 * 30 * 86_400).into();
+        }
+        batch
+    }
+
+    fn id(number: i64) -> String {
+        format!("b{:04}", number * 7919 % 10_007)
+    }
+
+    fn matches(&self, number: i64, start: Option<&str>, end: Option<&str>) -> bool {
+        let moment = match self.compared {
+            Compared::Nothing => return true,
+            Compared::Updated => Self::created(number) + 2 * 30 * 86_400,
+            Compared::Created | Compared::Day => Self::created(number),
+        };
+        let whole = if self.truncates {
+            moment / 2 * 2
+        } else {
+            moment
+        };
+        // Texts of one form order as their times do, once both have a fraction.
+        let form = |text: &str| match self.compared {
+            Compared::Day => text[..10].to_owned(),
+            _ if text.contains('.') => text.to_owned(),
+            _ => text.replace('Z', ".000Z"),
+        };
+        let moment = form(&written(whole));
+        let start = start.map(form).is_none_or(|start| {
+            if self.includes_start {
+                moment >= start
+            } else {
+                moment > start
+            }
+        });
+        let end = end.map(form).is_none_or(|end| {
+            if self.includes_end {
+                moment <= end
+            } else {
+                moment < end
+            }
+        });
+        start && end
+    }
+
+    pub(crate) fn start(self) -> Scripted {
+        let used: Mutex<HashMap<String, usize>> = Mutex::default();
+        let answered = AtomicUsize::new(0);
+        Scripted::start(move |asked| {
+            if answered.fetch_add(1, Ordering::SeqCst) >= self.lives {
+                return Answer::ok("").cut_at(0);
+            }
+            let answer = if asked.path().starts_with("/v1") && !self.has_v1 {
+                Answer::error(404, "Not Found")
+            } else if asked.path().ends_with("/auth") {
+                self.auth(asked)
+            } else {
+                self.batches(asked, &used)
+            };
+            let headers = self.headers.iter();
+            headers.fold(answer, |answer, (name, value)| answer.header(name, value))
+        })
+    }
+
+    fn auth(&self, asked: &Asked) -> Answer {
+        let mut body = self.token_fields[usize::from(asked.path().starts_with("/v2"))].clone();
+        body["access_token"] = self.token.clone().into();
+        Answer::ok(body.to_string())
+    }
+
+    fn batches(&self, asked: &Asked, used: &Mutex<HashMap<String, usize>>) -> Answer {
+        let refused = |status| Answer::status(status, &self.refusal);
+        let bearer = format!("Bearer {}", self.token);
+        if asked.headers("authorization") != [bearer.as_str()] && !self.takes_any_token {
+            return refused(401);
+        }
+        let (start, end) = (asked.query("start_date"), asked.query("end_date"));
+        let dates = [start.as_deref(), end.as_deref()].map(Option::unwrap_or_default);
+        if !self.takes_offset && dates.iter().any(|date| date.contains('+')) {
+            return refused(422);
+        }
+        let utc = |date: &Option<String>| date.as_ref().map(|date| date.replace("+00:00", "Z"));
+        let (start, end) = (utc(&start), utc(&end));
+        let mut numbers: Vec<i64> = (0..self.count)
+            .filter(|number| self.matches(*number, start.as_deref(), end.as_deref()))
+            .collect();
+        if self.by_id {
+            numbers.sort_by_key(|number| Self::id(*number));
+        }
+        let all: Vec<Value> = numbers.iter().map(|number| self.batch(*number)).collect();
+        if asked.path() == "/v1/batches" {
+            return Answer::ok(Value::from(all).to_string());
+        }
+        let mut first = 0;
+        if let Some(cursor) = asked.query("next_token") {
+            let place = cursor.strip_prefix(CURSOR);
+            let place = place.and_then(|place| place.split('-').next()?.parse::<usize>().ok());
+            first = match place {
+                Some(place) if self.forgets_dates && start.is_none() => place + 5,
+                Some(place) => place,
+                None if self.takes_any_cursor => 0,
+                None => return refused(400),
+            };
+            let mut used = used.lock().unwrap();
+            let uses = used.entry(cursor).or_default();
+            *uses += 1;
+            if self.cursors_once && *uses > 1 {
+                return refused(410);
+            }
+        }
+        let past = (first + self.page).min(all.len());
+        // Each answer has a cursor of its own.
+        let next = format!("{CURSOR}{past}-{}", asked.nth);
+        let next = (past < all.len()).then_some(next);
+        Answer::ok(json!({"data": all[first..past], "next_token": next}).to_string())
+    }
+}

@@ -1,0 +1,907 @@
+//! `check --probe`: what it finds under every reading of the interface, and what it must never do.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, Server, run, trayscan};
+use crate::odd::{CURSOR, Compared, Odd, TOKEN};
+
+/// Every question, in its place: all that the interface calls "not shown", and what goes with it.
+const QUESTIONS: [&str; 30] = [
+    "token_response",
+    "auth_difference",
+    "token_v2_on_v1",
+    "token_v1_on_v2",
+    "missing_token_v2",
+    "bad_token_v2",
+    "missing_token_v1",
+    "bad_token_v1",
+    "page_size",
+    "dates_with_next_token",
+    "next_token_twice",
+    "bad_next_token",
+    "order_v2",
+    "order_v1",
+    "v1_above_1000",
+    "date_field_v2",
+    "bounds_v2",
+    "fractions_v2",
+    "offset_v2",
+    "date_field_v1",
+    "bounds_v1",
+    "fractions_v1",
+    "offset_v1",
+    "token_lifetime",
+    "rate_limits",
+    "gzip",
+    "v1_deprecation",
+    "states",
+    "transitions",
+    "events",
+];
+
+/// Steps of the check that send a request, where all goes well.
+const STEPS: usize = 4;
+
+fn command(address: SocketAddr, secret: &str, flags: &[&str]) -> Command {
+    let args = [&["check", "--probe", "--retry-wait", "1ms"], flags].concat();
+    let mut command = trayscan(&args);
+    command
+        .env("TRAYSCAN_BASE_URL", format!("http://{address}"))
+        .env("TRAYSCAN_CLIENT_ID", "sandbox")
+        .env("TRAYSCAN_CLIENT_SECRET", secret);
+    command
+}
+
+fn check(address: SocketAddr, secret: &str, flags: &[&str]) -> Ended {
+    Ended::of(command(address, secret, flags).output().unwrap())
+}
+
+/// What a probe found.
+struct Probe {
+    ended: Ended,
+    report: Value,
+}
+
+impl Probe {
+    fn of(server: &Server, flags: &[&str]) -> Self {
+        Self::at(server.address, &server.client_secret, flags)
+    }
+
+    fn at(address: SocketAddr, secret: &str, flags: &[&str]) -> Self {
+        Self::read(check(address, secret, &[&["-f", "json"], flags].concat()))
+    }
+
+    /// Reads a report, after looking at its shape.
+    fn read(ended: Ended) -> Self {
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let answers = report["probe"].as_array().unwrap();
+        let ids: Vec<&str> = answers
+            .iter()
+            .map(|told| told["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, QUESTIONS, "{ended:?}");
+        for told in answers {
+            let answer = told["answer"].as_str().unwrap();
+            let is_open = answer.starts_with("could not tell, because ");
+            assert_eq!(told["known"].as_bool().unwrap(), !is_open, "{told}");
+            assert!(!told["question"].as_str().unwrap().is_empty(), "{told}");
+            let evidence = told["evidence"].as_array().unwrap();
+            assert!(
+                is_open || !evidence.is_empty(),
+                "an answer without evidence: {told}"
+            );
+        }
+        Self { ended, report }
+    }
+
+    fn told(&self, id: &str) -> &Value {
+        let answers = self.report["probe"].as_array().unwrap();
+        answers.iter().find(|told| told["id"] == id).unwrap()
+    }
+
+    fn answer(&self, id: &str) -> &str {
+        self.told(id)["answer"].as_str().unwrap()
+    }
+
+    fn evidence(&self, id: &str) -> String {
+        self.told(id)["evidence"].to_string()
+    }
+
+    fn requests(&self) -> usize {
+        usize::try_from(self.report["probe_requests"].as_u64().unwrap()).unwrap()
+    }
+
+    fn open(&self) -> Vec<&str> {
+        let open = |id: &&str| self.told(id)["known"] == false;
+        QUESTIONS.into_iter().filter(open).collect()
+    }
+
+    /// Returns every answer by its question.
+    fn answers(&self) -> Vec<(&str, &str)> {
+        QUESTIONS.map(|id| (id, self.answer(id))).into()
+    }
+}
+
+/// Answers begin like this; `open` stands for "could not tell".
+fn assert_answers(probe: &Probe, expected: &[(&str, &str)], of: &str) {
+    for (id, begin) in expected {
+        let told = probe.told(id);
+        let begin = begin.replace("open:", "could not tell, because");
+        assert!(
+            probe.answer(id).starts_with(&begin),
+            "{of}: `{begin}` expected: {told}"
+        );
+    }
+}
+
+/// Of tokens and cursors of the service only the shape is known here: long, and made of these letters.
+fn has_opaque_words(text: &str) -> bool {
+    let is_opaque = |letter: char| letter.is_ascii_alphanumeric() || "-_=".contains(letter);
+    text.split(|letter| !is_opaque(letter))
+        .any(|word| word.len() >= 40)
+}
+
+#[test]
+fn a_service_with_batches_enough_answers_all_that_requests_can_ask() {
+    let server = Server::start(&["--batches", "2000"]);
+    let probe = Probe::of(&server, &[]);
+    assert_eq!(
+        (probe.ended.code, probe.ended.stderr.as_str()),
+        (Some(0), "")
+    );
+    assert_eq!(probe.report["ok"], true);
+    let both = |id: &str, answer: &'static str| {
+        [(format!("{id}_v2"), answer), (format!("{id}_v1"), answer)]
+    };
+    for (id, answer) in [
+        both("missing_token", "401, `detail` is text"),
+        both("bad_token", "401, `detail` is text"),
+        both("order", "by batch_creation_date, oldest first"),
+        both("date_field", "compares batch_creation_date"),
+        both("bounds", "both are included"),
+        both("fractions", "count: "),
+        both("offset", "taken: the same batches come as with Z"),
+    ]
+    .concat()
+    {
+        assert_answers(&probe, &[(&id, answer)], "as it is");
+    }
+    let expected = [
+        (
+            "token_response",
+            "v2: access_token and nothing else; v1: access_token and",
+        ),
+        ("auth_difference", "no difference"),
+        ("token_v2_on_v1", "refused with 401"),
+        ("token_v1_on_v2", "refused with 401"),
+        ("page_size", "500 batches"),
+        ("dates_with_next_token", "may go along or be left out"),
+        ("next_token_twice", "yes"),
+        (
+            "bad_next_token",
+            "422, `detail` is a list with type, loc and msg",
+        ),
+        ("v1_above_1000", "answers all of them at once: 1500 batches"),
+        ("gzip", "no"),
+    ];
+    assert_answers(&probe, &expected, "as it is");
+    let open = [
+        "token_lifetime",
+        "rate_limits",
+        "v1_deprecation",
+        "states",
+        "transitions",
+        "events",
+    ];
+    assert_eq!(probe.open(), open);
+    assert!(probe.evidence("page_size").contains("200, 500 batches"));
+    assert!(
+        probe
+            .evidence("v1_above_1000")
+            .contains("GET /v1/batches, start_date ")
+    );
+}
+
+#[test]
+fn it_reads_and_nothing_else_and_counts_what_it_sends() {
+    for args in [
+        &["--batches", "2000"][..],
+        &["--batches", "3000", "--page-size", "50"],
+    ] {
+        let server = Server::start(args);
+        let probe = Probe::of(&server, &[]);
+        assert!(probe.requests() <= 40, "{}", probe.requests());
+        let log = server.stop().stderr;
+        let requests: Vec<&str> = log
+            .lines()
+            .filter_map(|line| line.strip_prefix("debug: "))
+            .filter_map(|line| {
+                line.split_once("batches: ")
+                    .or_else(|| line.split_once("auth: "))
+            })
+            .map(|(request, _)| request)
+            .collect();
+        for request in &requests {
+            let allowed = ["GET /v1/", "GET /v2/", "POST /v1/", "POST /v2/"];
+            assert!(allowed.contains(request), "{request}");
+        }
+        assert_eq!(requests.len(), probe.requests() + STEPS, "{log}");
+        assert!(!log.contains("POST /v1/batches") && !log.contains("an unknown path"));
+    }
+}
+
+/// Runs the probe under `faults`, with more batches than version 1 is meant for.
+fn assert_faults(faults: &[&str], expected: &[(&str, &str)]) {
+    let flags: Vec<&str> = faults.iter().flat_map(|fault| ["--fault", fault]).collect();
+    let many = ["--batches", "1300", "--page-size", "400"];
+    let server = Server::start(&[&many[..], &flags].concat());
+    let probe = Probe::of(&server, &[]);
+    assert_eq!(probe.ended.code == Some(0), probe.report["ok"] == true);
+    assert_answers(&probe, expected, &format!("{faults:?}"));
+    assert!(probe.requests() <= 60, "{faults:?}: {}", probe.requests());
+}
+
+#[test]
+fn faults_of_version_1_and_of_orders_give_their_answers() {
+    let cuts_off = ("v1_above_1000", "cuts off: 1000 came, 200 that v2 has");
+    assert_faults(&["v1-truncate"], &[cuts_off]);
+    assert_faults(&["v1-refuse:413"], &[("v1_above_1000", "refuses with 413")]);
+    let shuffled = [
+        ("order_v2", "none"),
+        ("order_v1", "none"),
+        ("v1_above_1000", "cuts off: 1000 came"),
+        ("offset_v1", "taken: the same"),
+    ];
+    assert_faults(&["v1-truncate", "shuffle"], &shuffled);
+    let newest = "by batch_creation_date, newest first";
+    let whole = ("v1_above_1000", "answers all of them at once: 1200");
+    assert_faults(
+        &["newest-first"],
+        &[("order_v2", newest), ("order_v1", newest), whole],
+    );
+    let oldest = ("order_v1", "by batch_creation_date, oldest first");
+    assert_faults(
+        &["duplicates:0.3"],
+        &[("page_size", "400 batches"), oldest, whole],
+    );
+    assert_faults(&["cursor-expiry:3", "v1-truncate"], &[cuts_off]);
+}
+
+#[test]
+fn faults_of_cursors_give_their_answers() {
+    let twice = ("next_token_twice", "yes");
+    let size = ("page_size", "400 batches");
+    let must = ("dates_with_next_token", "must go along: without them 422");
+    assert_faults(&["dates-with-cursor:required"], &[must, twice, size]);
+    let must_not = ("dates_with_next_token", "must not go along: with them 422");
+    let whole = ("v1_above_1000", "answers all of them");
+    assert_faults(&["dates-with-cursor:refused"], &[must_not, twice, whole]);
+    // A cursor that is refused once must not pass for one that bears no dates.
+    let may = ("dates_with_next_token", "may go along or be left out");
+    assert_faults(&["cursor-expiry:2"], &[may, twice]);
+    assert_faults(
+        &["empty-pages:0.5"],
+        &[size, ("bounds_v2", "both are included")],
+    );
+    let clumsy = ("bad_next_token", "500, `detail` is text");
+    assert_faults(&["bad-cursor:500"], &[clumsy, size]);
+}
+
+#[test]
+fn faults_of_tokens_give_their_answers() {
+    let fields =
+        "v2: access_token, expires_in, token_type; v1: access_token, expires_in, token_type";
+    let shared = [
+        ("token_v2_on_v1", "accepted"),
+        ("token_v1_on_v2", "accepted"),
+        ("token_response", fields),
+        (
+            "token_lifetime",
+            "v2: expires_in says 900 s; v1: expires_in says 900 s",
+        ),
+    ];
+    assert_faults(&["tokens-shared", "expires-in"], &shared);
+    // A token that has worn out is no token of the wrong version.
+    let worn = [
+        ("token_v1_on_v2", "accepted"),
+        (
+            "token_lifetime",
+            "a token of v2 was refused after 5 requests",
+        ),
+        ("bounds_v1", "both are included"),
+    ];
+    assert_faults(&["token-uses:5", "tokens-shared"], &worn);
+    let forbidden = [
+        ("missing_token_v1", "403, `detail` is text"),
+        ("bad_token_v2", "403, `detail` is text"),
+        ("token_v2_on_v1", "refused with 403"),
+        ("bad_next_token", "400, `detail` is text"),
+    ];
+    assert_faults(&["bad-token:403", "bad-cursor:400"], &forbidden);
+    let invalid = [
+        (
+            "bad_token_v1",
+            "422, `detail` is a list with type, loc and msg",
+        ),
+        ("token_v1_on_v2", "refused with 422"),
+    ];
+    assert_faults(&["bad-token:422"], &invalid);
+}
+
+#[test]
+fn there_is_an_end_to_asking() {
+    // Each request finds its token dead and needs another one.
+    let args = [
+        "--batches",
+        "1300",
+        "--page-size",
+        "130",
+        "--fault",
+        "token-uses:1",
+    ];
+    let probe = Probe::of(&Server::start(&args), &[]);
+    assert_eq!(probe.requests(), 60);
+    let expected = [
+        (
+            "token_lifetime",
+            "a token of v2 was refused after 1 requests",
+        ),
+        ("page_size", "130 batches"),
+        ("bounds_v1", "open: the probe had made 60 requests already"),
+    ];
+    assert_answers(&probe, &expected, "worn out");
+}
+
+#[test]
+fn faults_of_the_network_give_their_answers() {
+    assert_faults(&["gzip"], &[("gzip", "yes")]);
+    let limited = [("rate_limits", "429 came "), ("page_size", "400 batches")];
+    assert_faults(&["429:0.2"], &limited);
+}
+
+#[test]
+fn a_field_beyond_the_interface_is_named() {
+    let server = Server::start(&["--fault", "unknown-fields"]);
+    let evidence = Probe::of(&server, &[]).evidence("states");
+    assert!(evidence.contains("250 batches seen"), "{evidence}");
+    assert!(
+        evidence.contains("beyond the interface: scanner, tray_material"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn a_busy_service_gives_the_same_answers() {
+    let healthy = Server::start(&["--batches", "2000"]);
+    let expected = Probe::of(&healthy, &[]);
+    for seed in ["1", "2"] {
+        let args = [
+            "--batches",
+            "2000",
+            "--fault",
+            "503:0.2",
+            "--fault",
+            "truncate:0.1",
+        ];
+        // Another seed makes other batches too, but those have the same answers.
+        let busy = Server::start(&[&args[..], &["--seed", seed]].concat());
+        let probe = Probe::of(&busy, &["--retries", "8"]);
+        assert_eq!(probe.answers(), expected.answers(), "seed {seed}");
+        assert!(
+            probe.requests() > expected.requests(),
+            "nothing was tried again"
+        );
+        assert!(probe.requests() <= 60);
+        assert!(probe.ended.stderr.contains("trying again"));
+    }
+}
+
+#[test]
+fn few_batches_leave_questions_open_and_say_why() {
+    let none = Probe::of(&Server::start(&["--batches", "0"]), &[]);
+    assert_eq!(none.ended.code, Some(0));
+    for id in ["page_size", "order_v2", "order_v1", "v1_above_1000"] {
+        assert_answers(&none, &[(id, "open: there are no batches")], "none");
+    }
+    let expected = [
+        (
+            "next_token_twice",
+            "open: there are no batches, so no next_token",
+        ),
+        ("date_field_v1", "open: no batch is known to try it with"),
+        ("bounds_v2", "open: no batch is known to try it with"),
+        ("offset_v2", "taken"),
+        ("bad_token_v1", "401"),
+        ("bad_next_token", "422"),
+        ("token_v1_on_v2", "refused with 401"),
+    ];
+    assert_answers(&none, &expected, "none");
+
+    let few = Probe::of(&Server::start(&["--batches", "3"]), &[]);
+    let expected = [
+        ("page_size", "open: all 3 batches came on one page"),
+        ("order_v1", "open: 3 batches are too few"),
+        ("v1_above_1000", "open: there are only 3 batches"),
+        ("date_field_v2", "compares batch_creation_date"),
+        (
+            "dates_with_next_token",
+            "open: all batches came on one page",
+        ),
+    ];
+    assert_answers(&few, &expected, "few");
+
+    let exactly = Probe::of(
+        &Server::start(&["--batches", "1000", "--fault", "v1-truncate"]),
+        &[],
+    );
+    let expected = [("v1_above_1000", "open: there are only 1000 batches")];
+    assert_answers(&exactly, &expected, "exactly 1000");
+}
+
+#[test]
+fn pages_too_small_to_count_leave_it_to_version_1() {
+    for (fault, answer) in [
+        (
+            "v1-truncate",
+            "cuts off: 1000 came of a range that holds at least 1",
+        ),
+        ("v1-refuse", "refuses with 422"),
+        ("shuffle", "answers at least "),
+    ] {
+        let args = ["--batches", "2000", "--page-size", "20", "--fault", fault];
+        let probe = Probe::of(&Server::start(&args), &[]);
+        assert_answers(
+            &probe,
+            &[("v1_above_1000", answer), ("page_size", "20 batches")],
+            fault,
+        );
+        assert!(probe.requests() <= 45, "{}", probe.requests());
+    }
+}
+
+#[test]
+fn a_missing_version_2_leaves_its_questions_open() {
+    for (fault, above) in [
+        ("v1-truncate", "cuts off: 1000 came"),
+        ("v1-refuse:400", "refuses with 400"),
+        ("gzip", "answers at least "),
+    ] {
+        let faults = ["--fault", "v2-missing", "--fault", fault];
+        let server = Server::start(&[&["--batches", "2000"], &faults[..]].concat());
+        for api in ["auto", "v1"] {
+            let probe = Probe::of(&server, &["--api", api]);
+            assert_eq!(probe.ended.code, Some(0), "{:?}", probe.ended);
+            for id in probe.open() {
+                let about_v2 =
+                    id.contains("v2") || id.contains("page") || id.contains("next_token");
+                let absent = probe
+                    .answer(id)
+                    .contains("version 2 is not there (POST /v2/auth");
+                let both = id == "auth_difference";
+                assert_eq!(absent, about_v2 || both, "{}", probe.told(id));
+            }
+            let expected = [
+                ("v1_above_1000", above),
+                ("order_v1", "by batch_creation_date, oldest first"),
+                ("bounds_v1", "both are included"),
+                ("fractions_v1", "count"),
+                ("bad_token_v1", "401"),
+                ("token_response", "v1: access_token and nothing else"),
+            ];
+            assert_answers(&probe, &expected, fault);
+            assert!(probe.requests() <= 40, "{}", probe.requests());
+        }
+    }
+}
+
+#[test]
+fn a_missing_version_1_leaves_its_questions_open() {
+    let odd = Odd {
+        has_v1: false,
+        ..Odd::default()
+    };
+    let probe = probe_odd(odd);
+    assert_eq!(probe.ended.code, Some(0), "version 2 is all that is needed");
+    let why = "open: version 1 is not there (POST /v1/auth answered 404)";
+    for id in QUESTIONS
+        .iter()
+        .filter(|id| id.contains("v1") && **id != "v1_deprecation")
+    {
+        assert_answers(&probe, &[(id, why)], "no v1");
+    }
+    let expected = [
+        ("v1_deprecation", "open: version 1 gave no answer"),
+        ("bounds_v2", "both are included"),
+        ("order_v2", "by batch_creation_date, oldest first"),
+        ("page_size", "25 batches"),
+    ];
+    assert_answers(&probe, &expected, "no v1");
+}
+
+#[test]
+fn refused_credentials_are_sent_no_further() {
+    let server = Server::start(&["--batches", "2000"]);
+    let probe = Probe::at(server.address, "hunter2", &[]);
+    assert_eq!(probe.ended.code, Some(4), "{:?}", probe.ended);
+    assert_eq!(probe.report["ok"], false);
+    let why = "open: the service refused the credentials (POST /v2/auth answered 401)";
+    for id in [
+        "token_response",
+        "page_size",
+        "order_v2",
+        "bounds_v2",
+        "token_v2_on_v1",
+    ] {
+        assert_answers(&probe, &[(id, why)], "refused");
+    }
+    // What needs no credentials has its answer all the same.
+    assert_answers(
+        &probe,
+        &[("bad_token_v2", "401"), ("missing_token_v1", "401")],
+        "refused",
+    );
+    let log = server.stop().stderr;
+    assert_eq!(log.matches("/auth: ").count(), 2, "{log}");
+}
+
+#[test]
+fn nobody_to_ask_is_told_for_every_question() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let probe = Probe::at(address, "hunter2", &[]);
+    assert_eq!(probe.ended.code, Some(5), "{:?}", probe.ended);
+    assert_eq!((probe.open().len(), probe.requests()), (QUESTIONS.len(), 0));
+    assert_answers(
+        &probe,
+        &[("gzip", "open: there is no connection to the service")],
+        "nobody",
+    );
+
+    let probe = Probe::read(run(&["check", "--probe", "-f", "json"]));
+    assert_eq!(
+        (probe.ended.code, probe.open().len()),
+        (Some(2), QUESTIONS.len())
+    );
+    assert_answers(
+        &probe,
+        &[("gzip", "open: the settings are not complete")],
+        "nothing",
+    );
+}
+
+#[test]
+fn without_the_flag_nothing_is_probed() {
+    let server = Server::start(&[]);
+    let mut command = trayscan(&["check", "-f", "json"]);
+    command
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(report["probe"], Value::Null);
+    assert_eq!(report["probe_requests"], Value::Null);
+}
+
+#[test]
+fn people_read_a_section_behind_the_steps() {
+    let ended = run(&["check", "--sandbox", "--probe"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let (steps, probe) = ended
+        .stdout
+        .split_once("\n\nWhat the interface leaves open:\n\n")
+        .unwrap();
+    assert!(
+        steps.lines().last().unwrap().starts_with("ok      clock"),
+        "{steps}"
+    );
+    let (lines, end) = probe.split_once("\n\n").unwrap();
+    assert_eq!(
+        end,
+        "20 of 30 questions answered with 23 requests that only read\n"
+    );
+    let is_evidence = |line: &&str| line.starts_with("          ");
+    let answers: Vec<&str> = lines.lines().filter(|line| !is_evidence(line)).collect();
+    assert_eq!(answers.len(), QUESTIONS.len());
+    for line in answers {
+        let (mark, rest) = line.split_at(8);
+        assert!(["found   ", "open    "].contains(&mark), "{line}");
+        assert_eq!(
+            mark == "open    ",
+            rest.contains("could not tell, because "),
+            "{line}"
+        );
+        // Answers stand below each other.
+        assert_eq!(&rest[21..23], "  ", "{line}");
+        assert!(!rest[23..].starts_with(' '), "{line}");
+    }
+    assert!(lines.contains("\n          GET /v2/batches, start_date 2000-01-01T00:00:00Z"));
+}
+
+#[test]
+fn no_token_and_no_cursor_is_in_any_output() {
+    let server = Server::start(&[
+        "--batches",
+        "2000",
+        "--fault",
+        "503:0.2",
+        "--fault",
+        "expires-in",
+    ]);
+    for secret in [server.client_secret.as_str(), "hunter2"] {
+        for format in ["text", "json"] {
+            let ended = check(server.address, secret, &["-f", format, "-vv"]);
+            for printed in [&ended.stdout, &ended.stderr] {
+                assert!(!printed.contains(secret), "{ended:?}");
+                assert!(!has_opaque_words(printed), "{ended:?}");
+                assert!(!printed.contains("next_token="), "{ended:?}");
+            }
+        }
+    }
+}
+
+/// Runs the probe against `odd`, and looks for secrets in all that was printed.
+fn probe_odd(odd: Odd) -> Probe {
+    let token = odd.token.clone();
+    let service = odd.start();
+    let probe = Probe::at(service.address, "hunter2", &["-vv"]);
+    let text = check(service.address, "hunter2", &["-vv"]);
+    for printed in [&probe.ended, &text] {
+        let printed = format!("{printed:?}");
+        let parts = token.split(['.', '-']).filter(|part| part.len() > 5);
+        for secret in parts.chain([token.as_str(), "hunter2", CURSOR]) {
+            assert!(!printed.contains(secret), "{secret} was printed: {printed}");
+        }
+    }
+    for asked in service.asked() {
+        let name = asked.name();
+        let allowed = [
+            "GET /v1/batches",
+            "GET /v2/batches",
+            "POST /v1/auth",
+            "POST /v2/auth",
+        ];
+        assert!(allowed.contains(&name.as_str()), "{name}");
+    }
+    assert!(probe.requests() <= 60, "{}", probe.requests());
+    probe
+}
+
+fn assert_odd(odd: Odd, expected: &[(&str, &str)]) {
+    assert_answers(&probe_odd(odd), expected, "odd");
+}
+
+#[test]
+fn bounds_are_told_apart() {
+    let compared = [("date_field_v2", "compares batch_creation_date")];
+    for (includes_start, includes_end, answer) in [
+        (true, true, "both are included"),
+        (true, false, "start_date is included, end_date is not"),
+        (false, true, "end_date is included, start_date is not"),
+        (false, false, "neither is included"),
+    ] {
+        let odd = Odd {
+            includes_start,
+            includes_end,
+            ..Odd::default()
+        };
+        let exact = [
+            ("bounds_v2", answer),
+            ("bounds_v1", answer),
+            ("fractions_v1", "count: "),
+        ];
+        assert_odd(odd, &[&compared[..], &exact].concat());
+    }
+    let truncating = Odd {
+        truncates: true,
+        ..Odd::default()
+    };
+    assert_odd(
+        truncating,
+        &[
+            ("fractions_v2", "do not count: "),
+            ("bounds_v2", "both are"),
+        ],
+    );
+    let truncating = Odd {
+        truncates: true,
+        includes_start: false,
+        includes_end: false,
+        ..Odd::default()
+    };
+    assert_odd(
+        truncating,
+        &[(
+            "fractions_v2",
+            "what was created within the second of a bound",
+        )],
+    );
+}
+
+#[test]
+fn what_the_date_filter_compares_is_told_apart() {
+    let why = "open: the date filter does not compare batch_creation_date, second by second";
+    for (compared, answer) in [
+        (Compared::Day, "compares batch_creation_date, by whole days"),
+        (
+            Compared::Updated,
+            "compares `updated_at`, not batch_creation_date",
+        ),
+        (
+            Compared::Nothing,
+            "does not compare batch_creation_date: others come too",
+        ),
+    ] {
+        let odd = Odd {
+            compared,
+            ..Odd::default()
+        };
+        let expected = [
+            ("date_field_v2", answer),
+            ("date_field_v1", answer),
+            ("bounds_v1", why),
+        ];
+        assert_odd(odd, &expected);
+    }
+    for (count, answer) in [
+        (1, "compares nothing: "),
+        // All of one day.
+        (10, "does not compare batch_creation_date: others come too"),
+    ] {
+        let ignorant = Odd {
+            compared: Compared::Nothing,
+            count,
+            ..Odd::default()
+        };
+        assert_odd(ignorant, &[("date_field_v1", answer)]);
+    }
+}
+
+#[test]
+fn orders_by_something_else_are_recognised() {
+    let odd = Odd {
+        by_id: true,
+        ..Odd::default()
+    };
+    let order = "by batch_id, ascending";
+    assert_odd(
+        odd,
+        &[
+            ("order_v2", order),
+            ("order_v1", order),
+            ("page_size", "25 batches"),
+        ],
+    );
+}
+
+#[test]
+fn cursors_are_told_apart() {
+    let once = Odd {
+        cursors_once: true,
+        ..Odd::default()
+    };
+    let expected = [
+        ("dates_with_next_token", "may go along or be left out"),
+        ("next_token_twice", "no: 410 the second time"),
+        ("bad_next_token", "400, `detail` is text"),
+    ];
+    assert_odd(once, &expected);
+    let forgetful = Odd {
+        forgets_dates: true,
+        takes_any_cursor: true,
+        ..Odd::default()
+    };
+    let expected = [
+        (
+            "dates_with_next_token",
+            "must go along: without them other batches come",
+        ),
+        ("bad_next_token", "taken with 200: 25 batches came"),
+    ];
+    assert_odd(forgetful, &expected);
+}
+
+#[test]
+fn tokens_tell_what_they_are_and_are_not_shown() {
+    let part = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
+    let claims = json!({"iat": 1_777_615_200, "exp": 1_777_618_800, "sub": "sandbox"});
+    let odd = Odd {
+        token: format!(
+            "{}.{}.{}",
+            part("{\"alg\":\"none\"}"),
+            part(&claims.to_string()),
+            part(TOKEN)
+        ),
+        token_fields: [json!({}), json!({"scope": TOKEN, "expires_in": 1800})],
+        ..Odd::default()
+    };
+    let life = "v2: expires_in says 1800 s; v2: the token is a JWT, exp is 3600 s after iat; v1: the \
+        token is a JWT, exp is 3600 s after iat";
+    let expected = [
+        (
+            "token_response",
+            "v2: access_token, expires_in, scope; v1: access_token and nothing",
+        ),
+        (
+            "auth_difference",
+            "v2 answers access_token, expires_in, scope; v1 answers access_token",
+        ),
+        ("token_lifetime", life),
+    ];
+    assert_odd(odd, &expected);
+    let odd = Odd {
+        token_fields: [json!({"expires_in": 60}), json!({"expires_in": "soon"})],
+        takes_any_token: true,
+        ..Odd::default()
+    };
+    let expected = [
+        (
+            "token_lifetime",
+            "v2: expires_in is no whole number of seconds; v1: expires_in says 60 s",
+        ),
+        ("auth_difference", "the same fields, but another expires_in"),
+        ("missing_token_v2", "taken with 200"),
+        ("bad_token_v1", "taken with 200"),
+    ];
+    assert_odd(odd, &expected);
+}
+
+#[test]
+fn headers_and_bodies_are_told() {
+    let odd = Odd {
+        headers: vec![
+            ("X-RateLimit-Limit", "600"),
+            ("RateLimit-Remaining", "599"),
+            ("Deprecation", "@1767225600"),
+            ("Sunset", "Fri, 01 Jan 2027 00:00:00 GMT"),
+            ("X-Quota-Of", TOKEN),
+        ],
+        refusal: "<html>no</html>".to_owned(),
+        takes_offset: false,
+        ..Odd::default()
+    };
+    let limits = "ratelimit-remaining: 599; x-quota-of: …; x-ratelimit-limit: 600";
+    let expected = [
+        ("rate_limits", limits),
+        (
+            "v1_deprecation",
+            "deprecation: @1767225600; sunset: Fri, 01 Jan 2027 00:00:00 GMT",
+        ),
+        ("missing_token_v2", "401, a body without `detail`"),
+        ("offset_v2", "refused with 422"),
+        ("offset_v1", "refused with 422"),
+    ];
+    assert_odd(odd, &expected);
+    let silent = Odd {
+        refusal: String::new(),
+        ..Odd::default()
+    };
+    assert_odd(silent, &[("bad_token_v1", "401, an empty body")]);
+}
+
+#[test]
+fn a_service_that_dies_leaves_the_rest_open() {
+    let service = Odd {
+        lives: STEPS + 10,
+        ..Odd::default()
+    }
+    .start();
+    let probe = Probe::at(service.address, "hunter2", &["--retries", "2"]);
+    // All that the steps of the check need was there.
+    assert_eq!(probe.ended.code, Some(0), "{:?}", probe.ended);
+    assert_answers(&probe, &[("bad_token_v1", "401")], "before");
+    for id in ["order_v1", "v1_above_1000", "bounds_v2", "offset_v1"] {
+        assert!(
+            probe.answer(id).contains("the service has gone away"),
+            "{}",
+            probe.told(id)
+        );
+    }
+    // One request finds that out, and nobody waits again.
+    assert_eq!(service.asked().len(), STEPS + 10 + 3);
+}
