@@ -48,6 +48,19 @@ impl Ask {
         }
     }
 
+    /// Asks without dates.
+    pub(super) fn all(version: Version) -> Self {
+        Self {
+            start: None,
+            end: None,
+            ..Self::between(version, ALWAYS)
+        }
+    }
+
+    pub(super) fn has_dates(&self) -> bool {
+        self.start.is_some() || self.end.is_some()
+    }
+
     /// Asks for a range that holds nothing: the status is what matters.
     pub(super) fn nothing(version: Version) -> Self {
         Self::between(version, (NOBODYS, NOBODYS))

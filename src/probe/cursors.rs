@@ -59,6 +59,9 @@ type Told = (Result<String, String>, Result<String, String>);
 
 impl Trial<'_> {
     async fn run(&mut self, cursor: &Secret) -> Result<Told, String> {
+        if !self.first.has_dates() {
+            return self.without_dates(cursor).await;
+        }
         let with = self.try_out(cursor, true).await?;
         let without = self.try_out(cursor, false).await?;
         match (with, without) {
@@ -75,6 +78,20 @@ impl Trial<'_> {
                 "it was refused with {with}, and without dates with {without}"
             )),
         }
+    }
+
+    /// There are no dates that could go along; a cursor can be used twice all the same.
+    async fn without_dates(&mut self, cursor: &Secret) -> Result<Told, String> {
+        self.prober.dates_with_cursor = false;
+        let dates = Err("a range of all dates was refused, so no page had any".to_owned());
+        let first = self.try_out(cursor, false).await?;
+        let second = self.try_out(cursor, false).await?;
+        let twice = match (first, second) {
+            (Use::Refused(status), _) => Err(format!("it was refused with {status}")),
+            (_, Use::Refused(status)) => Ok(format!("no: {status} the second time")),
+            _ => Ok(YES.to_owned()),
+        };
+        Ok((dates, twice))
     }
 
     /// The cursor was taken with dates, and then not without: because they are missing, or because a

@@ -1,7 +1,7 @@
 //! Pages of version 2: how large they are, and in which order batches stand on them (interface,
 //! sections 4 and 8).
 
-use super::ask::{ALWAYS, Ask, Listing, No, batches};
+use super::ask::{ALWAYS, Answered, Ask, Listing, No, batches};
 use super::prober::Prober;
 use super::sample::Sample;
 use super::topic::{Finding, Topic};
@@ -87,8 +87,7 @@ impl Walk {
 
 /// Walks through the first pages, as far as questions need them.
 pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Sample) {
-    let first = Ask::between(Version::V2, ALWAYS);
-    let answered = prober.ask(&first).await;
+    let (first, answered) = first_page(prober).await;
     let page = match answered.outcome {
         Ok(page) => page,
         Err(no) => return (unanswered(&no, &answered.evidence), Sample::default()),
@@ -115,6 +114,20 @@ pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Sample) {
     let order = Finding::of(Topic::Order(Version::V2), order, evidence);
     let findings = [vec![size], about_cursor, vec![order]].concat();
     (findings, walk.sample)
+}
+
+/// Asks for the first page of all batches.
+async fn first_page(prober: &mut Prober) -> (Ask, Answered) {
+    let first = Ask::between(Version::V2, ALWAYS);
+    let answered = prober.ask(&first).await;
+    if !matches!(answered.outcome, Err(No::Refused { .. })) {
+        return (first, answered);
+    }
+    // A century may be too much to ask; without dates there is nothing to object to.
+    let undated = Ask::all(Version::V2);
+    let mut again = prober.ask(&undated).await;
+    again.evidence.splice(0..0, answered.evidence);
+    (undated, again)
 }
 
 /// Asks for further pages until there are enough.

@@ -215,7 +215,10 @@ impl Prober {
             self.lost_in_a_row = 0;
             return No::refused(error).unwrap_or_else(|| No::Lost(error.to_string()));
         }
-        self.count_lost(error);
+        // A bad request that is put off says nothing of how good ones fare.
+        if !is_bad || matches!(error.fault, Fault::Connection(_)) {
+            self.count_lost(error);
+        }
         No::Lost(error.to_string())
     }
 

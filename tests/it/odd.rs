@@ -46,6 +46,8 @@ pub(crate) struct Odd {
     pub(crate) takes_any_cursor: bool,
     pub(crate) takes_any_token: bool,
     pub(crate) takes_offset: bool,
+    /// A range may not reach into another century.
+    pub(crate) takes_centuries: bool,
     pub(crate) has_v1: bool,
     pub(crate) token: String,
     pub(crate) token_fields: [Value; 2],
@@ -70,6 +72,7 @@ impl Default for Odd {
             takes_any_cursor: false,
             takes_any_token: false,
             takes_offset: true,
+            takes_centuries: true,
             has_v1: true,
             token: TOKEN.to_owned(),
             token_fields: [json!({}), json!({})],
@@ -214,6 +217,9 @@ impl Odd {
         let (start, end) = (asked.query("start_date"), asked.query("end_date"));
         let dates = [start.as_deref(), end.as_deref()].map(Option::unwrap_or_default);
         if !self.takes_offset && dates.iter().any(|date| date.contains('+')) {
+            return refused(422);
+        }
+        if !self.takes_centuries && dates[1].starts_with("2100") {
             return refused(422);
         }
         let utc = |date: &Option<String>| date.as_ref().map(|date| date.replace("+00:00", "Z"));

@@ -44,6 +44,9 @@ const QUESTIONS: [&str; 30] = [
     "events",
 ];
 
+/// More batches than version 1 is meant for, and more pages than it takes to see that.
+const MANY: [&str; 4] = ["--batches", "1300", "--page-size", "400"];
+
 /// Steps of the check that send a request, where all goes well.
 const STEPS: usize = 4;
 
@@ -235,11 +238,10 @@ fn it_reads_and_nothing_else_and_counts_what_it_sends() {
     }
 }
 
-/// Runs the probe under `faults`, with more batches than version 1 is meant for.
+/// Runs the probe under `faults`, where there are many batches.
 fn assert_faults(faults: &[&str], expected: &[(&str, &str)]) {
     let flags: Vec<&str> = faults.iter().flat_map(|fault| ["--fault", fault]).collect();
-    let many = ["--batches", "1300", "--page-size", "400"];
-    let server = Server::start(&[&many[..], &flags].concat());
+    let server = Server::start(&[&MANY[..], &flags].concat());
     let probe = Probe::of(&server, &[]);
     assert_eq!(probe.ended.code == Some(0), probe.report["ok"] == true);
     assert_answers(&probe, expected, &format!("{faults:?}"));
@@ -331,6 +333,13 @@ fn faults_of_tokens_give_their_answers() {
         ("token_v1_on_v2", "refused with 422"),
     ];
     assert_faults(&["bad-token:422"], &invalid);
+    // 503 is for services that are ill, and good requests show that this one is not.
+    let busy = [
+        ("bad_token_v1", "open: GET /v1/batches answered 503"),
+        ("token_v1_on_v2", "open: GET /v2/batches answered 503"),
+        ("bounds_v1", "both are included"),
+    ];
+    assert_faults(&["bad-token:503"], &busy);
 }
 
 #[test]
@@ -377,19 +386,12 @@ fn a_field_beyond_the_interface_is_named() {
 
 #[test]
 fn a_busy_service_gives_the_same_answers() {
-    let healthy = Server::start(&["--batches", "2000"]);
+    let healthy = Server::start(&MANY);
     let expected = Probe::of(&healthy, &[]);
     for seed in ["1", "2"] {
-        let args = [
-            "--batches",
-            "2000",
-            "--fault",
-            "503:0.2",
-            "--fault",
-            "truncate:0.1",
-        ];
+        let faults = ["--fault", "503:0.2", "--fault", "truncate:0.1"];
         // Another seed makes other batches too, but those have the same answers.
-        let busy = Server::start(&[&args[..], &["--seed", seed]].concat());
+        let busy = Server::start(&[&MANY[..], &faults, &["--seed", seed]].concat());
         let probe = Probe::of(&busy, &["--retries", "8"]);
         assert_eq!(probe.answers(), expected.answers(), "seed {seed}");
         assert!(
@@ -453,7 +455,7 @@ fn pages_too_small_to_count_leave_it_to_version_1() {
         ("v1-refuse", "refuses with 422"),
         ("shuffle", "answers at least "),
     ] {
-        let args = ["--batches", "2000", "--page-size", "20", "--fault", fault];
+        let args = ["--batches", "1300", "--page-size", "20", "--fault", fault];
         let probe = Probe::of(&Server::start(&args), &[]);
         assert_answers(
             &probe,
@@ -472,7 +474,7 @@ fn a_missing_version_2_leaves_its_questions_open() {
         ("gzip", "answers at least "),
     ] {
         let faults = ["--fault", "v2-missing", "--fault", fault];
-        let server = Server::start(&[&["--batches", "2000"], &faults[..]].concat());
+        let server = Server::start(&[&MANY[..], &faults].concat());
         for api in ["auto", "v1"] {
             let probe = Probe::of(&server, &["--api", api]);
             assert_eq!(probe.ended.code, Some(0), "{:?}", probe.ended);
@@ -804,6 +806,27 @@ fn cursors_are_told_apart() {
         ("bad_next_token", "taken with 200: 25 batches came"),
     ];
     assert_odd(forgetful, &expected);
+}
+
+#[test]
+fn a_range_that_is_too_long_is_no_obstacle() {
+    let odd = Odd {
+        takes_centuries: false,
+        ..Odd::default()
+    };
+    let expected = [
+        ("page_size", "25 batches"),
+        ("order_v2", "by batch_creation_date, oldest first"),
+        (
+            "dates_with_next_token",
+            "open: a range of all dates was refused",
+        ),
+        ("next_token_twice", "yes"),
+        ("bounds_v2", "both are included"),
+        ("bounds_v1", "both are included"),
+        ("v1_above_1000", "open: there are only 60 batches"),
+    ];
+    assert_odd(odd, &expected);
 }
 
 #[test]
