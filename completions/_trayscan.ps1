@@ -157,6 +157,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('--listen', '--listen', [CompletionResultType]::ParameterName, 'Address and port to listen on; port 0 picks a free one')
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'How the address and the credentials are printed: lines for people, or one JSON line')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'How the address and the credentials are printed: lines for people, or one JSON line')
+            [CompletionResult]::new('--archive', '--archive', [CompletionResultType]::ParameterName, 'Serve the batches of an archive that `trayscan sync` keeps, and follow it as it changes')
             [CompletionResult]::new('--batches', '--batches', [CompletionResultType]::ParameterName, 'How many batches to make up')
             [CompletionResult]::new('--seed', '--seed', [CompletionResultType]::ParameterName, 'Seed of the made-up batches and of the faults')
             [CompletionResult]::new('--client-id', '--client-id', [CompletionResultType]::ParameterName, 'The client identifier to accept (variables are not read: they are for the real service)')

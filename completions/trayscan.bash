@@ -838,7 +838,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__serve)
-            opts="-f -q -v -h --listen --format --batches --seed --client-id --client-secret --token-ttl --page-size --v1-limit --fault --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --listen --format --archive --batches --seed --client-id --client-secret --token-ttl --page-size --v1-limit --fault --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -862,6 +862,21 @@ _trayscan() {
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --archive)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
                     fi
                     return 0
                     ;;

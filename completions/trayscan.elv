@@ -150,6 +150,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --listen 'Address and port to listen on; port 0 picks a free one'
             cand -f 'How the address and the credentials are printed: lines for people, or one JSON line'
             cand --format 'How the address and the credentials are printed: lines for people, or one JSON line'
+            cand --archive 'Serve the batches of an archive that `trayscan sync` keeps, and follow it as it changes'
             cand --batches 'How many batches to make up'
             cand --seed 'Seed of the made-up batches and of the faults'
             cand --client-id 'The client identifier to accept (variables are not read: they are for the real service)'

@@ -161,6 +161,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand check" -s h -l help -d
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l listen -d 'Address and port to listen on; port 0 picks a free one' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -s f -l format -d 'How the address and the credentials are printed: lines for people, or one JSON line' -r -f -a "text\t''
 json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l archive -d 'Serve the batches of an archive that `trayscan sync` keeps, and follow it as it changes' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l batches -d 'How many batches to make up' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l seed -d 'Seed of the made-up batches and of the faults' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand serve" -l client-id -d 'The client identifier to accept (variables are not read: they are for the real service)' -r -f

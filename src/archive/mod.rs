@@ -24,6 +24,9 @@ mod changes;
 // Batches that go out.
 mod pages;
 
+// All of them, again whenever they change.
+mod live;
+
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +40,7 @@ use crate::error::{Failure, Kind};
 
 pub(crate) use changes::Change;
 pub(crate) use coverage::{Coverage, Span};
+pub(crate) use live::LiveArchive;
 pub(crate) use pages::ArchivePages;
 pub(crate) use runs::{Outcome, Run};
 pub(crate) use store::{Sightings, Store, Stored};
@@ -121,14 +125,12 @@ impl Archive {
 
     /// Opens the archive at `path` to read it, as it is at this moment.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let unreadable = |error: std::io::Error| {
-            Failure::new(
-                Kind::Usage,
-                format!("cannot open the archive `{}`", path.display()),
-            )
-            .caused_by(error)
-            .hint("`trayscan sync FILE` makes an archive")
-        };
+        Self::read_within(path, PATIENCE)
+    }
+
+    /// The same, with so much patience for others who write it.
+    fn read_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
+        let unreadable = |error| unreadable(path, error);
         let is_file = path.metadata().map_err(unreadable)?.is_file();
         if !is_file {
             return Err(no_archive(path, "it is no regular file"));
@@ -151,7 +153,7 @@ impl Archive {
         };
         archive
             .db
-            .busy_timeout(PATIENCE)
+            .busy_timeout(patience)
             .and_then(|()| archive.db.pragma_update(None, "query_only", true))
             // Everything that is read belongs to one moment.
             .and_then(|()| archive.db.execute_batch("BEGIN; SELECT 1 FROM about"))
@@ -417,17 +419,30 @@ fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
     }
     let version = number(60);
     if version > schema::VERSION {
-        return Err(Failure::new(
-            Kind::Output,
-            format!(
-                "the archive `{}` was made by a later trayscan (schema {version}, here {})",
-                path.display(),
-                schema::VERSION
-            ),
-        )
-        .hint("update trayscan; the archive was not touched"));
+        return Err(later(path, version.into()));
     }
     Ok(Content::Archive)
+}
+
+fn later(path: &Path, version: i64) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "the archive `{}` was made by a later trayscan (schema {version}, here {})",
+            path.display(),
+            schema::VERSION
+        ),
+    )
+    .hint("update trayscan; the archive was not touched")
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("cannot open the archive `{}`", path.display()),
+    )
+    .caused_by(error)
+    .hint("`trayscan sync FILE` makes an archive")
 }
 
 fn no_archive(path: &Path, why: &str) -> Failure {
@@ -436,6 +451,15 @@ fn no_archive(path: &Path, why: &str) -> Failure {
         format!("`{}` is no archive of trayscan: {why}", path.display()),
     )
     .hint("it was not touched; name the file that `trayscan sync` made, or a new one")
+}
+
+fn damaged(path: &Path, row: i64) -> Failure {
+    let path = path.display();
+    Failure::new(
+        Kind::Protocol,
+        format!("row {row} of `{path}` holds no batch"),
+    )
+    .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
 }
 
 /// Says what SQLite could not do, as the class of failure that it is.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rusqlite::Statement;
 
-use super::Archive;
+use super::{Archive, damaged};
 use crate::batch::{Batch, Moment};
 use crate::dates::Range;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::fetch::Page;
 
 /// Bytes on a page, about.
@@ -53,7 +53,7 @@ impl ArchivePages<'_> {
                 Some((batch, length)) if length == span.len() => Some(batch),
                 _ => Batch::read(&texts[span]).batch,
             };
-            let batch = batch.ok_or_else(|| self.damaged(row))?;
+            let batch = batch.ok_or_else(|| damaged(&self.archive.path, row))?;
             if self.holds(&batch) {
                 page.push(batch);
             }
@@ -86,14 +86,5 @@ impl ArchivePages<'_> {
             start.is_none_or(|start| created >= Moment::at(start))
                 && end.is_none_or(|end| created <= Moment::at(end))
         })
-    }
-
-    fn damaged(&self, row: i64) -> Failure {
-        let path = self.archive.path.display();
-        Failure::new(
-            Kind::Protocol,
-            format!("row {row} of `{path}` holds no batch"),
-        )
-        .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
     }
 }

@@ -1,6 +1,7 @@
 //! `serve`: the service itself.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -14,12 +15,13 @@ Examples:
   trayscan serve
   trayscan serve --listen 127.0.0.1:0 --format json
   trayscan serve --batches 100000 --page-size 1000 --seed 7
+  trayscan serve --archive batches.db
   trayscan serve --fault 503:0.1 --fault latency:50ms --fault cursor-expiry:3";
 
 /// Run the batch scan service on this machine
 ///
 /// Answers all of the service's interface, version 1 and version 2, from made-up batches that depend
-/// on `--seed` and `--batches` alone. Prints its address and its credentials on standard output, then
+/// on `--seed` and `--batches` alone, or from the batches of an archive, as they are at the moment. Prints its address and its credentials on standard output, then
 /// serves until it is told to stop by Ctrl-C or SIGTERM: it finishes open requests, for 10 s at most, and
 /// ends with code 0. A second signal ends it at once.
 #[derive(Args, Debug)]
@@ -37,6 +39,20 @@ pub(crate) struct ServeArgs {
     /// How the address and the credentials are printed: lines for people, or one JSON line
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: ServeFormat,
+
+    /// Serve the batches of an archive that `trayscan sync` keeps, and follow it as it changes
+    ///
+    /// Each batch is answered exactly as it was received; those that vanished are left out. What is
+    /// committed to the archive is there for whoever then asks for a first page, and from then on a
+    /// `next_token` of before is refused like one that has expired: no walk mixes two states. The archive
+    /// is only read.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "batches",
+        help_heading = "Data"
+    )]
+    pub(crate) archive: Option<PathBuf>,
 
     /// How many batches to make up
     #[arg(

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use crate::archive::LiveArchive;
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
-use crate::sandbox::{self, Catalog, Credentials, Options, faults::Faults};
+use crate::sandbox::{self, Catalog, Credentials, Options, Source, Stock, faults::Faults};
 use crate::signals::Signals;
 use crate::ui;
 
@@ -18,6 +19,12 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let faults = Faults::parse(&args.faults)?;
+    if args.archive.is_some() && faults.unknown_fields {
+        let why = "`--fault unknown-fields` goes with made-up batches, not with `--archive`";
+        return Err(Failure::new(Kind::Usage, why)
+            .hint("leave it out: batches of an archive have the fields that they have")
+            .into());
+    }
     let credentials = credentials(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -39,16 +46,20 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
 
     let started = Instant::now();
     let (seed, count, unknown_fields) = (args.seed, args.batches as usize, faults.unknown_fields);
-    let generating =
-        tokio::task::spawn_blocking(move || sandbox::generate(seed, count, unknown_fields));
-    let catalog = tokio::select! {
-        catalog = generating => catalog.context("cannot make up batches")?,
+    let archive = args.archive.clone();
+    let making = tokio::task::spawn_blocking(move || match archive {
+        Some(path) => open(LiveArchive::new(path)),
+        None => Ok((sandbox::generate(seed, count, unknown_fields), None)),
+    });
+    let (catalog, source) = tokio::select! {
+        made = making => made.context("cannot make batches ready")??,
         kind = signals.next() => {
             return Err(Failure::new(kind, "stopped before there was anything to serve").into());
         }
     };
     log::info!(
-        "made up {} batches in {:.1?}",
+        "{} {} batches in {:.1?}",
+        source.as_ref().map_or("made up", |_| "read"),
         catalog.len(),
         started.elapsed()
     );
@@ -63,8 +74,12 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
         token_ttl: args.token_ttl,
         v1_limit: args.v1_limit.map(|limit| limit as usize),
     };
+    let stock = match source {
+        Some(source) => Stock::following(catalog, source),
+        None => Stock::from(catalog),
+    };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    let serving = sandbox::run(listener, catalog, options, async {
+    let serving = sandbox::run(listener, stock, options, async {
         // An error means that the sender is gone, and then it is time to stop as well.
         let _ = stopped.await;
     });
@@ -92,6 +107,21 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
             Err(Failure::new(kind, "stopped at once, with requests still open").into())
         }
     }
+}
+
+/// Reads an archive, and prepares to read it again.
+fn open(mut archive: LiveArchive) -> Result<(Catalog, Option<Source>), Failure> {
+    let mut read = move || {
+        let Some(content) = archive.read()? else {
+            return Ok(None);
+        };
+        let catalog = sandbox::collect(&content.received);
+        catalog
+            .map(Some)
+            .map_err(|place| archive.damaged(&content, place))
+    };
+    let catalog = read()?.unwrap_or_default();
+    Ok((catalog, Some(Box::new(read))))
 }
 
 fn credentials(args: &ServeArgs) -> anyhow::Result<Credentials> {
@@ -171,7 +201,7 @@ fn announce(
             } else {
                 "v2"
             };
-            for_people(&access, catalog, args.seed, version)
+            for_people(&access, &held(args, catalog), version)
         }
     })
 }
@@ -186,7 +216,24 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn for_people(access: &Access<'_>, catalog: &Catalog, seed: u64, version: &str) -> String {
+/// Says which batches there are.
+fn held(args: &ServeArgs, catalog: &Catalog) -> String {
+    let from = match &args.archive {
+        Some(path) => {
+            let path = path.display().to_string();
+            format!("`{}`, as it changes", ui::one_line(&path))
+        }
+        None => format!("seed {}", args.seed),
+    };
+    match (catalog.len(), catalog.span()) {
+        (0, _) if args.archive.is_none() => "none".to_owned(),
+        (0, _) => format!("none ({from})"),
+        (count, Some((first, last))) => format!("{count} from {first} to {last} ({from})"),
+        (count, None) => format!("{count} ({from})"),
+    }
+}
+
+fn for_people(access: &Access<'_>, batches: &str, version: &str) -> String {
     let Access {
         base_url,
         client_id,
@@ -194,10 +241,6 @@ fn for_people(access: &Access<'_>, catalog: &Catalog, seed: u64, version: &str) 
     } = access;
     let id = form_argument("client_id", client_id);
     let secret = form_argument("client_secret", client_secret);
-    let batches = match catalog.span() {
-        Some((first, last)) => format!("{} from {first} to {last} (seed {seed})", catalog.len()),
-        None => "none".to_owned(),
-    };
     format!(
         "\
 The batch scan service is running. Stop it with Ctrl-C.

@@ -12,14 +12,14 @@ use super::chance::{happens, mix};
 use super::cursor::{Cursor, Sealer};
 use super::faults::{DatesWithCursor, Excess, Faults, Order};
 use super::shuffle::Shuffle;
+use super::stock::Edition;
 use super::{dates, query};
 
 /// What version 1 takes where it has a limit (interface, section 8).
 const V1_LIMIT: usize = 1000;
 
-/// The catalogue with all that decides how it is handed out.
+/// All that decides how batches are handed out.
 pub(super) struct Batches {
-    pub(super) catalog: Arc<Catalog>,
     pub(super) faults: Faults,
     pub(super) seed: u64,
     pub(super) page_size: usize,
@@ -34,9 +34,9 @@ type Bounds = (Option<i64>, Option<i64>);
 
 impl Batches {
     /// Answers `GET /v1/batches`: everything in one flat array.
-    pub(super) fn flat(&self, query: &str) -> Result<Answer, Answer> {
+    pub(super) fn flat(&self, edition: &Edition, query: &str) -> Result<Answer, Answer> {
         let (start, end) = bounds(query).map_err(|wrong| Answer::invalid(&wrong))?;
-        let all = self.catalog.between(start, end);
+        let all = edition.catalog.between(start, end);
         let mut count = all.len();
         let excess = self.faults.v1_excess;
         let limit = self
@@ -53,7 +53,7 @@ impl Batches {
             }
             count = limit;
         }
-        let selection = Selection::new(self, all);
+        let selection = Selection::new(self, edition, all);
         let again = selection.doubled(0..count);
         let answered = count + again.len();
         let mut parts = vec![fixed("[")];
@@ -64,9 +64,10 @@ impl Batches {
     }
 
     /// Answers `GET /v2/batches`: one page, with the cursor of the next.
-    pub(super) fn page(&self, query: &str) -> Result<Answer, Answer> {
-        let cursor = self.cursor(query)?;
-        let selection = Selection::new(self, self.catalog.between(cursor.start, cursor.end));
+    pub(super) fn page(&self, edition: &Edition, query: &str) -> Result<Answer, Answer> {
+        let cursor = self.cursor(edition, query)?;
+        let all = edition.catalog.between(cursor.start, cursor.end);
+        let selection = Selection::new(self, edition, all);
         let len = selection.batches.len();
         let first = usize::try_from(cursor.position)
             .unwrap_or(usize::MAX)
@@ -78,7 +79,8 @@ impl Batches {
                 after_empty: true,
                 ..cursor
             };
-            return Ok(self.envelope(Vec::new(), 0, Some(next)));
+            let next = self.cursors.seal(&next, edition.number);
+            return Ok(envelope(Vec::new(), 0, Some(next)));
         }
         let past = len.min(first.saturating_add(self.page_size));
         // What was on the page before may come again, and on the last page its own.
@@ -94,24 +96,12 @@ impl Batches {
             after_empty: false,
             ..cursor
         };
-        Ok(self.envelope(parts, count, (past < len).then_some(next)))
-    }
-
-    fn envelope(&self, batches: Vec<Part>, count: usize, next: Option<Cursor>) -> Answer {
-        let mut parts = vec![fixed("{\"data\":[")];
-        parts.extend(batches);
-        parts.push(match next {
-            Some(next) => Part::from(format!(
-                "],\"next_token\":\"{}\"}}",
-                self.cursors.seal(&next)
-            )),
-            None => fixed("],\"next_token\":null}"),
-        });
-        Answer::of_batches(parts, count)
+        let next = (past < len).then(|| self.cursors.seal(&next, edition.number));
+        Ok(envelope(parts, count, next))
     }
 
     /// Returns where the request goes on: at its `next_token`, or at the first page of its range.
-    fn cursor(&self, query: &str) -> Result<Cursor, Answer> {
+    fn cursor(&self, edition: &Edition, query: &str) -> Result<Cursor, Answer> {
         let token = query::parameter(query, "next_token");
         let (token, (start, end)) = match (token, bounds(query)) {
             (Ok(token), Ok(bounds)) => (token, bounds),
@@ -129,11 +119,12 @@ impl Batches {
                 after_empty: false,
             });
         };
-        let Some(cursor) = self.cursors.open(&token) else {
+        let Some((cursor, number)) = self.cursors.open(&token) else {
             return Err(self.bad_cursor("Not a next_token of this service"));
         };
         self.check_dates(&cursor, start, end)?;
-        if self.expires_now(&cursor) {
+        // Its place is one among the batches as they were.
+        if number != edition.number || self.expires_now(&cursor) {
             return Err(self.bad_cursor("This next_token has expired"));
         }
         Ok(cursor)
@@ -196,6 +187,17 @@ impl Batches {
     }
 }
 
+/// Puts a page around `batches`, with the cursor of the next.
+fn envelope(batches: Vec<Part>, count: usize, next: Option<String>) -> Answer {
+    let mut parts = vec![fixed("{\"data\":[")];
+    parts.extend(batches);
+    parts.push(match next {
+        Some(next) => Part::from(format!("],\"next_token\":\"{next}\"}}")),
+        None => fixed("],\"next_token\":null}"),
+    });
+    Answer::of_batches(parts, count)
+}
+
 /// Reads both dates; each that is wrong is named.
 fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
     let date = |name: &'static str| match query::parameter(query, name)? {
@@ -211,14 +213,16 @@ fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
 /// The batches of one range, in the order of the answer.
 struct Selection<'a> {
     service: &'a Batches,
+    catalog: &'a Arc<Catalog>,
     batches: Range<usize>,
     shuffle: Shuffle,
 }
 
 impl<'a> Selection<'a> {
-    fn new(service: &'a Batches, batches: Range<usize>) -> Self {
+    fn new(service: &'a Batches, edition: &'a Edition, batches: Range<usize>) -> Self {
         Self {
             service,
+            catalog: &edition.catalog,
             shuffle: Shuffle::new(service.seed, batches.len()),
             batches,
         }
@@ -238,7 +242,6 @@ impl<'a> Selection<'a> {
         if self.service.faults.order == Order::OldestFirst {
             let start = self.batches.start;
             let slices = self
-                .service
                 .catalog
                 .slices(start + places.start..start + places.end);
             return slices.into_iter().map(Part::from).collect();
@@ -255,7 +258,7 @@ impl<'a> Selection<'a> {
             if !parts.is_empty() {
                 parts.push(fixed(","));
             }
-            let catalog = Arc::clone(&self.service.catalog);
+            let catalog = Arc::clone(self.catalog);
             parts.push(Part::Gathered {
                 catalog,
                 batches: batches.to_vec(),

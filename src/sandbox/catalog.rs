@@ -14,17 +14,19 @@ use chrono::{DateTime, NaiveDate};
 /// Batches in a segment: large enough to be sent in few writes, small enough to be made in parallel.
 const SEGMENT: usize = 4096;
 
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Catalog {
     segments: Vec<Segment>,
     /// When each batch was created, in microseconds since 1970, ascending.
     created: Vec<i64>,
 }
 
+#[derive(PartialEq, Eq)]
 struct Segment {
     /// The objects, joined by commas.
     text: Bytes,
     /// Where each object ends.
-    ends: Vec<u32>,
+    ends: Vec<usize>,
 }
 
 impl Catalog {
@@ -73,10 +75,11 @@ impl Catalog {
         self.created.len()
     }
 
-    /// Returns the days of the first and the last batch.
+    /// Returns the days of the first and the last batch that have one.
     pub(crate) fn span(&self) -> Option<(NaiveDate, NaiveDate)> {
         let day = |micros: &i64| Some(DateTime::from_timestamp_micros(*micros)?.date_naive());
-        Some((day(self.created.first()?)?, day(self.created.last()?)?))
+        let first = self.created.iter().find_map(day)?;
+        Some((first, self.created.iter().rev().find_map(day)?))
     }
 
     /// Returns which batches were created on or after `start` and on or before `end`, both in
@@ -139,7 +142,7 @@ impl Segment {
                 text.push(b',');
             }
             write(batch, &mut text);
-            ends.push(u32::try_from(text.len()).expect("a segment is a few megabytes"));
+            ends.push(text.len());
         }
         text.shrink_to_fit();
         Self {
@@ -153,9 +156,9 @@ impl Segment {
         let start = match places.start {
             0 => 0,
             // One past the comma behind the object before.
-            place => self.ends[place - 1] as usize + 1,
+            place => self.ends[place - 1] + 1,
         };
-        self.text.slice(start..self.ends[places.end - 1] as usize)
+        self.text.slice(start..self.ends[places.end - 1])
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Cursor {
 
 /// Length of the plain cursor: flags, two bounds, position.
 const PLAIN: usize = 1 + 8 + 8 + 8;
+/// Length of the number of an edition.
+const EDITION: usize = 8;
 /// Half of the digest is ample against guessing and keeps addresses short.
 const SEAL: usize = 16;
 
@@ -34,8 +36,10 @@ impl Sealer {
         }
     }
 
-    pub(super) fn seal(&self, cursor: &Cursor) -> String {
+    /// Makes the text of a `cursor` through one edition of the batches.
+    pub(super) fn seal(&self, cursor: &Cursor, edition: u64) -> String {
         let mut bytes = cursor.to_bytes().to_vec();
+        bytes.extend_from_slice(&edition.to_be_bytes());
         let seal = self
             .key
             .clone()
@@ -46,20 +50,22 @@ impl Sealer {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Returns what `text` stands for, or `None` where this sealer did not make it.
-    pub(super) fn open(&self, text: &str) -> Option<Cursor> {
+    /// Returns what `text` stands for, and the edition; `None` where this sealer did not make it.
+    pub(super) fn open(&self, text: &str) -> Option<(Cursor, u64)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (plain, seal) = bytes.split_first_chunk::<PLAIN>()?;
+        let (sealed, seal) = bytes.split_at_checked(PLAIN + EDITION)?;
         if seal.len() != SEAL {
             return None;
         }
         // Compares in constant time.
         self.key
             .clone()
-            .chain_update(plain)
+            .chain_update(sealed)
             .verify_truncated_left(seal)
             .ok()?;
-        Some(Cursor::from_bytes(plain))
+        let (plain, edition) = sealed.split_first_chunk::<PLAIN>()?;
+        let edition = u64::from_be_bytes(edition.try_into().ok()?);
+        Some((Cursor::from_bytes(plain), edition))
     }
 }
 
@@ -107,18 +113,19 @@ mod tests {
         #[test]
         fn a_cursor_comes_back_as_it_was(
             start: Option<i64>, end: Option<i64>, position: u64, after_empty: bool,
+            edition: u64,
         ) {
             let cursor = Cursor { start, end, position, after_empty };
             let sealer = Sealer::new([7; 32]);
-            prop_assert_eq!(sealer.open(&sealer.seal(&cursor)), Some(cursor));
-            prop_assert_eq!(Sealer::new([8; 32]).open(&sealer.seal(&cursor)), None);
+            prop_assert_eq!(sealer.open(&sealer.seal(&cursor, edition)), Some((cursor, edition)));
+            prop_assert_eq!(Sealer::new([8; 32]).open(&sealer.seal(&cursor, edition)), None);
         }
 
         #[test]
         fn an_altered_cursor_is_nobodys(position: u64, place: prop::sample::Index, to in "[A-Za-z0-9_-]") {
             let sealer = Sealer::new([7; 32]);
             let cursor = Cursor { start: None, end: None, position, after_empty: false };
-            let mut text = sealer.seal(&cursor);
+            let mut text = sealer.seal(&cursor, 0);
             let place = place.index(text.len());
             prop_assume!(text[place..=place] != to);
             text.replace_range(place..=place, &to);

@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str, loc: [&'static str; 2]) -> Result<i64, Invalid> 
 }
 
 /// Reads the part before the zone; `None` where it has another shape or is no day or time.
-fn seconds(text: &[u8]) -> Option<i64> {
+pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let number = |place: std::ops::Range<usize>| {
         text[place].iter().try_fold(0, |number, &digit| {
             digit

@@ -2,7 +2,7 @@
 //!
 //! A request passes [`server`] (connections and their limits), [`routes`] (which endpoint, which
 //! fault), [`auth`] or [`batches`], and leaves as an [`answer`]. Batches come from a [`Catalog`],
-//! bytes made ready before the first request.
+//! bytes made ready before the first request; [`stock`] makes it anew where they change.
 //!
 //! Nothing here is shared with a client of the service: a server that shares the client's code
 //! shares its mistakes. Where the interface leaves a reading open, [`faults`] can play the others.
@@ -32,8 +32,10 @@ mod query;
 
 // What answers carry.
 mod catalog;
+mod collect;
 mod generate;
 mod shuffle;
+mod stock;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -43,8 +45,10 @@ use tokio::net::TcpListener;
 
 pub(crate) use auth::{Credentials, random_secret};
 pub(crate) use catalog::Catalog;
+pub(crate) use collect::collect;
 pub(crate) use generate::generate;
 pub(crate) use server::listen;
+pub(crate) use stock::{Source, Stock};
 
 use faults::Faults;
 use routes::Sandbox;
@@ -60,12 +64,12 @@ pub(crate) struct Options {
     pub(crate) v1_limit: Option<usize>,
 }
 
-/// Serves `catalog` on `listener` until `shutdown` resolves and open requests are finished.
+/// Serves `stock` on `listener` until `shutdown` resolves and open requests are finished.
 ///
 /// Returns how many requests were answered.
 pub(crate) async fn run(
     listener: TcpListener,
-    catalog: Catalog,
+    stock: impl Into<Stock>,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<u64> {
@@ -74,7 +78,7 @@ pub(crate) async fn run(
     let local_only = listener
         .local_addr()
         .is_ok_and(|address| address.ip().is_loopback());
-    let sandbox = Arc::new(Sandbox::new(catalog, options, local_only)?);
+    let sandbox = Arc::new(Sandbox::new(stock.into(), options, local_only)?);
     server::serve(listener, Arc::clone(&sandbox), shutdown).await;
     Ok(sandbox.answered())
 }

@@ -10,11 +10,8 @@ use super::answer::Invalid;
 /// parameters the interface does not know is not looked at.
 pub(super) fn parameter(query: &str, name: &'static str) -> Result<Option<String>, Invalid> {
     let loc = ["query", name];
-    let pairs = query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let mut values = pairs.filter(|(key, _)| percent_decode_str(key).eq(name.bytes()));
-    let Some((_, value)) = values.next() else {
+    let mut values = values(query, name);
+    let Some(value) = values.next() else {
         return Ok(None);
     };
     if values.next().is_some() {
@@ -31,6 +28,20 @@ pub(super) fn parameter(query: &str, name: &'static str) -> Result<Option<String
         return Err(Invalid::empty(loc));
     }
     Ok(Some(value.into_owned()))
+}
+
+/// Tells whether `query` has `name` at all, whatever its value.
+pub(super) fn has(query: &str, name: &'static str) -> bool {
+    values(query, name).next().is_some()
+}
+
+fn values<'a>(query: &'a str, name: &'static str) -> impl Iterator<Item = &'a str> {
+    let pairs = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs
+        .filter(move |(key, _)| percent_decode_str(key).eq(name.bytes()))
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use super::batches::Batches;
 use super::chance::{Chance, Draw, mix_bytes};
 use super::cursor::Sealer;
 use super::pace::{Lane, Pace};
-use super::{Catalog, Options, Version, packing, query};
+use super::stock::Stock;
+use super::{Options, Version, packing, query};
 
 /// The most a form may hold: three fields, generously.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -28,6 +29,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Sandbox {
     tokens: Tokens,
     batches: Batches,
+    stock: Stock,
     chance: Chance,
     pace: Option<Arc<Pace>>,
     /// Places for requests for batches, where there are only so many.
@@ -76,7 +78,7 @@ pub(super) enum Ending {
 
 impl Sandbox {
     pub(super) fn new(
-        catalog: Catalog,
+        stock: Stock,
         options: Options,
         local_only: bool,
     ) -> Result<Self, getrandom::Error> {
@@ -89,6 +91,7 @@ impl Sandbox {
             v1_limit,
         } = options;
         Ok(Self {
+            stock,
             tokens: Tokens::new(credentials, token_ttl, &faults),
             chance: Chance::new(seed),
             pace: faults.bandwidth.map(Pace::new),
@@ -98,7 +101,6 @@ impl Sandbox {
             local_only,
             answered: AtomicU64::new(0),
             batches: Batches {
-                catalog: Arc::new(catalog),
                 faults,
                 seed,
                 page_size,
@@ -231,7 +233,7 @@ impl Sandbox {
         }
         match endpoint {
             Endpoint::Auth(version) => self.token(version, request).await,
-            Endpoint::Batches(version) => self.listing(version, &request),
+            Endpoint::Batches(version) => self.listing(version, &request).await,
         }
     }
 
@@ -293,14 +295,20 @@ impl Sandbox {
     }
 
     /// Answers a batches request.
-    fn listing(&self, version: Version, request: &Request<Incoming>) -> Answer {
+    async fn listing(&self, version: Version, request: &Request<Incoming>) -> Answer {
         if !self.tokens.admit(version, request.headers()) {
             return self.bad_token();
         }
         let query = request.uri().query().unwrap_or_default();
+        let begins = version == Version::V1 || !query::has(query, "next_token");
+        let edition = if begins {
+            self.stock.latest().await
+        } else {
+            self.stock.current()
+        };
         let answer = match version {
-            Version::V1 => self.batches.flat(query),
-            Version::V2 => self.batches.page(query),
+            Version::V1 => self.batches.flat(&edition, query),
+            Version::V2 => self.batches.page(&edition, query),
         };
         answer.unwrap_or_else(|refusal| refusal)
     }
@@ -328,7 +336,7 @@ impl Sandbox {
         }
         let token = query::parameter(query, "next_token").ok().flatten();
         match token.and_then(|token| self.batches.cursors.open(&token)) {
-            Some(cursor) => mix_bytes(identity, &cursor.to_bytes()),
+            Some((cursor, _)) => mix_bytes(identity, &cursor.to_bytes()),
             None => identity,
         }
     }

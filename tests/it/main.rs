@@ -69,5 +69,9 @@ mod wire;
 // The receipt of an export, and the set digest in it.
 mod manifest;
 
+// An archive that is served, while others write it.
+#[cfg(unix)]
+mod archive;
+
 // Certificates.
 mod tls;

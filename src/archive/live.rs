@@ -1,0 +1,138 @@
+//! An archive that is read while others write it: each time as it is at one moment, and in between nothing
+//! of it is locked.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Archive, PATIENCE, damaged, later, schema, unreadable};
+use crate::error::Failure;
+
+/// How long to wait for others who write the file, once it was read: whoever asks then has something already.
+const MOMENT: Duration = Duration::from_millis(250);
+
+/// An archive that is read again when it has changed.
+pub(crate) struct LiveArchive {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+struct Open {
+    archive: Archive,
+    place: Place,
+    /// What SQLite called the content that was read last.
+    version: Option<i64>,
+}
+
+/// What the service still has of an archive, in the order in which it first came.
+#[derive(Default)]
+pub(crate) struct Content {
+    pub(crate) rows: Vec<i64>,
+    /// The batch of each row, as received.
+    pub(crate) received: Vec<Box<str>>,
+}
+
+impl LiveArchive {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// Returns what there is where it has changed since it was last returned; nothing where it has not.
+    pub(crate) fn read(&mut self) -> Result<Option<Content>, Failure> {
+        let place = Place::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
+        let open = match &mut self.open {
+            Some(open) if open.place == place => open,
+            // Somebody has put another file there.
+            known => {
+                let patience = if known.is_some() { MOMENT } else { PATIENCE };
+                let archive = Archive::read_within(&self.path, patience)?;
+                archive.undo();
+                known.insert(Open {
+                    archive,
+                    place,
+                    version: None,
+                })
+            }
+        };
+        let read = open.read();
+        // A lock that is kept would keep others from writing.
+        open.archive.undo();
+        open.wait_at_most(MOMENT)?;
+        read
+    }
+
+    /// Says that the batch at `place` of what was read is none.
+    pub(crate) fn damaged(&self, content: &Content, place: usize) -> Failure {
+        damaged(&self.path, content.rows[place])
+    }
+}
+
+impl Open {
+    fn wait_at_most(&self, patience: Duration) -> Result<(), Failure> {
+        let set = self.archive.db.busy_timeout(patience);
+        set.map_err(|error| self.archive.failure(error))
+    }
+
+    fn read(&mut self) -> Result<Option<Content>, Failure> {
+        let archive = &self.archive;
+        let number = |name: &str| -> Result<i64, Failure> {
+            let value = archive.db.pragma_query_value(None, name, |row| row.get(0));
+            value.map_err(|error| archive.failure(error))
+        };
+        archive.run("BEGIN")?;
+        let version = number("data_version")?;
+        if self.version == Some(version) {
+            return Ok(None);
+        }
+        let schema = number("user_version")?;
+        if schema > schema::VERSION.into() {
+            return Err(later(&archive.path, schema));
+        }
+        let content = archive.content().map_err(|error| archive.failure(error))?;
+        self.version = Some(version);
+        Ok(Some(content))
+    }
+}
+
+impl Archive {
+    fn content(&self) -> rusqlite::Result<Content> {
+        let sql = "SELECT rowid, received FROM batches WHERE vanished IS NULL ORDER BY rowid";
+        let mut content = Content::default();
+        let mut statement = self.db.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            content.rows.push(row.get(0)?);
+            content.received.push(row.get_ref(1)?.as_str()?.into());
+        }
+        Ok(content)
+    }
+}
+
+/// Which file it is, whatever it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    #[cfg(unix)]
+    fn of(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = path.metadata()?;
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    /// A file that is open cannot be replaced there.
+    #[cfg(not(unix))]
+    fn of(path: &Path) -> io::Result<Self> {
+        path.metadata()?;
+        Ok(Self {
+            device: 0,
+            inode: 0,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+//! Batches that were received elsewhere, and are handed out as they are.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::catalog::Catalog;
+use super::dates;
+
+/// Stands for the creation date of a batch that has none that can be read.
+const UNDATED: i64 = i64::MIN;
+
+/// Makes a catalogue of `objects`, each the JSON text of a batch.
+///
+/// A batch whose creation date cannot be read counts as older than all others: it is answered unless a
+/// `start_date` is asked for, so that nobody misses it who asks for one window of dates after another.
+///
+/// Where a text is no JSON object, its place is returned.
+pub(crate) fn collect(objects: &[Box<str>]) -> Result<Catalog, usize> {
+    let mut order = Vec::with_capacity(objects.len());
+    for (place, object) in objects.iter().enumerate() {
+        let Created(created) = serde_json::from_str(object).map_err(|_| place)?;
+        order.push((created.unwrap_or(UNDATED), place));
+    }
+    order.sort_unstable();
+    let created = order.iter().map(|(created, _)| *created).collect();
+    Ok(Catalog::prepare(created, |batch, text| {
+        text.extend_from_slice(objects[order[batch].1].as_bytes());
+    }))
+}
+
+/// When a batch was created, in microseconds since 1970; read from its object.
+struct Created(Option<i64>);
+
+impl<'de> Deserialize<'de> for Created {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Object)
+    }
+}
+
+struct Object;
+
+impl<'de> Visitor<'de> for Object {
+    type Value = Created;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Created, A::Error> {
+        let mut created = None;
+        while let Some(IsDate(is_date)) = map.next_key()? {
+            if is_date {
+                // Of two that contradict each other the later holds.
+                let value: &RawValue = map.next_value()?;
+                let text: Option<String> = serde_json::from_str(value.get()).ok();
+                created = text.and_then(|text| micros(&text));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(Created(created))
+    }
+}
+
+/// Whether a name is that of the creation date.
+struct IsDate(bool);
+
+impl<'de> Deserialize<'de> for IsDate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Name)
+    }
+}
+
+struct Name;
+
+impl Visitor<'_> for Name {
+    type Value = IsDate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<IsDate, E> {
+        Ok(IsDate(name == "batch_creation_date"))
+    }
+}
+
+/// Reads `YYYY-MM-DDTHH:MM:SSZ`, with any fraction of the second, as microseconds since 1970.
+fn micros(text: &str) -> Option<i64> {
+    let (second, rest) = text.split_at_checked("YYYY-MM-DDTHH:MM:SS".len())?;
+    let second = dates::seconds(second.as_bytes())?;
+    let fraction = match rest.strip_suffix('Z')? {
+        "" => "",
+        rest => rest.strip_prefix('.').filter(|digits| !digits.is_empty())?,
+    };
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let kept = &fraction[..fraction.len().min(6)];
+    let micros: i64 = format!("{kept:0<6}").parse().ok()?;
+    // Bounds are whole seconds: what lies behind one, however little, must not fall on it.
+    let is_behind = fraction.bytes().any(|digit| digit != b'0');
+    Some(second * 1_000_000 + micros.max(i64::from(is_behind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected(objects: &[&str]) -> Result<String, usize> {
+        let objects: Vec<Box<str>> = objects.iter().map(|text| (*text).into()).collect();
+        let catalog = collect(&objects)?;
+        let all = catalog.slices(catalog.between(None, None)).concat();
+        Ok(String::from_utf8(all).expect("text"))
+    }
+
+    #[test]
+    fn fractions_never_fall_on_a_whole_second() {
+        let second = 1_777_615_200_000_000;
+        for (text, expected) in [
+            ("2026-05-01T06:00:00Z", 0),
+            ("2026-05-01T06:00:00.000Z", 0),
+            ("2026-05-01T06:00:00.5Z", 500_000),
+            ("2026-05-01T06:00:00.000001Z", 1),
+            ("2026-05-01T06:00:00.0000000001Z", 1),
+            ("2026-05-01T06:00:00.9999999Z", 999_999),
+        ] {
+            assert_eq!(micros(text), Some(second + expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_utc_is_no_date() {
+        for text in [
+            "",
+            "Z",
+            "2026-05-01T06:00:00",
+            "2026-05-01T06:00:00.Z",
+            "2026-05-01T06:00:00.5.5Z",
+            "2026-05-01T06:00:00.+5Z",
+            "2026-05-01T06:00:00,5Z",
+            "2026-05-01T06:00:00+00:00",
+            "2026-02-29T06:00:00Z",
+            "2026-05-01T06:00:00é",
+        ] {
+            assert_eq!(micros(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn batches_stand_in_order_of_creation_and_those_without_a_date_first() {
+        let late = r#"{"batch_creation_date":"2026-05-02T06:00:00Z"}"#;
+        let early = r#"{ "x":{"batch_creation_date":7}, "batch_\u0063reation_date":"2026-05-01T06:00:00.5Z"}"#;
+        let twice = r#"{"batch_creation_date":"2027-01-01T00:00:00Z","batch_creation_date":"2026-05-01T07:00:00Z"}"#;
+        let undated = [
+            r#"{"batch_creation_date":null}"#,
+            "{}",
+            r#"{"batch_creation_date":["2026"],"a":"\ud800","b":1e999}"#,
+        ];
+        let [null, nothing, list] = undated;
+        assert_eq!(
+            collected(&[late, null, twice, nothing, early, list]),
+            Ok([null, nothing, list, early, twice, late].join(","))
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_named_by_its_place() {
+        for text in ["", "[]", "7", "{", "{}{}", r#"{"a":}"#, r#"{"a":1,}"#] {
+            assert_eq!(collected(&["{}", text]), Err(1), "{text}");
+        }
+    }
+}

@@ -1,0 +1,642 @@
+//! An archive that is served: the same batches, as they are at the moment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Reply, Request, Server, export, run, trayscan};
+
+/// An archive of the 250 batches of the sandbox, in a folder of its own.
+struct Kept {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Kept {
+    fn new() -> Self {
+        static FIRST: OnceLock<Vec<u8>> = OnceLock::new();
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.db");
+        let kept = Self { folder, path };
+        let first = FIRST.get_or_init(|| {
+            let ended = kept.sync(&[]);
+            assert!(ended.stderr.starts_with("250 added"), "{ended:?}");
+            fs::read(&kept.path).unwrap()
+        });
+        fs::write(&kept.path, first).unwrap();
+        kept
+    }
+
+    fn sync(&self, args: &[&str]) -> Ended {
+        let ended = run(&[&["sync", self.name(), "--sandbox"], args].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    }
+
+    fn name(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn serve(&self, args: &[&str]) -> Server {
+        Server::start(&[&["--archive", self.name()], args].concat())
+    }
+
+    /// Exports from the archive itself.
+    fn export(&self, args: &[&str]) -> String {
+        let ended = run(&[&["export", "--archive", self.name(), "-f", "json"], args].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    }
+
+    /// Opens it as a person would, who waits for nobody.
+    fn db(&self) -> Connection {
+        let db = Connection::open(&self.path).unwrap();
+        db.busy_timeout(Duration::ZERO).unwrap();
+        db
+    }
+
+    fn change(&self, sql: &str) {
+        assert!(self.db().execute(sql, []).unwrap() > 0, "{sql}");
+    }
+
+    /// Adds a batch just as it is written.
+    fn add(&self, received: &str) {
+        let (_, id) = received.split_once(r#""batch_id":""#).unwrap();
+        let (id, _) = id.split_once('"').unwrap();
+        let sql = "INSERT INTO batches (batch_id, received, first_seen, last_changed) VALUES (?1, ?2, '', '')";
+        assert_eq!(self.db().execute(sql, (id, received)), Ok(1));
+    }
+}
+
+/// A batch of which nothing matters but its name and its creation date.
+fn batch(id: &str, created: &str) -> String {
+    batch_with(id, &format!(r#""{created}""#), "")
+}
+
+fn batch_with(id: &str, created: &str, rest: &str) -> String {
+    format!(
+        r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":{created},"crop_type":null,"number_of_images":1,"total_cells_per_tray":null,"avg_germinated_seedlings":null,"avg_non_germinated_seedlings":null,"avg_germination_rate":"12.50","avg_usable_seedlings":null,"avg_non_usable_cells":null,"avg_usable_seedling_rate":null,"avg_coefficient_of_variation":null,"avg_median_seedling_size_mm2":null,"scanned_by_email":null,"analysis_link":null,"comment":null,"warnings":false{rest}}}"#
+    )
+}
+
+fn exported(server: &Server, args: &[&str]) -> String {
+    let ended = export(server, &[&["-f", "json"], args].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+fn ids(json: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        batch_id: String,
+    }
+    let batches: Vec<Named> = serde_json::from_str(json).unwrap();
+    batches.into_iter().map(|batch| batch.batch_id).collect()
+}
+
+fn served(server: &Server) -> BTreeSet<String> {
+    let all = ids(&exported(server, &[]));
+    let once: BTreeSet<String> = all.iter().cloned().collect();
+    assert_eq!(once.len(), all.len(), "each once");
+    once
+}
+
+fn ask(server: &Server, token: &str, query: &str) -> Reply {
+    server.send(&Request::batches("v2", query).token(token))
+}
+
+/// Returns the query for the page that follows.
+fn next(reply: &Reply) -> String {
+    format!(
+        "next_token={}",
+        reply.json()["next_token"].as_str().unwrap()
+    )
+}
+
+#[test]
+fn an_export_from_a_served_archive_is_that_of_the_archive() {
+    let kept = Kept::new();
+    let server = kept.serve(&["--page-size", "40"]);
+    let plain = kept.export(&[]);
+    for args in [
+        &["--api", "v1"][..],
+        &["--api", "v2"],
+        &["--parallel", "1"],
+        &["--parallel", "9"],
+    ] {
+        assert_eq!(exported(&server, args), plain, "{args:?}");
+    }
+
+    // Bounds on either side of fractions, however small.
+    let second = "2025-03-01T06:00:00";
+    let fractions = ["", ".000", ".5", ".0000001", ".000001", ".9999999999"];
+    for (number, fraction) in fractions.iter().enumerate() {
+        kept.add(&batch(
+            &format!("fraction {number}"),
+            &format!("{second}{fraction}Z"),
+        ));
+    }
+    let mut sizes = BTreeSet::new();
+    for (start, end) in [
+        ("2025-03-01T05:59:59Z", "2025-03-01T06:00:00Z"),
+        ("2025-03-01T06:00:00Z", "2025-03-01T06:00:00Z"),
+        ("2025-03-01T06:00:00Z", "2025-03-01T06:00:01Z"),
+        ("2025-03-01T06:00:01Z", "2025-03-02T06:00:01Z"),
+        ("2024-06", "2025-03-01T06:00:00Z"),
+        ("2025-03-01", "2025-03-01"),
+        ("2025", "2026-01"),
+    ] {
+        let range = ["--start", start, "--end", end, "--sort", "batch_id"];
+        let expected = kept.export(&range);
+        sizes.insert(ids(&expected).len());
+        for api in ["v1", "v2"] {
+            let args = [&range[..], &["--api", api]].concat();
+            assert_eq!(exported(&server, &args), expected, "{args:?}");
+        }
+    }
+    assert!(sizes.len() >= 4, "ranges that tell something: {sizes:?}");
+}
+
+#[test]
+fn faults_limits_and_page_sizes_hold_for_an_archive_too() {
+    let kept = Kept::new();
+    let sorted = ["--sort", "batch_id"];
+    let expected = kept.export(&sorted);
+    let faults = [
+        "shuffle",
+        "duplicates:0.3",
+        "empty-pages:0.3",
+        "cursor-expiry:3",
+        "503:0.1",
+        "truncate:0.05",
+    ];
+    let mut args = vec!["--page-size", "30", "--seed", "7"];
+    args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+    let server = kept.serve(&args);
+    let ended = export(&server, &["-f", "json", "--sort", "batch_id"]);
+    assert_eq!((ended.code, ended.stdout), (Some(0), expected.clone()));
+    assert!(ended.stderr.contains("expired"), "{}", ended.stderr);
+
+    let server = kept.serve(&["--v1-limit", "90"]);
+    assert_eq!(server.flat("").len(), 90);
+    let server = kept.serve(&["--v1-limit", "90", "--fault", "v1-refuse"]);
+    assert_eq!(
+        exported(&server, &["--api", "v1", "--sort", "batch_id"]),
+        expected
+    );
+}
+
+#[test]
+fn each_batch_is_served_exactly_as_received() {
+    let kept = Kept::new();
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    let long = "é\\u0000\\n\u{1f33b}".repeat(20_000);
+    let strange = [
+        batch_with(
+            "unknown",
+            r#""2026-05-01T06:00:00Z""#,
+            r#","z":{"batch_creation_date":"1970-01-01T00:00:00Z"},"a":-0.0e+5,"":[null,1e400]"#,
+        ),
+        batch_with("deep", r#""2026-05-01T06:00:00Z""#, &format!(r#","deep":{deep}"#)),
+        batch_with("long", r#""2026-05-01T06:00:00.25Z""#, &format!(r#","long":"{long}""#)),
+        batch_with("escaped", r#""2026-05-01T06:00:00Z""#, "")
+            .replace("creation_date", r"cre\u0061tion_date"),
+        r#"{"warnings":true,"number_of_images":0,"batch_creation_date":"2026-05-01T06:00:00Z","batch_name":"\"],[{","batch_id":"few"}"#.to_owned(),
+    ];
+    for text in &strange {
+        kept.add(text);
+    }
+    let server = kept.serve(&["--page-size", "50"]);
+    let reply = server.send(&Request::batches("v1", "").token(&server.token("v1")));
+    let body = String::from_utf8(reply.body.clone()).unwrap();
+    for text in &strange {
+        let neighbours = [format!(",{text},"), format!(",{text}]")];
+        assert!(
+            neighbours.iter().any(|text| body.contains(text)),
+            "{text:.200}"
+        );
+    }
+    let range = ["--start", "2026-05-01", "--end", "2026-05-01", "--sort"];
+    let range = [&range[..], &["batch_id"]].concat();
+    let expected = kept.export(&range);
+    let found: BTreeSet<String> = ids(&expected).into_iter().collect();
+    let added = ["unknown", "deep", "long", "escaped", "few"];
+    assert!(added.iter().all(|id| found.contains(*id)), "{found:?}");
+    for api in ["v1", "v2"] {
+        let args = [&range[..], &["--api", api]].concat();
+        assert!(exported(&server, &args) == expected, "{api}");
+    }
+}
+
+#[test]
+fn a_batch_without_a_creation_date_comes_before_all_others() {
+    let kept = Kept::new();
+    for (id, created) in [
+        ("null", "null"),
+        ("number", "1777615200"),
+        ("offset", r#""2026-05-01T06:00:00+00:00""#),
+    ] {
+        kept.add(&batch_with(id, created, ""));
+    }
+    let undated = ["null", "number", "offset"];
+    let server = kept.serve(&["--page-size", "20"]);
+    let token = server.token("v2");
+    let first = |query: &str| ids(&ask(&server, &token, query).json()["data"].to_string());
+    assert_eq!(first("")[..3], undated);
+    assert_eq!(first("end_date=2020-01-01T00:00:00Z"), undated);
+    assert_eq!(
+        first("start_date=0001-01-01T00:00:00Z")
+            .iter()
+            .filter(|id| undated.contains(&id.as_str()))
+            .count(),
+        0
+    );
+    // Whoever asks window by window gets them all the same.
+    for workers in ["1", "8"] {
+        let args = ["--lenient", "--parallel", workers, "--sort", "batch_id"];
+        let expected = kept.export(&["--lenient", "--sort", "batch_id"]);
+        assert_eq!(ids(&expected).len(), 253);
+        assert_eq!(exported(&server, &args), expected, "{workers}");
+    }
+    let ended = export(&server, &["-f", "json"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+}
+
+#[test]
+fn a_second_archive_synced_from_a_served_one_holds_the_same_set() {
+    let kept = Kept::new();
+    kept.add(&batch_with(
+        "new",
+        r#""2026-05-01T06:00:00.123Z""#,
+        r#","extra":[1]"#,
+    ));
+    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid % 10 = 0");
+    let server = kept.serve(&["--page-size", "30"]);
+    let second = kept.at("b.db");
+    let ended = sync(&server, &second, &[]);
+    assert!(ended.stderr.contains("226 added"), "{ended:?}");
+    let digest = |archive: &str| {
+        let (out, manifest) = (kept.at("out.json"), kept.at("manifest.json"));
+        let ended = run(&[
+            "export",
+            "--archive",
+            archive,
+            "-o",
+            &out,
+            "--manifest",
+            &manifest,
+        ]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+        assert_eq!(manifest["batches"], 226);
+        manifest["set_digest"].clone()
+    };
+    let before = digest(kept.name());
+    assert_eq!(digest(&second), before);
+
+    // What becomes of the first is what `sync` finds.
+    kept.change(
+        "UPDATE batches SET received = replace(received, '12.50', '99.00') WHERE batch_id = 'new'",
+    );
+    kept.change("UPDATE batches SET vanished = NULL WHERE rowid = 10");
+    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid = 11");
+    let ended = sync(&server, &second, &["--full"]);
+    assert!(
+        ended
+            .stderr
+            .contains("1 added, 1 changed, 224 unchanged, 1 vanished"),
+        "{ended:?}"
+    );
+    let after = digest(kept.name());
+    assert_ne!(after, before);
+    assert_eq!(digest(&second), after);
+}
+
+/// Brings the archive at `path` up to date from `server`.
+fn sync(server: &Server, path: &str, args: &[&str]) -> Ended {
+    let mut command = trayscan(&[&["sync", path, "--retry-wait", "0s"], args].concat());
+    command
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", "sandbox")
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+#[test]
+fn what_is_committed_is_served_to_whoever_asks_then() {
+    let kept = Kept::new();
+    let server = kept.serve(&["--page-size", "100"]);
+    assert_eq!(served(&server).len(), 250);
+
+    kept.add(&batch("new", "2026-05-01T06:00:00Z"));
+    assert!(served(&server).contains("new"));
+    assert_eq!(server.flat("").len(), 251, "version 1 as well");
+    kept.change(
+        "UPDATE batches SET received = replace(received, '12.50', '99.00') WHERE batch_id = 'new'",
+    );
+    assert!(exported(&server, &["--where", "batch_id=new"]).contains(r#""99.00""#));
+    kept.change("UPDATE batches SET vanished = '2026-06-01T00:00:00Z' WHERE batch_id = 'new'");
+    assert!(!served(&server).contains("new"));
+    kept.change("UPDATE batches SET vanished = NULL WHERE batch_id = 'new'");
+    assert!(served(&server).contains("new"));
+
+    // What is not committed is not there.
+    let db = kept.db();
+    db.execute_batch("BEGIN IMMEDIATE; DELETE FROM batches WHERE batch_id = 'new'")
+        .unwrap();
+    assert!(served(&server).contains("new"));
+    db.execute_batch("COMMIT").unwrap();
+    assert!(!served(&server).contains("new"));
+
+    // Another process of trayscan.
+    kept.change("DELETE FROM batches WHERE rowid > 200");
+    assert_eq!(served(&server).len(), 200);
+    kept.sync(&["--full"]);
+    assert_eq!(served(&server).len(), 250);
+    assert_eq!(exported(&server, &[]), kept.export(&[]));
+
+    kept.change("DELETE FROM batches");
+    assert_eq!(served(&server).len(), 0, "nothing is a state too");
+}
+
+#[test]
+fn a_cursor_of_before_a_change_is_refused_like_one_that_has_expired() {
+    let kept = Kept::new();
+    let server = kept.serve(&["--page-size", "100"]);
+    let token = server.token("v2");
+    let ask = |query: &str| ask(&server, &token, query);
+    let first = ask("");
+    let before = ask(&next(&first)).body;
+
+    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 30");
+    assert_eq!(
+        ask(&next(&first)).body.len(),
+        before.len(),
+        "a walk goes on in its own state while nobody has begun another"
+    );
+    let anew = ask("");
+    assert_ne!(anew.body, first.body);
+    let refused = ask(&next(&first));
+    assert_eq!(refused.invalid_fields(), ["query.next_token"]);
+    assert!(
+        refused.json()["detail"][0]["msg"]
+            .as_str()
+            .unwrap()
+            .contains("expired")
+    );
+    assert_eq!(ask(&next(&anew)).status, 200);
+
+    // What changes no batch leaves cursors as they are.
+    kept.change("UPDATE runs SET message = 'hello'");
+    let again = ask("");
+    assert_eq!(ask(&next(&anew)).status, 200);
+    assert_eq!(ask(&next(&again)).status, 200);
+
+    let server = kept.serve(&["--page-size", "100", "--fault", "bad-cursor:410"]);
+    let token = server.token("v2");
+    let first = self::ask(&server, &token, "");
+    kept.change("UPDATE batches SET vanished = NULL");
+    self::ask(&server, &token, "");
+    assert_eq!(self::ask(&server, &token, &next(&first)).status, 410);
+}
+
+#[test]
+fn an_export_that_meets_a_change_begins_again_and_has_each_batch_once() {
+    let kept = Kept::new();
+    let before = ids(&kept.export(&[]));
+    let server = kept.serve(&["--page-size", "10", "--fault", "latency:40ms"]);
+    let file = kept.at("out.json");
+    let args = ["export", "-o", &file, "--parallel", "1", "-vv"];
+    let mut child = trayscan(&args)
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", "sandbox")
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut pages = 0;
+    while pages < 5 {
+        let line = stderr.next().unwrap().unwrap();
+        pages += usize::from(line.contains("/v2/batches"));
+    }
+    // Without a new beginning, as many would be missed as are gone before where it stands.
+    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 15");
+    kept.add(&batch("new", "2023-01-01T00:00:00Z"));
+    ask(&server, &server.token("v2"), "");
+    let rest: Vec<String> = stderr.map(Result::unwrap).collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    let restarts = rest
+        .iter()
+        .filter(|line| line.contains("again from its start"));
+    assert_eq!(restarts.count(), 1, "{rest:?}");
+    let all = ids(&fs::read_to_string(file).unwrap());
+    let got: BTreeSet<&String> = all.iter().collect();
+    assert_eq!(got.len(), all.len(), "each once");
+    let there = ids(&kept.export(&[]));
+    assert_eq!(there.len(), 236);
+    let missed: Vec<&String> = there.iter().filter(|id| !got.contains(id)).collect();
+    assert_eq!(missed, Vec::<&String>::new());
+    // What was on its way to the file before stays there, and nothing else.
+    let gone: BTreeSet<&String> = before[..15].iter().collect();
+    let there: BTreeSet<&String> = there.iter().collect();
+    assert!(got.difference(&there).all(|id| gone.contains(id)));
+}
+
+#[test]
+fn nobody_is_kept_from_writing_and_a_lock_keeps_what_was_read_last() {
+    let kept = Kept::new();
+    let server = kept.serve(&[]);
+    assert_eq!(served(&server).len(), 250);
+    let db = kept.db();
+    db.execute_batch("BEGIN EXCLUSIVE; DELETE FROM batches WHERE rowid > 100")
+        .unwrap();
+    let started = Instant::now();
+    assert_eq!(server.flat("").len(), 250);
+    assert!(started.elapsed() < Duration::from_secs(5), "no long wait");
+    db.execute_batch("COMMIT").unwrap();
+    assert_eq!(server.flat("").len(), 100);
+    let ended = server.stop();
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("info: serving batches as they were read last: another program is using"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn another_file_in_its_place_is_noticed_and_none_is_borne() {
+    let kept = Kept::new();
+    let server = kept.serve(&[]);
+    let other = kept.at("other.db");
+    fs::copy(&kept.path, &other).unwrap();
+    let db = Connection::open(&other).unwrap();
+    db.execute("DELETE FROM batches WHERE rowid > 7", [])
+        .unwrap();
+    drop(db);
+    fs::rename(&other, &kept.path).unwrap();
+    assert_eq!(server.flat("").len(), 7);
+    kept.change("DELETE FROM batches WHERE rowid > 5");
+    assert_eq!(server.flat("").len(), 5, "and followed");
+
+    // What is there for a moment only, or is none, changes nothing.
+    let aside = kept.at("aside.db");
+    fs::rename(&kept.path, &aside).unwrap();
+    assert_eq!(server.flat("").len(), 5);
+    assert_eq!(server.flat("").len(), 5);
+    fs::write(&kept.path, "no archive").unwrap();
+    assert_eq!(server.flat("").len(), 5);
+    fs::rename(&aside, &kept.path).unwrap();
+    kept.change("DELETE FROM batches WHERE rowid > 4");
+    assert_eq!(server.flat("").len(), 4);
+
+    // One of a later version, and one that is damaged.
+    kept.db()
+        .execute_batch("PRAGMA user_version = 99; DELETE FROM batches WHERE rowid > 3")
+        .unwrap();
+    assert_eq!(server.flat("").len(), 4);
+    kept.db().pragma_update(None, "user_version", 1).unwrap();
+    assert_eq!(server.flat("").len(), 3);
+    kept.change("UPDATE batches SET received = '{\"batch_id\"' WHERE rowid = 2");
+    assert_eq!(server.flat("").len(), 3);
+    assert_eq!(server.flat("").len(), 3);
+    kept.change("DELETE FROM batches WHERE rowid = 2");
+    assert_eq!(server.flat("").len(), 2);
+
+    let stderr = server.stop().stderr;
+    let warnings: Vec<&str> = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning: serving batches as they were read last: "))
+        .collect();
+    assert_eq!(warnings.len(), 4, "each once: {warnings:?}");
+    for (warning, says) in warnings.iter().zip([
+        "cannot open the archive",
+        "is no archive of trayscan",
+        "was made by a later trayscan (schema 99",
+        "row 2 of `",
+    ]) {
+        assert!(warning.contains(says), "{warning}");
+    }
+}
+
+#[test]
+fn an_archive_is_left_as_it_was() {
+    let kept = Kept::new();
+    let before = fs::read(&kept.path).unwrap();
+    let server = kept.serve(&["--page-size", "60"]);
+    served(&server);
+    server.flat("");
+    let files = || fs::read_dir(kept.folder.path()).unwrap().count();
+    assert_eq!(files(), 1, "nothing beside it");
+    assert_eq!(server.stop().code, Some(0));
+    assert!(fs::read(&kept.path).unwrap() == before);
+    assert_eq!(files(), 1);
+}
+
+#[test]
+fn people_are_told_which_archive_it_is() {
+    let kept = Kept::new();
+    let line = |args: &[&str]| {
+        let fixed = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--archive",
+            kept.name(),
+            "-v",
+        ];
+        let mut child = trayscan(&[&fixed[..], args].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let found = lines.find_map(|line| {
+            let line = line.unwrap();
+            Some(line.trim().strip_prefix("batches ")?.trim().to_owned())
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        found.unwrap()
+    };
+    let from = format!("(`{}`, as it changes)", kept.name());
+    assert_eq!(
+        line(&[]),
+        format!("250 from 2023-11-09 to 2026-10-22 {from}")
+    );
+    kept.change("DELETE FROM batches");
+    kept.add(&batch_with("a", "null", ""));
+    assert_eq!(line(&[]), format!("1 {from}"));
+    kept.change("DELETE FROM batches");
+    assert_eq!(line(&["--seed", "3"]), format!("none {from}"));
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_and_never_touched() {
+    let kept = Kept::new();
+    let refused = |path: &str, args: &[&str]| {
+        let fixed = ["serve", "--listen", "127.0.0.1:0", "--error-format", "json"];
+        let before = fs::read(path).ok();
+        let ended = run(&[&fixed[..], &["--archive", path], args].concat());
+        assert_eq!(fs::read(path).ok(), before, "{path}");
+        assert_eq!(ended.stdout, "");
+        let error = ended.error();
+        assert_eq!(error["code"], json!(ended.code), "{ended:?}");
+        (
+            ended.code.unwrap(),
+            error["message"].as_str().unwrap().to_owned(),
+        )
+    };
+    let expect = |path: &str, args: &[&str], code: i32, says: &str| {
+        let (found, message) = refused(path, args);
+        assert!(found == code && message.contains(says), "{found} {message}");
+    };
+    expect(&kept.at("nowhere.db"), &[], 2, "cannot open the archive");
+    assert!(!Path::new(&kept.at("nowhere.db")).exists());
+    let file = |name: &str, content: &str| {
+        fs::write(kept.at(name), content).unwrap();
+        kept.at(name)
+    };
+    expect(&file("text", "hello"), &[], 8, "it is no SQLite database");
+    expect(&file("empty", ""), &[], 8, "it is empty");
+    expect(
+        kept.folder.path().to_str().unwrap(),
+        &[],
+        8,
+        "it is no regular file",
+    );
+    let other = kept.at("other.db");
+    Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE batches (received TEXT)")
+        .unwrap();
+    expect(&other, &[], 8, "some other SQLite database");
+
+    let path = kept.name();
+    let batches = ["--batches", "5"];
+    expect(path, &batches, 2, "--batches");
+    let unknown = ["--fault", "unknown-fields"];
+    expect(path, &unknown, 2, "goes with made-up batches");
+    kept.db().pragma_update(None, "user_version", 2).unwrap();
+    expect(path, &[], 8, "a later trayscan (schema 2, here 1)");
+    kept.db().pragma_update(None, "user_version", 1).unwrap();
+    kept.change("UPDATE batches SET received = '[]' WHERE rowid = 9");
+    expect(path, &[], 7, "row 9 of `");
+}
