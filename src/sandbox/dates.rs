@@ -1,6 +1,7 @@
-//! The date format of requests (interface, section 2: Date format).
+//! The date format of requests (interface, section 2: Date format), and that of headers.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
+use hyper::header::HeaderValue;
 
 use super::answer::Invalid;
 
@@ -26,6 +27,12 @@ pub(super) fn parse(text: &str, loc: [&'static str; 2]) -> Result<i64, Invalid> 
         )),
         _ => Err(broken),
     }
+}
+
+/// Writes `moment` as the header `Date` has it (RFC 9110, section 5.6.7).
+pub(super) fn header(moment: DateTime<Utc>) -> HeaderValue {
+    let text = moment.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    HeaderValue::from_str(&text).expect("a date is plain text")
 }
 
 /// Reads the part before the zone; `None` where it has another shape or is no day or time.
@@ -66,6 +73,12 @@ mod tests {
             read("2026-05-01T06:00:00Z")
         );
         assert_eq!(read("2024-02-29T23:59:59Z"), Ok(1_709_251_199));
+    }
+
+    #[test]
+    fn headers_have_dates_in_the_form_of_http() {
+        let moment = DateTime::from_timestamp(1_709_251_199, 999_999_999).expect("a moment");
+        assert_eq!(header(moment), "Thu, 29 Feb 2024 23:59:59 GMT");
     }
 
     #[test]

@@ -7,11 +7,13 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use crate::error::{Failure, Kind};
 use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
-const ALL: [(&str, &str, &str); 25] = [
+const ALL: [(&str, &str, &str); 26] = [
     ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
@@ -30,6 +32,7 @@ const ALL: [(&str, &str, &str); 25] = [
         "MBIT",
         "all answers share MBIT megabits a second",
     ),
+    ("clock", "OFFSET", "the clock is off by, say, +30d or -2h"),
     ("v2-missing", "", "answer 404 on all of version 2"),
     ("v1-truncate", "", "version 1 cuts off above its limit"),
     (
@@ -118,6 +121,8 @@ pub(crate) struct Faults {
     pub(super) gzip: bool,
     /// Megabits per second.
     pub(super) bandwidth: Option<u32>,
+    /// What the clock is ahead.
+    pub(super) clock: Option<TimeDelta>,
     pub(super) v2_missing: bool,
     pub(super) v1_excess: Option<Excess>,
     pub(super) cursor_expiry: Option<u64>,
@@ -167,6 +172,7 @@ impl Default for Faults {
             truncate: 0.0,
             gzip: false,
             bandwidth: None,
+            clock: None,
             v2_missing: false,
             v1_excess: None,
             cursor_expiry: None,
@@ -216,6 +222,7 @@ impl Faults {
             ("truncate", Some(value)) => self.truncate = probability(value)?,
             ("gzip", None) => self.gzip = true,
             ("bandwidth", Some(value)) => self.bandwidth = Some(at_least(1, value)?),
+            ("clock", Some(value)) => self.clock = Some(offset(value)?),
             ("v2-missing", None) => self.v2_missing = true,
             ("v1-truncate", None) => self.v1_excess = Some(Excess::Truncate),
             ("v1-refuse", None) => self.v1_excess = Some(Excess::Refuse(422)),
@@ -298,6 +305,19 @@ fn at_least<T: FromStr + PartialOrd + From<u8>>(least: u8, word: &str) -> Result
     valid.ok_or_else(|| format!("`{word}` is no whole number from {least} up"))
 }
 
+/// Accepts a duration behind its sign.
+fn offset(word: &str) -> Result<TimeDelta, String> {
+    let (sign, duration) = match word.split_at_checked(1) {
+        Some(("+", duration)) => (1, duration),
+        Some(("-", duration)) => (-1, duration),
+        _ => return Err(format!("`{word}` has no sign, as in +30d or -2h")),
+    };
+    let offset = TimeDelta::from_std(words::duration(duration)?);
+    offset
+        .map(|offset| offset * sign)
+        .map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,6 +335,7 @@ mod tests {
                     "P" => format!("{name}:0.25"),
                     "N" | "MBIT" => format!("{name}:3"),
                     "STATUS" => format!("{name}:403"),
+                    "OFFSET" => format!("{name}:+30d"),
                     "DURATION" => format!("{name}:50ms"),
                     value => format!("{name}:{value}"),
                 };
@@ -346,6 +367,9 @@ mod tests {
         assert!(message("bandwidth:0").contains("from 1 up"));
         assert!(message("bandwidth:0.5").contains("no whole number"));
         assert!(message("dates-with-cursor:maybe").ends_with("needs a value"));
+        assert!(message("clock:30d").contains("`30d` has no sign"));
+        assert!(message("clock:+30").contains("a number and a unit"));
+        assert!(message("clock").ends_with("needs a value"));
         assert!(message("teapot").ends_with("no such fault"));
     }
 }

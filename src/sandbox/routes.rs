@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
@@ -18,7 +19,7 @@ use super::chance::{Chance, Draw, mix_bytes};
 use super::cursor::Sealer;
 use super::pace::{Lane, Pace};
 use super::stock::Stock;
-use super::{Options, Version, packing, query};
+use super::{Options, Version, dates, packing, query};
 
 /// The most a form may hold: three fields, generously.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -116,6 +117,11 @@ impl Sandbox {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// Tells whether its clock is right.
+    pub(super) fn is_on_time(&self) -> bool {
+        self.batches.faults.clock.is_none()
+    }
+
     /// Returns the way that the next body takes, where the link is narrow.
     pub(super) fn lane(&self) -> Option<Lane> {
         self.pace.as_ref().map(Lane::new)
@@ -137,7 +143,10 @@ impl Sandbox {
             _ => "Another method on".to_owned(),
         };
 
-        let (answer, ending) = self.struck(request).await;
+        let (mut answer, ending) = self.struck(request).await;
+        if let Some(ahead) = self.batches.faults.clock {
+            answer = answer.with(header::DATE, dates::header(Utc::now() + ahead));
+        }
         self.answered.fetch_add(1, Ordering::Relaxed);
         let batches = answer
             .batches

@@ -640,3 +640,29 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
     kept.change("UPDATE batches SET received = '[]' WHERE rowid = 9");
     expect(path, &[], 7, "row 9 of `");
 }
+
+#[test]
+fn sync_warns_where_clocks_differ_by_more_than_a_minute() {
+    let folder = TempDir::new().unwrap();
+    for (number, (fault, says)) in [
+        ("clock:+0s", None),
+        ("clock:+30s", None),
+        ("clock:-30s", None),
+        ("clock:+30d", Some("behind the service's")),
+        ("clock:-2h", Some("ahead of the service's")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let server = Server::start(&["--batches", "5", "--fault", fault]);
+        let archive = folder.path().join(format!("{number}.db"));
+        let ended = sync(&server, archive.to_str().unwrap(), &[]);
+        let warning = ended.stderr.lines().find(|line| line.contains("clock"));
+        assert_eq!(warning.is_some(), says.is_some(), "{ended:?}");
+        let told = warning.is_none_or(|line| {
+            line.starts_with("warning: the clock of this machine is")
+                && line.contains(says.unwrap())
+        });
+        assert!(told, "{ended:?}");
+    }
+}

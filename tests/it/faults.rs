@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -653,4 +653,41 @@ fn a_fault_that_is_none_ends_with_code_2_and_advice() {
     let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "teapot"]);
     let list = "hint: the faults are 503:P, 500:P, 429:P";
     assert!(ended.stderr.contains(list), "{ended:?}");
+}
+
+#[test]
+fn clock_moves_the_date_of_every_answer() {
+    let ahead = |server: &Server, request: &Request| {
+        let reply = server.send(request);
+        let date = httpdate::parse_http_date(reply.header("date").unwrap()).unwrap();
+        match date.duration_since(SystemTime::now()) {
+            Ok(ahead) => i64::try_from(ahead.as_secs()).unwrap(),
+            Err(behind) => -i64::try_from(behind.duration().as_secs()).unwrap(),
+        }
+    };
+    for (fault, offset) in [
+        ("latency:0s", 0),
+        ("clock:+30d", 30 * 86_400),
+        ("clock:-2h", -7200),
+        ("clock:-1h30m", -5400),
+    ] {
+        let server = with(&[fault]);
+        let token = server.token("v1");
+        for request in [
+            Request::batches("v1", "").token(&token),
+            Request::batches("v2", ""),
+            Request::auth("v2"),
+            Request::get("/nowhere"),
+        ] {
+            let ahead = ahead(&server, &request);
+            assert!((ahead - offset).abs() < 30, "{fault}: {ahead}");
+        }
+        // A refusal below HTTP tells no other time.
+        let refusal = Reply::parse(&server.exchange(b"nonsense\r\n\r\n"));
+        assert_eq!(refusal.status, 400);
+        assert_eq!(refusal.header("date").is_some(), offset == 0, "{fault}");
+        // Tokens live on as they did.
+        let reply = server.send(&Request::batches("v1", "").token(&token));
+        assert_eq!(reply.status, 200, "{fault}");
+    }
 }

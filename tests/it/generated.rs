@@ -209,5 +209,5 @@ fn the_readme_names_every_fault() {
             "README lacks the fault {name}"
         );
     }
-    assert_eq!(count, 25);
+    assert_eq!(count, 26);
 }
