@@ -1,0 +1,305 @@
+//! An archive over weeks, against a small model of what the service has: batches come, also late, change
+//! and vanish; the service misbehaves, its clock jumps, runs are killed. After a quiet night the archive
+//! is what the model is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use fastrand::Rng;
+use rusqlite::Connection;
+
+use crate::archives::{Shelf, assert_sound, with_access};
+use crate::harness::{Ended, Server, run, trayscan};
+
+/// What may go wrong on a day.
+const FAULTS: [&[&str]; 14] = [
+    &[],
+    &["503:0.2"],
+    &["500:0.1", "429:0.1"],
+    &["reset:0.1"],
+    &["truncate:0.1"],
+    &["token-uses:4"],
+    &["cursor-expiry:2"],
+    &["shuffle"],
+    &["newest-first"],
+    &["duplicates:0.3"],
+    &["empty-pages:0.3"],
+    &["v2-missing", "v1-truncate"],
+    &["dates-with-cursor:refused"],
+    &["unknown-fields"],
+];
+
+/// What is looked at again by every run: whatever is older is for `--full`.
+const LOOKBACK: i64 = 7;
+
+/// A service whose batches change, an archive that follows it, and what the service has.
+struct World {
+    rng: Rng,
+    shelf: Shelf,
+    /// An archive that is written to by hand, and served.
+    served: PathBuf,
+    address: SocketAddr,
+    /// The day it is, counted back from today.
+    days_ago: i64,
+    number: u32,
+    /// Batches by name, as the service has them.
+    model: BTreeMap<String, String>,
+    /// When each was created.
+    created: BTreeMap<String, DateTime<Utc>>,
+    /// What the service had once.
+    deleted: BTreeSet<String>,
+    /// All that happened, to be told where something is wrong.
+    log: String,
+}
+
+impl World {
+    fn new(seed: u64, days: i64) -> Self {
+        let shelf = Shelf::new();
+        let served = shelf.folder.path().join("service.db");
+        let made = run(&["sync", served.to_str().unwrap(), "--sandbox", "-q"]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let db = Connection::open(&served).unwrap();
+        db.execute("DELETE FROM batches", []).unwrap();
+        // An address of its own, so that a service that was stopped comes back to the same one.
+        let process = std::process::id();
+        let part = |shift: u32| u8::try_from(process >> shift & 0x7f).unwrap() + 1;
+        let port = 20_000 + u16::try_from(seed % 10_000).unwrap();
+        Self {
+            rng: Rng::with_seed(seed),
+            shelf,
+            served,
+            address: SocketAddr::from(([127, part(14), part(7), part(0)], port)),
+            days_ago: days,
+            number: 0,
+            model: BTreeMap::new(),
+            created: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            log: format!("seed {seed}\n"),
+        }
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now() - TimeDelta::days(self.days_ago)
+    }
+
+    fn note(&mut self, what: &str) {
+        writeln!(self.log, "{} days ago: {what}", self.days_ago).unwrap();
+    }
+
+    fn serve(&self, faults: &[&str], clock: i64) -> Server {
+        let days = clock - self.days_ago;
+        let mut command = trayscan(&["serve", "--format", "json", "-q", "--page-size", "20"]);
+        command
+            .args(["--client-secret", "month-secret-hunter6"])
+            .args(["--listen", &self.address.to_string()])
+            .args(["--seed", &self.number.to_string()])
+            .arg("--archive")
+            .arg(&self.served)
+            .args(["--fault", &format!("clock:{days:+}d")]);
+        for fault in faults {
+            command.args(["--fault", fault]);
+        }
+        Server::spawn(command)
+    }
+
+    /// Writes a batch to the service: a new one, or another version of one that it has.
+    fn put(&mut self, id: &str, created: DateTime<Utc>) {
+        self.number += 1;
+        let version = self.number;
+        let created_text = created.format("%Y-%m-%dT%H:%M:%S%.3fZ");
+        let received = format!(
+            r#"{{"batch_id":"{id}","batch_name":"lot {id}","batch_creation_date":"{created_text}","crop_type":null,"number_of_images":{version},"total_cells_per_tray":null,"avg_germinated_seedlings":null,"avg_non_germinated_seedlings":null,"avg_germination_rate":"{}.50","avg_usable_seedlings":null,"avg_non_usable_cells":null,"avg_usable_seedling_rate":null,"avg_coefficient_of_variation":null,"avg_median_seedling_size_mm2":null,"scanned_by_email":null,"analysis_link":null,"comment":"version {version}","warnings":false}}"#,
+            version % 100
+        );
+        self.on_the_service(
+            "INSERT INTO batches (batch_id, received, first_seen, last_changed) VALUES (?1, ?2, '', '')
+             ON CONFLICT DO UPDATE SET received = excluded.received",
+            &[id, &received],
+        );
+        self.created.insert(id.to_owned(), created);
+        self.model.insert(id.to_owned(), received);
+    }
+
+    fn on_the_service(&self, sql: &str, values: &[&str]) {
+        let db = Connection::open(&self.served).unwrap();
+        db.busy_timeout(Duration::from_secs(20)).unwrap();
+        let changed = db.execute(sql, rusqlite::params_from_iter(values));
+        assert_eq!(changed.unwrap(), 1, "{}", self.log);
+    }
+
+    /// A day at the nursery.
+    fn work(&mut self) {
+        let now = self.now();
+        for _ in 0..self.rng.u32(0..25) {
+            // One in five comes late: its scanner was offline for days.
+            let late = if self.rng.u32(0..5) == 0 { LOOKBACK - 2 } else { 0 };
+            let seconds = self.rng.i64(0..=late * 86_400 + 40_000);
+            let id = format!("b{}", self.number);
+            self.put(&id, now - TimeDelta::seconds(seconds));
+        }
+        let ids: Vec<String> = self.model.keys().cloned().collect();
+        for id in ids {
+            match self.rng.u32(0..60) {
+                0..2 => {
+                    let created = self.created[&id];
+                    self.put(&id, created);
+                    self.note(&format!("{id} was edited"));
+                }
+                2 if self.rng.bool() => {
+                    self.on_the_service("DELETE FROM batches WHERE batch_id = ?1", &[&id]);
+                    self.model.remove(&id);
+                    self.deleted.insert(id.clone());
+                    self.note(&format!("{id} was deleted"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The line of cron in the README, which may be killed at any moment.
+    fn night(&mut self) {
+        let faults = FAULTS[self.rng.usize(0..FAULTS.len())];
+        // Now and then the service's clock is wrong by more than a year.
+        let clock = match self.rng.u32(0..8) {
+            0 => 400,
+            1 => -400,
+            _ => 0,
+        };
+        if self.rng.u32(0..10) == 0 {
+            self.note("the service is down");
+            let ended = self.cron(None);
+            assert_eq!(ended.code, Some(5), "{ended:?}\n{}", self.log);
+            return;
+        }
+        let server = self.serve(faults, clock);
+        let kill = (self.rng.u32(0..3) == 0).then(|| Duration::from_millis(self.rng.u64(5..400)));
+        self.note(&format!("{faults:?}, clock {clock:+}, killed: {kill:?}"));
+        let ended = self.cron(kill);
+        assert!(
+            ended.code == Some(0) || kill.is_some() && ended.code.is_none(),
+            "{ended:?}\n{}",
+            self.log
+        );
+        drop(server);
+        self.look(ended.code == Some(0) && clock >= 0);
+    }
+
+    fn cron(&self, kill: Option<Duration>) -> Ended {
+        let mut command = trayscan(&["sync", "-q", "--wait", "10m", "--retries", "30"]);
+        with_access(&mut command, self);
+        command.arg(&self.shelf.path);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(after) = kill {
+            thread::sleep(after);
+            child.kill().unwrap();
+        }
+        Ended::of(child.wait_with_output().unwrap())
+    }
+
+    /// Looks into the archive: it is sound, and all that was there is there; after a run that went well,
+    /// so is everything that came.
+    fn look(&self, is_complete: bool) {
+        if !self.shelf.path.exists() {
+            assert!(!is_complete, "{}", self.log);
+            return;
+        }
+        // Opening it is what repairs it after a kill; a file that was only just made may be empty.
+        if std::fs::metadata(&self.shelf.path).unwrap().len() == 0 {
+            return;
+        }
+        assert_sound(&self.shelf.path, &self.log);
+        if is_complete {
+            let found = self.shelf.received();
+            for id in self.model.keys() {
+                assert!(found.contains_key(id), "{id} is missing\n{}", self.log);
+            }
+        }
+    }
+
+    /// Nights without anything special, and a full look at the end: then nothing may differ.
+    fn end(mut self) {
+        let server = self.serve(&[], 0);
+        let ended = self.cron(None);
+        assert_eq!(ended.code, Some(0), "{ended:?}\n{}", self.log);
+        self.look(true);
+        let status = self.shelf.status();
+        assert_eq!(status["gaps"].as_array().unwrap().len(), 0, "{status}\n{}", self.log);
+        let ended = self.shelf.sync(&self, &["--full"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}\n{}", self.log);
+
+        let db = self.shelf.open();
+        let rows = |sql: &str| -> Vec<(String, String)> {
+            let mut rows = db.prepare(sql).unwrap();
+            let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+            rows.unwrap().map(Result::unwrap).collect()
+        };
+        let present = rows("SELECT batch_id, received FROM batches WHERE vanished IS NULL");
+        let present: BTreeMap<String, String> = present.into_iter().collect();
+        assert!(present == self.model, "{present:?}\n{:?}\n{}", self.model, self.log);
+        let vanished = rows("SELECT batch_id, vanished FROM batches WHERE vanished IS NOT NULL");
+        for (id, _) in &vanished {
+            assert!(self.deleted.contains(id), "{id}\n{}", self.log);
+        }
+        assert_sound(&self.shelf.path, &self.log);
+
+        // The proof that everybody can have: what was archived is what the service has.
+        let mut verify = trayscan(&["verify", "--service"]);
+        with_access(&mut verify, &self);
+        let verified = Ended::of(verify.arg(&self.shelf.path).output().unwrap());
+        assert_eq!(verified.code, Some(0), "{verified:?}\n{}", self.log);
+        drop(server);
+        // And it can tell when it is not.
+        let id = self.model.keys().next().unwrap().clone();
+        let created = self.created[&id];
+        self.put(&id, created);
+        let server = self.serve(&[], 0);
+        let mut verify = trayscan(&["verify", "--service"]);
+        with_access(&mut verify, &self);
+        let verified = Ended::of(verify.arg(&self.shelf.path).output().unwrap());
+        assert_eq!(verified.code, Some(7), "{verified:?}\n{}", self.log);
+        assert!(verified.stdout.contains(&id), "{verified:?}");
+        drop(server);
+    }
+}
+
+impl crate::archives::Service for World {
+    fn access(&self) -> [String; 3] {
+        let address = format!("http://{}", self.address);
+        let [id, secret] = ["sandbox", "month-secret-hunter6"].map(str::to_owned);
+        [address, id, secret]
+    }
+}
+
+fn live(seed: u64, days: i64) {
+    let mut world = World::new(seed, days);
+    while world.days_ago > 0 {
+        world.work();
+        world.night();
+        world.days_ago -= 1;
+    }
+    world.end();
+}
+
+#[test]
+fn a_line_of_cron_keeps_an_archive_true_for_a_month() {
+    live(1, 31);
+}
+
+/// Takes minutes; a seed that fails is told, and can be given to `live` alone.
+#[test]
+#[ignore = "takes minutes"]
+fn any_month_ends_well() {
+    for seed in 2..40 {
+        live(seed, 31);
+    }
+}
