@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use chrono::Utc;
-use tokio::runtime::Handle;
 
 use super::receipt::Receipt;
 use super::source::{Batches, Source};
+use super::stoppable;
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::Range;
 use crate::digest::SetDigest;
@@ -18,58 +18,18 @@ use crate::fetch::{Findings, Manner};
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
-use crate::signals::Signals;
 use crate::ui::{self, ProgressLine};
 use crate::writers::{self, Destination, Files, Notes, Output, Spool, Style, Target, Written};
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
     let place = wanted.destination.path.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
-    let ended = runtime.block_on(async move {
-        let mut signals = match Signals::catch().context("cannot catch signals") {
-            Ok(signals) => signals,
-            Err(error) => return Ended::Ran(Err(error)),
-        };
-        // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
-        let runtime = Handle::current();
-        let exporting = tokio::task::spawn_blocking(move || {
-            runtime.block_on(export(&from_environment, &args, &wanted))
-        });
-        tokio::select! {
-            kind = signals.next() => Ended::Told(kind),
-            ended = exporting => match ended {
-                Ok(ended) => Ended::Ran(ended),
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Ended::Ran(Err(error.into())),
-            },
-        }
-    });
-    match ended {
-        Ended::Ran(ended) => ended,
-        Ended::Told(kind) => {
-            ui::hush();
-            writers::sweep();
-            // The export may still be at work, and its runtime must not end before it: the process
-            // takes both along.
-            std::mem::forget(runtime);
-            let state = left_behind(place.as_deref());
-            Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
-        }
-    }
-}
-
-/// How a run came to its end.
-enum Ended {
-    Ran(anyhow::Result<()>),
-    /// By a signal.
-    Told(Kind),
+    stoppable::run(
+        async move || export(&from_environment, &args, &wanted).await,
+        || left_behind(place.as_deref()),
+    )
 }
 
 /// What the command line asks for, checked before anything is sent.

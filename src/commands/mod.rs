@@ -9,6 +9,7 @@ mod receipt;
 mod serve;
 mod source;
 mod status;
+mod stoppable;
 mod sync;
 
 use crate::cli::{Cli, Command};

@@ -1,0 +1,57 @@
+//! Work that a signal ends at once, whatever it waits for.
+
+use anyhow::Context as _;
+use tokio::runtime::Handle;
+
+use crate::error::{Failure, Kind};
+use crate::signals::Signals;
+use crate::ui;
+use crate::writers;
+
+/// Does `work` to its end, or until a signal comes; `left_behind` says what is there then.
+pub(super) fn run<W>(work: W, left_behind: impl FnOnce() -> String) -> anyhow::Result<()>
+where
+    W: AsyncFnOnce() -> anyhow::Result<()> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let ended = runtime.block_on(async move {
+        let mut signals = match Signals::catch().context("cannot catch signals") {
+            Ok(signals) => signals,
+            Err(error) => return Ended::Ran(Err(error)),
+        };
+        // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
+        let runtime = Handle::current();
+        let working = tokio::task::spawn_blocking(move || runtime.block_on(work()));
+        tokio::select! {
+            kind = signals.next() => Ended::Told(kind),
+            ended = working => match ended {
+                Ok(ended) => Ended::Ran(ended),
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(error) => Ended::Ran(Err(error.into())),
+            },
+        }
+    });
+    match ended {
+        Ended::Ran(ended) => ended,
+        Ended::Told(kind) => {
+            ui::hush();
+            writers::sweep();
+            // It may still be at work, and its runtime must not end before it: the process takes
+            // both along.
+            std::mem::forget(runtime);
+            let state = left_behind();
+            Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
+        }
+    }
+}
+
+/// How a run came to its end.
+enum Ended {
+    Ran(anyhow::Result<()>),
+    /// By a signal.
+    Told(Kind),
+}
