@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment, compare_numbers, find_column, is_number,
@@ -137,7 +137,8 @@ enum Test {
 }
 
 impl Condition {
-    pub(crate) fn parse(expression: &str) -> Result<Self, Failure> {
+    /// Reads one; `now` decides what "today" is.
+    pub(crate) fn parse(expression: &str, now: DateTime<Utc>) -> Result<Self, Failure> {
         let refuse = |why: &str| {
             Failure::new(
                 error::Kind::Usage,
@@ -184,7 +185,7 @@ impl Condition {
                 return Err(refuse("the value is not a number such as 80.5"));
             }
             (operator, value, Kind::Date) => {
-                let moment = instant(value)
+                let moment = instant(value, now)
                     .ok_or_else(|| refuse("the value is not a date such as 2026-05-01"))?;
                 Test::Instant(*operator, moment)
             }
@@ -229,8 +230,8 @@ impl Operator {
 
 /// Reads an instant: with a fraction as the service writes it, or in any form that `--start` takes,
 /// where a period means its first second.
-fn instant(text: &str) -> Option<Moment> {
-    Moment::parse(text).or_else(|| match dates::parse(text, Utc::now()).ok()? {
+fn instant(text: &str, now: DateTime<Utc>) -> Option<Moment> {
+    Moment::parse(text).or_else(|| match dates::parse(text, now).ok()? {
         Bound::Second(second) | Bound::Period { first: second, .. } => {
             Some(Moment::at(second.timestamp()))
         }
@@ -326,7 +327,7 @@ mod tests {
     }
 
     fn holds(expression: &str, changes: &[(&str, &str)]) -> bool {
-        Condition::parse(expression)
+        Condition::parse(expression, Utc::now())
             .expect(expression)
             .holds(&batch(changes))
     }
@@ -387,7 +388,7 @@ mod tests {
     #[test]
     fn mistakes_in_conditions_are_told() {
         let message = |expression| {
-            Condition::parse(expression)
+            Condition::parse(expression, Utc::now())
                 .expect_err(expression)
                 .to_string()
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::receipt::Receipt;
 use super::source::{Batches, Source};
@@ -39,11 +39,15 @@ pub(super) struct Wanted {
     conditions: Vec<Condition>,
     sorting: Option<Sorting>,
     pub(super) range: Range,
+    /// When it was asked for: what "today" and "7d" are counted from.
+    asked: DateTime<Utc>,
 }
 
 impl Wanted {
     fn new(args: &ExportArgs) -> Result<Self, Failure> {
+        let asked = Utc::now();
         Ok(Self {
+            asked,
             destination: Destination::new(&args.output)?,
             fields: args
                 .fields
@@ -52,13 +56,13 @@ impl Wanted {
             conditions: args
                 .conditions
                 .iter()
-                .map(|text| Condition::parse(text))
+                .map(|text| Condition::parse(text, asked))
                 .collect::<Result<_, _>>()?,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
             range: Range::parse(
                 args.range.start.as_deref(),
                 args.range.end.as_deref(),
-                Utc::now(),
+                asked,
             )?,
         })
     }
@@ -69,7 +73,7 @@ async fn export(
     args: &ExportArgs,
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
-    let started = (Instant::now(), Utc::now());
+    let started = Instant::now();
     let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
     let destination = &wanted.destination;
     let Opened {
@@ -131,7 +135,7 @@ async fn export(
             set_digest: digest.finish(),
             warnings,
             complete: incomplete.is_none(),
-            started: started.1,
+            started: wanted.asked,
         };
         let written = receipt.manifest().write(place);
         written.context("the export is in its place, but its manifest is not")?;
@@ -155,7 +159,7 @@ async fn export(
         wanted.range.describe(),
         how(&source, &pages),
         place(destination, &written),
-        started.0.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64(),
     ));
     Ok(())
 }
