@@ -8,8 +8,7 @@ use crate::batch::Batch;
 use crate::dates::Range;
 use crate::service::Version;
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
-use crate::settings::conceal;
-use crate::ui;
+use crate::ui::brief;
 
 /// What was wrong with batches that were carried on nevertheless.
 #[derive(Clone, Debug, Default)]
@@ -147,16 +146,4 @@ impl Got {
         }
         Ok(())
     }
-}
-
-/// Shows what the service named: on one line, and no more of it than tells it from others.
-fn brief(text: &str) -> String {
-    const CHARACTERS: usize = 120;
-    // Half a secret would not be recognised any more.
-    let text = conceal(text);
-    let mut short: String = text.chars().take(CHARACTERS).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    ui::one_line(&short).into_owned()
 }

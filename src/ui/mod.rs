@@ -70,6 +70,18 @@ pub(crate) fn note(text: &str) {
     }
 }
 
+/// Shows a name from elsewhere: on one line, and no more of it than tells it from others.
+pub(crate) fn brief(text: &str) -> String {
+    const CHARACTERS: usize = 120;
+    // Half a secret would not be recognised any more.
+    let text = conceal(text);
+    let mut short: String = text.chars().take(CHARACTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    one_line(&short).into_owned()
+}
+
 /// Tells whether colour belongs on standard output.
 pub(crate) fn color_on_stdout() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
