@@ -2,34 +2,49 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::writers::{Compression, Output, Target};
 
-#[derive(Serialize)]
+/// Larger than any receipt; what is read by mistake may be anything.
+const SIZE_LIMIT: u64 = 256 << 20;
+
+/// What `verify` does not need may be missing when it is read: keys are added from version to version.
+#[derive(Deserialize, Serialize)]
 pub(crate) struct Manifest {
-    pub(crate) trayscan: &'static str,
+    #[serde(default)]
+    pub(crate) trayscan: String,
     /// Only an export that came to its end has a manifest; from an archive with gaps it is not complete.
+    #[serde(default)]
     pub(crate) complete: bool,
     pub(crate) request: Request,
+    #[serde(default)]
     pub(crate) version: Option<String>,
+    #[serde(default)]
     pub(crate) windows: Vec<Window>,
     pub(crate) batches: u64,
+    #[serde(default)]
     pub(crate) duplicates_dropped: u64,
+    #[serde(default)]
     pub(crate) conflicts_dropped: u64,
+    #[serde(default)]
     pub(crate) requests: u64,
+    #[serde(default)]
     pub(crate) retries: u64,
+    #[serde(default)]
     pub(crate) token_renewals: u64,
+    #[serde(default)]
     pub(crate) warnings: Vec<String>,
     pub(crate) started: String,
+    #[serde(default)]
     pub(crate) ended: String,
     pub(crate) files: Vec<File>,
     pub(crate) set_digest: String,
 }
 
 /// What was asked for.
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 pub(crate) struct Request {
     /// Nothing for an archive that belongs to nobody yet.
     pub(crate) base_url: Option<String>,
@@ -39,16 +54,17 @@ pub(crate) struct Request {
     pub(crate) end: Option<String>,
     /// Batches created in the second `end` belong to the next period and are left out.
     pub(crate) excludes_end: bool,
-    pub(crate) fields: Vec<&'static str>,
+    pub(crate) fields: Vec<String>,
     #[serde(rename = "where")]
     pub(crate) conditions: Vec<String>,
     pub(crate) sort: Option<String>,
     pub(crate) limit: Option<u64>,
+    #[serde(default)]
     pub(crate) lenient: bool,
 }
 
 /// Part of the range, as it was fetched.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Window {
     pub(crate) start: Option<String>,
     pub(crate) end: Option<String>,
@@ -57,14 +73,17 @@ pub(crate) struct Window {
 }
 
 /// A file that was written; `-` is standard output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct File {
     pub(crate) path: String,
-    pub(crate) format: &'static str,
+    #[serde(default)]
+    pub(crate) format: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
-    /// Of this file alone, so that it can be verified alone.
+    /// Of this file alone, so that it can be verified alone; the first manifests lack both.
+    #[serde(default)]
     pub(crate) batches: Option<u64>,
+    #[serde(default)]
     pub(crate) set_digest: Option<String>,
 }
 
@@ -83,5 +102,33 @@ impl Manifest {
     pub(crate) fn open(path: &Path, no_clobber: bool) -> Result<Output, Failure> {
         let target = Target::open(Some(path), no_clobber)?;
         Output::new(target, Compression::None).map_err(Failure::from_output)
+    }
+
+    /// Reads the manifest of a complete export.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        use std::io::Read as _;
+
+        let name = path.display();
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path);
+        file.and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut text))
+            .map_err(|error| {
+                Failure::new(Kind::Usage, format!("cannot read the manifest `{name}`"))
+                    .caused_by(error)
+                    .hint("name a file that `trayscan export --manifest` has written")
+            })?;
+        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
+            Failure::new(Kind::Usage, format!("`{name}` is no manifest"))
+                .caused_by(error)
+                .hint("a manifest is what `trayscan export --manifest` writes; to compare two exports, use `--against`")
+        })?;
+        if !manifest.complete {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!("the manifest `{name}` is not that of a complete export"),
+            )
+            .hint("it lacks `\"complete\": true`: export again"));
+        }
+        Ok(manifest)
     }
 }

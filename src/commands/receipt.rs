@@ -32,7 +32,7 @@ impl Receipt<'_> {
         let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
         let stats = &self.source.stats;
         Manifest {
-            trayscan: env!("CARGO_PKG_VERSION"),
+            trayscan: env!("CARGO_PKG_VERSION").to_owned(),
             complete: self.complete,
             request: self.request(),
             version: self.pages.version().map(|version| version.to_string()),
@@ -71,7 +71,7 @@ impl Receipt<'_> {
                 .fields
                 .columns
                 .iter()
-                .map(|&column| COLUMNS[column].name)
+                .map(|&column| COLUMNS[column].name.to_owned())
                 .collect(),
             conditions: args.conditions.clone(),
             sort: args.sort.clone(),
@@ -89,7 +89,7 @@ impl Receipt<'_> {
         });
         File {
             path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
-            format: self.wanted.destination.format.name(),
+            format: self.wanted.destination.format.name().to_owned(),
             bytes: written.published.bytes,
             sha256: written.published.sha256.clone(),
             batches: Some(share.batches),
