@@ -121,11 +121,10 @@ impl Csv {
                 Cow::Owned(text.replace('.', ","))
             }
             // What should be a number and is none is text as well.
-            kind if text.starts_with(FORMULA)
-                && (kind == Kind::Text || batch.typed(column).is_none()) =>
-            {
-                self.formula_cells += 1;
-                if self.dialect.excel {
+            kind if kind == Kind::Text || batch.typed(column).is_none() => {
+                self.formula_cells += u64::from(text.starts_with(FORMULA));
+                // One more for those that have it already: else nobody could tell what was added.
+                if self.dialect.excel && text.trim_start_matches('\'').starts_with(FORMULA) {
                     Cow::Owned(format!("'{text}"))
                 } else {
                     text
@@ -145,6 +144,7 @@ impl Dialect {
             Kind::Text => {
                 memchr2(b'\\', self.delimiter, text.as_bytes()).is_none()
                     && !text.starts_with(FORMULA)
+                    && !text.starts_with('\'')
             }
             Kind::Decimal => !self.decimal_comma && self.is_apart(),
             Kind::Date | Kind::Integer | Kind::Boolean => self.is_apart(),
@@ -248,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_as_it_stands_needs_no_care(
-            text in r#"([a-c,;| .=+@-]|\\["\\/nrt]){1,6}"#,
+            text in r#"([a-c,;| .=+@'-]|\\["\\/nrt]){1,6}"#,
             number in "-?[0-9]{1,3}\\.[0-9]{2}",
             delimiter in prop::sample::select(&b",;\t|.-5aT "[..]),
             decimal_comma: bool,
@@ -263,7 +263,7 @@ mod tests {
                 dialect.cell(&mut row, &plain);
                 prop_assert_eq!(row.split_last(), Some((&delimiter, verbatim.as_bytes())));
                 prop_assert!(column.kind != Kind::Decimal || !decimal_comma);
-                prop_assert!(column.kind != Kind::Text || !plain.starts_with(FORMULA));
+                prop_assert!(column.kind != Kind::Text || !plain.trim_start_matches('\'').starts_with(FORMULA));
             }
         }
 
