@@ -26,6 +26,8 @@ pub(crate) enum Shape {
     Flat,
     /// Version 2: an object with `data` and `next_token`.
     Page,
+    /// No answer but a file: batches one after another, as in ndjson.
+    Lines,
 }
 
 /// Why an answer cannot be read.
@@ -108,7 +110,10 @@ impl Splitter {
     pub(crate) fn new(shape: Shape) -> Self {
         Self {
             shape,
-            at: At::Start,
+            at: match shape {
+                Shape::Flat | Shape::Page => At::Start,
+                Shape::Lines => At::Batch,
+            },
             piece: None,
             blanks: 0,
             name: String::new(),
@@ -146,7 +151,7 @@ impl Splitter {
             if matches!(self.at, At::FirstBatch | At::Batch)
                 && let Some((batch, length)) = Batch::scan(text, place)
             {
-                self.at = At::AfterBatch;
+                self.at = self.after_batch();
                 place += length;
                 on_batch(Found::Batch(batch))?;
                 continue;
@@ -166,7 +171,7 @@ impl Splitter {
             (At::Start, _) => {
                 let expected = match self.shape {
                     Shape::Flat => "an array",
-                    Shape::Page => "an object",
+                    Shape::Page | Shape::Lines => "an object",
                 };
                 return broken(format!("the answer is not {expected} in JSON"));
             }
@@ -180,7 +185,7 @@ impl Splitter {
                 At::FirstBatch
             }
             (At::FirstBatch | At::AfterBatch, b']') => match self.shape {
-                Shape::Flat => At::End,
+                Shape::Flat | Shape::Lines => At::End,
                 Shape::Page => At::AfterValue,
             },
             (At::AfterBatch, b',') => At::Batch,
@@ -209,6 +214,14 @@ impl Splitter {
         Ok(true)
     }
 
+    /// Where the answer stands behind a batch.
+    fn after_batch(&self) -> At {
+        match self.shape {
+            Shape::Flat | Shape::Page => At::AfterBatch,
+            Shape::Lines => At::Batch,
+        }
+    }
+
     fn begin(&mut self) {
         self.piece = Some(Piece::default());
     }
@@ -232,7 +245,7 @@ impl Splitter {
                 self.at = At::AfterValue;
             }
             _ => {
-                self.at = At::AfterBatch;
+                self.at = self.after_batch();
                 return on_batch(Found::Text(text));
             }
         }
@@ -260,6 +273,7 @@ impl Splitter {
     pub(crate) fn finish(self) -> Result<Option<String>, Unreadable> {
         match (self.at, self.shape) {
             (At::End, Shape::Flat) => Ok(None),
+            (At::Batch, Shape::Lines) if self.piece.is_none() => Ok(None),
             (At::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
             (At::End, Shape::Page) => match self.next_token {
                 Some(Next::Text(cursor)) => Ok(Some(cursor)),
@@ -412,6 +426,26 @@ mod tests {
             expected
         );
         assert_eq!(page(r#"{"data":[],"next_token":null}"#), Ok((vec![], None)));
+    }
+
+    #[test]
+    fn lines_hold_one_batch_after_another() {
+        let lines = |text: &str| split(Shape::Lines, text, 3).map(|(batches, _)| batches);
+        let both = Ok(vec!["{\"a\":1}".to_owned(), "{\"b\":[2]}".to_owned()]);
+        for text in [
+            "{\"a\":1}\n{\"b\":[2]}\n",
+            "{\"a\":1}{\"b\":[2]}",
+            "\n{\"a\": 1}\r\n\r\n{\n\"b\":\n[ 2 ] }",
+        ] {
+            assert_eq!(lines(text), both, "{text}");
+        }
+        assert_eq!(lines(" \n"), Ok(vec![]));
+        for text in ["{\"a\":1}\n{\"b\":[2]", "{\"a\":1}\n{\"b\":\"x"] {
+            assert_eq!(lines(text), Err(Unreadable::Cut), "{text}");
+        }
+        for text in ["{\"a\":1},{}", "{\"a\":1}]", "]", "}"] {
+            assert!(matches!(lines(text), Err(Unreadable::Broken(_))), "{text}");
+        }
     }
 
     #[test]
