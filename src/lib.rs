@@ -5,6 +5,8 @@
 //! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
 //! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
 //!
+//! The other way round, [`readers`] read what was written.
+//!
 //! Beside the flow stand [`probe`] (what the interface leaves open, for `check`), [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
 //! wrong, as an exit code), [`signals`] (being told to stop) and [`ui`] (everything a person reads).
 
@@ -54,6 +56,9 @@ mod manifest;
 
 // Formats, and where bytes end up.
 mod writers;
+
+// Exports read back, whoever wrote them.
+mod readers;
 
 // The batch scan service, from its interface document; shares nothing with a client.
 mod sandbox;

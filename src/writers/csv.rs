@@ -54,7 +54,7 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
 }
 
 /// What opens a cell that spreadsheets run as a formula.
-const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+pub(crate) const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 pub(super) struct Csv {
     output: Output,

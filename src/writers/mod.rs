@@ -20,6 +20,7 @@ mod suite;
 
 use std::io;
 
+pub(crate) use csv::FORMULA;
 pub(crate) use destination::Destination;
 pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};

@@ -1,0 +1,192 @@
+//! `json` and `ndjson`: objects taken from the stream one by one, as those of an answer are.
+
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+pub(super) use crate::service::split::Shape;
+
+use super::{Each, Place, Record, Remarks, Unreadable};
+use crate::batch::{Batch, Flaw};
+use crate::service::split::{self, Found, Splitter};
+
+/// What is read at a time.
+const SIZE: usize = 256 * 1024;
+
+pub(super) fn read(
+    bytes: impl Read,
+    shape: Shape,
+    each: &mut Each<'_>,
+) -> Result<Remarks, Unreadable> {
+    let mut pieces = Pieces::new(bytes);
+    let mut splitter = Splitter::new(shape);
+    let mut taker = Taker {
+        each,
+        count: 0,
+        ended: None,
+    };
+    loop {
+        let text = match pieces.next()? {
+            Piece::Text(text) => text,
+            Piece::Bytes => {
+                let place = Place::Batch(taker.count + 1);
+                return Err(Unreadable::broken(place, "it is not UTF-8"));
+            }
+            Piece::End => break,
+        };
+        let fed = splitter.feed(&Arc::new(text), &mut |found| taker.take(found));
+        match (taker.ended.take(), fed) {
+            (Some(Ok(())), _) => return Ok(Remarks::default()),
+            (Some(Err(unreadable)), _) => return Err(unreadable),
+            (None, Err(unreadable)) => return Err(taker.broken(&unreadable)),
+            (None, Ok(())) => {}
+        }
+    }
+    splitter
+        .finish()
+        .map_err(|unreadable| taker.broken(&unreadable))?;
+    Ok(Remarks::default())
+}
+
+/// Hands batches on.
+struct Taker<'a, 'b> {
+    each: &'a mut Each<'b>,
+    count: u64,
+    /// Set where no more are wanted, or no more can be read.
+    ended: Option<Result<(), Unreadable>>,
+}
+
+impl Taker<'_, '_> {
+    fn take(&mut self, found: Found<'_>) -> Result<(), split::Unreadable> {
+        self.count += 1;
+        let went = match found {
+            Found::Batch(batch) => self.hand_on(&batch),
+            Found::Text(text) => self.read(text),
+        };
+        match went {
+            Ok(ControlFlow::Continue(())) => return Ok(()),
+            Ok(ControlFlow::Break(())) => self.ended = Some(Ok(())),
+            Err(unreadable) => self.ended = Some(Err(unreadable)),
+        }
+        // Ends the splitter; why is known here.
+        Err(split::Unreadable::Cut)
+    }
+
+    fn read(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
+        let read = Batch::read_part(text);
+        let place = Place::Batch(self.count);
+        // What a value should be is for others to judge: an export may be lenient.
+        let flaw = read
+            .flaws
+            .iter()
+            .find(|flaw| matches!(flaw, Flaw::NoObject(_) | Flaw::Repeated(_)));
+        if let Some(flaw) = flaw {
+            return Err(Unreadable::broken(place, flaw.to_string()));
+        }
+        let Some(batch) = read.batch else {
+            return Err(Unreadable::broken(place, "it is no batch"));
+        };
+        if batch.columns() == 0 || is_manifest(&batch) {
+            return Err(Unreadable::Broken {
+                place: Some(place),
+                why: "it is no batch".to_owned(),
+                hint: is_manifest(&batch).then_some(
+                    "this is a manifest: name the export first, and this with `--manifest`",
+                ),
+            });
+        }
+        self.hand_on(&batch)
+    }
+
+    fn hand_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, Unreadable> {
+        let record = Record {
+            values: batch,
+            columns: batch.columns(),
+            sound: batch.is_usual(),
+            place: Place::Batch(self.count),
+        };
+        (self.each)(&record).map_err(Unreadable::Told)
+    }
+
+    /// Says what the splitter found, which speaks of answers.
+    fn broken(&self, unreadable: &split::Unreadable) -> Unreadable {
+        let why = match unreadable {
+            split::Unreadable::Cut if self.count == 0 => {
+                return Unreadable::Broken {
+                    place: None,
+                    why: "it ends before there is anything".to_owned(),
+                    hint: Some("it is cut short: copy or export it again"),
+                };
+            }
+            split::Unreadable::Cut => "the file ends here, and its JSON does not".to_owned(),
+            split::Unreadable::Broken(why) => why.replacen("the answer", "the file", 1),
+        };
+        Unreadable::Broken {
+            place: Some(Place::Batch(self.count + 1)),
+            why,
+            hint: matches!(unreadable, split::Unreadable::Cut)
+                .then_some("it is cut short: copy or export it again"),
+        }
+    }
+}
+
+/// A manifest has `warnings` as well.
+fn is_manifest(batch: &Batch) -> bool {
+    batch.unknown().any(|(name, _)| name == "\"set_digest\"")
+}
+
+enum Piece {
+    Text(String),
+    /// It is no text.
+    Bytes,
+    End,
+}
+
+/// A stream of text, in pieces that end with a line where they can: a batch that is whole in its piece
+/// is read much faster.
+struct Pieces<R> {
+    bytes: R,
+    /// What was read and not handed out yet.
+    rest: Vec<u8>,
+    begun: bool,
+}
+
+impl<R: Read> Pieces<R> {
+    fn new(bytes: R) -> Self {
+        Self {
+            bytes,
+            rest: Vec::new(),
+            begun: false,
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Piece> {
+        let mut piece = std::mem::take(&mut self.rest);
+        let missing = (SIZE.saturating_sub(piece.len())).max(SIZE / 2);
+        let read = (&mut self.bytes)
+            .take(missing as u64)
+            .read_to_end(&mut piece)?;
+        if !std::mem::replace(&mut self.begun, true) && piece.starts_with("\u{feff}".as_bytes()) {
+            piece.drain(..3);
+        }
+        if piece.is_empty() && read == 0 {
+            return Ok(Piece::End);
+        }
+        // Less than was asked for: the end.
+        if read == missing {
+            let end = memchr::memrchr(b'\n', &piece).map_or(piece.len(), |line| line + 1);
+            self.rest = piece.split_off(end);
+        }
+        Ok(match String::from_utf8(piece) {
+            Ok(text) => Piece::Text(text),
+            // A character that the end of the piece cuts goes on in the next one.
+            Err(error) if error.utf8_error().error_len().is_none() && read == missing => {
+                let end = error.utf8_error().valid_up_to();
+                let mut piece = error.into_bytes();
+                self.rest.splice(..0, piece.drain(end..));
+                String::from_utf8(piece).map_or(Piece::Bytes, Piece::Text)
+            }
+            Err(_) => Piece::Bytes,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Exports read back: bytes to records, whoever wrote them. Readers share nothing with the writers but
+//! the list of fields, so that what they find is what is there.
+//!
+//! A new format is a file here, a word in [`sniff::Format`], and a line in [`Source::read`]. A format
+//! that cannot be read is refused by its first bytes, in `sniff` as well.
+
+// Files and standard input, opened as often as needed, unpacked.
+mod source;
+
+// Which format it is: by the ending of its name, or by how it begins.
+mod sniff;
+
+// One file per format, and what there is to find out about CSV before it can be read.
+mod csv;
+mod dialect;
+mod json;
+
+// What a writer wrote, a reader reads: in every dialect.
+#[cfg(test)]
+mod suite;
+
+use std::ops::ControlFlow;
+
+pub(crate) use source::{Measured, Source};
+
+use crate::batch::Values;
+use crate::error::{Failure, Kind};
+
+/// One batch of a file.
+pub(crate) struct Record<'a> {
+    pub(crate) values: &'a dyn Values,
+    /// Columns that it has, null ones too, one bit each.
+    pub(crate) columns: u32,
+    /// It is known that nothing is wrong with any value.
+    pub(crate) sound: bool,
+    pub(crate) place: Place,
+}
+
+/// Where a batch stands in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Line(u64),
+    Batch(u64),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Batch(number) => write!(f, "batch {number}"),
+        }
+    }
+}
+
+/// What takes the records of a file, one by one, until it has enough.
+pub(crate) type Each<'a> = dyn FnMut(&Record<'_>) -> Result<ControlFlow<()>, Failure> + 'a;
+
+/// What a file tells besides its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Remarks {
+    /// The columns that it has even where it has no batch, one bit each.
+    pub(crate) columns: Option<u32>,
+    /// Names in its first line that are no fields.
+    pub(crate) unknown: Vec<String>,
+    /// Its last line has no end.
+    pub(crate) unended: bool,
+}
+
+/// Why a file cannot be read, or not on.
+#[derive(Debug)]
+enum Unreadable {
+    /// By the machine, or for want of sound packing.
+    Io(std::io::Error),
+    /// It is not what it should be: why, and what to do.
+    Broken {
+        place: Option<Place>,
+        why: String,
+        hint: Option<&'static str>,
+    },
+    /// It is none of the formats that can be read: why, and what to do.
+    Foreign { why: String, hint: &'static str },
+    /// Whoever takes the records says so.
+    Told(Failure),
+}
+
+impl Unreadable {
+    fn broken(place: Place, why: impl Into<String>) -> Self {
+        Self::Broken {
+            place: Some(place),
+            why: why.into(),
+            hint: None,
+        }
+    }
+
+    /// Says it of the file called `name`.
+    fn of(self, name: &str) -> Failure {
+        match self {
+            Self::Told(failure) => failure,
+            Self::Foreign { why, hint } => {
+                Failure::new(Kind::Usage, format!("{name} {why}")).hint(hint)
+            }
+            Self::Broken { place, why, hint } => {
+                let place = place.map_or_else(String::new, |place| format!(", {place}"));
+                let failure = Failure::new(Kind::Protocol, format!("{name}{place}: {why}"));
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
+            // What the machine reports has a number; the rest was found while unpacking.
+            Self::Io(error) if error.raw_os_error().is_none() => Failure::new(
+                Kind::Protocol,
+                format!("{name} cannot be unpacked: it is damaged or cut short"),
+            )
+            .caused_by(error)
+            .hint("copy or export it again"),
+            Self::Io(error) => {
+                Failure::new(Kind::Usage, format!("cannot read {name}")).caused_by(error)
+            }
+        }
+    }
+}
+
+impl From<std::io::Error> for Unreadable {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}

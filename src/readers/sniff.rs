@@ -1,0 +1,142 @@
+//! Which format a file has: by the ending of its name, or by how it begins.
+
+use std::path::Path;
+
+use super::Unreadable;
+
+/// What can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// A JSON array of batches.
+    Array,
+    /// One JSON object after another.
+    Lines,
+    /// Rows of cells, with this between them unless the first line says otherwise.
+    Separated(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// How files begin that cannot be read, what they are, and what helps.
+const FOREIGN: [(&[u8], &str, &str); 3] = [
+    (
+        b"SQLite format 3\0",
+        "is a SQLite database, and those cannot be verified yet",
+        "export its batches as ndjson or csv, and verify that",
+    ),
+    (
+        b"PK\x03\x04",
+        "is a spreadsheet or a zip archive, and those cannot be verified yet",
+        "unpack it, or export the same batches as csv",
+    ),
+    (
+        b"PAR1",
+        "is a Parquet file, and those cannot be verified yet",
+        "export the same batches as ndjson or csv",
+    ),
+];
+
+const FORMATS: &str = "json, ndjson, csv and tsv can be verified, packed as .gz or .zst or not";
+
+/// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.
+pub(super) fn packing(head: &[u8]) -> Result<Packing, Unreadable> {
+    if let Some((_, why, hint)) = FOREIGN.iter().find(|(magic, ..)| head.starts_with(magic)) {
+        return Err(Unreadable::Foreign {
+            why: (*why).to_owned(),
+            hint,
+        });
+    }
+    Ok(if head.starts_with(&[0x1f, 0x8b]) {
+        Packing::Gzip
+    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Packing::Zstd
+    } else {
+        Packing::None
+    })
+}
+
+/// Returns the ending that tells the format, in small letters.
+pub(super) fn ending(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = name
+        .strip_suffix(".gz")
+        .or_else(|| name.strip_suffix(".zst"))
+        .unwrap_or(&name);
+    let (_, ending) = name.rsplit_once('.')?;
+    Some(ending.to_owned())
+}
+
+/// Tells the format from the ending of the name, or else from how the text begins.
+pub(super) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unreadable> {
+    let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if is_table(text) {
+        return Err(Unreadable::Foreign {
+            why: "is a table for people: it has no exact values to verify".to_owned(),
+            hint: FORMATS,
+        });
+    }
+    Ok(match (ending, first) {
+        (Some("csv"), _) => Format::Separated(b','),
+        (Some("tsv"), _) => Format::Separated(b'\t'),
+        // An array may stand in lines and the other way round; which it is, the text knows best.
+        (Some("json"), byte) if byte != Some(&b'{') => Format::Array,
+        (_, Some(b'[')) => Format::Array,
+        // What holds nothing may be an export of nothing.
+        (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => Format::Lines,
+        (_, Some(_)) => Format::Separated(b','),
+    })
+}
+
+/// Tells whether this is what `-f table` writes: a rule below the headings.
+fn is_table(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let rule = lines.nth(1).unwrap_or_default();
+    !rule.is_empty() && {
+        let rule = String::from_utf8_lossy(rule);
+        rule.contains('─') && rule.chars().all(|letter| matches!(letter, '─' | ' '))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, head: &str) -> Option<Format> {
+        format(ending(Path::new(name)).as_deref(), head.as_bytes()).ok()
+    }
+
+    #[test]
+    fn the_name_tells_the_format_or_else_the_text() {
+        for (name, head, expected) in [
+            ("a.csv", "[", Format::Separated(b',')),
+            ("A.TSV.GZ", "", Format::Separated(b'\t')),
+            ("a.json.zst", " [", Format::Array),
+            ("a.json", "{", Format::Lines),
+            ("a.json", "", Format::Array),
+            ("a.jsonl", "", Format::Lines),
+            ("a", "\u{feff}[", Format::Array),
+            ("a.bak", "\n{", Format::Lines),
+            ("a.txt", "batch_id;batch_name", Format::Separated(b',')),
+            ("gz", "", Format::Lines),
+        ] {
+            assert_eq!(of(name, head), Some(expected), "{name} {head}");
+        }
+        assert_eq!(of("a.txt", "name  crop\n────  ────\nx     y\n"), None);
+        assert_eq!(of("a.csv", "comment\n──\n─x\n"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_known_by_how_it_begins() {
+        for (magic, ..) in FOREIGN {
+            assert!(packing(magic).is_err());
+        }
+        assert_eq!(packing(b"\x1f\x8b\x08").ok(), Some(Packing::Gzip));
+        assert_eq!(packing(b"batch_id").ok(), Some(Packing::None));
+    }
+}

@@ -1,0 +1,166 @@
+//! A file or standard input, opened as often as needed, unpacked.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::SpooledTempFile;
+
+use super::sniff::{Format, Packing};
+use super::{Each, Remarks, Unreadable, csv, json, sniff};
+use crate::digest::hexadecimal;
+use crate::error::{Failure, Kind};
+
+/// How much of a file is looked at before it is read.
+const HEAD: u64 = 256 * 1024;
+/// What comes through a pipe is kept in memory up to this size, and then in a file without a name.
+const SPOOLED: usize = 8 << 20;
+
+/// Where records come from.
+pub(crate) struct Source {
+    /// For messages, in quotes where it is a name.
+    name: String,
+    place: Place,
+}
+
+enum Place {
+    File(PathBuf),
+    /// Could be read once only, and was.
+    Spooled(Box<SpooledTempFile>),
+}
+
+/// Size and hash of a file as it is, packed or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+impl Source {
+    /// Opens the file at `path`, or standard input for `-`.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Self::spool("standard input".to_owned(), io::stdin().lock());
+        }
+        let name = format!("`{}`", path.display());
+        let refuse = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => "no such file: look at its name",
+                io::ErrorKind::IsADirectory => "it is a folder: name a file in it",
+                _ => "look at its permissions",
+            };
+            Failure::new(Kind::Usage, format!("cannot read {name}"))
+                .caused_by(error)
+                .hint(hint)
+        };
+        let file = File::open(path).map_err(refuse)?;
+        let metadata = file.metadata().map_err(refuse)?;
+        if metadata.is_dir() {
+            return Err(refuse(io::ErrorKind::IsADirectory.into()));
+        }
+        if !metadata.is_file() {
+            return Self::spool(name, file);
+        }
+        let place = Place::File(path.to_owned());
+        Ok(Self { name, place })
+    }
+
+    fn spool(name: String, mut from: impl Read) -> Result<Self, Failure> {
+        let mut spooled = SpooledTempFile::new(SPOOLED);
+        io::copy(&mut from, &mut spooled).map_err(|error| {
+            Failure::new(Kind::Usage, format!("cannot read {name}"))
+                .caused_by(error)
+                .hint("it is kept in a temporary file while it is read: is there room for it?")
+        })?;
+        let place = Place::Spooled(Box::new(spooled));
+        Ok(Self { name, place })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Hands each record to `each`. Cells without names are those of `layout`.
+    pub(crate) fn read(
+        &mut self,
+        layout: Option<&[usize]>,
+        each: &mut Each<'_>,
+    ) -> Result<Remarks, Failure> {
+        let name = self.name.clone();
+        self.read_through(layout, each)
+            .map_err(|unreadable| unreadable.of(&name))
+    }
+
+    fn read_through(
+        &mut self,
+        layout: Option<&[usize]>,
+        each: &mut Each<'_>,
+    ) -> Result<Remarks, Unreadable> {
+        let ending = match &self.place {
+            Place::File(path) => sniff::ending(path),
+            Place::Spooled(_) => None,
+        };
+        let (head, rest) = peek(self.bytes()?)?;
+        let packing = sniff::packing(&head)?;
+        let bytes = head.chain(rest);
+        let unpacked: Box<dyn Read + '_> = match packing {
+            Packing::None => Box::new(bytes),
+            Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+            Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
+        };
+        let (head, rest) = peek(unpacked)?;
+        let format = sniff::format(ending.as_deref(), &head)?;
+        let bytes = head.chain(rest);
+        match format {
+            Format::Array => json::read(bytes, json::Shape::Flat, each),
+            Format::Lines => json::read(bytes, json::Shape::Lines, each),
+            Format::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
+        }
+    }
+
+    /// Returns size and hash of the file as it is.
+    pub(crate) fn measure(&mut self) -> Result<Measured, Failure> {
+        let name = self.name.clone();
+        let measure = |mut bytes: Box<dyn Read + '_>| {
+            let (mut hash, mut count) = (Sha256::new(), 0);
+            let mut room = vec![0; 128 * 1024];
+            loop {
+                match bytes.read(&mut room) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        hash.update(&room[..length]);
+                        count += length as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Measured {
+                bytes: count,
+                sha256: hexadecimal(&hash.finalize()),
+            })
+        };
+        self.bytes()
+            .and_then(measure)
+            .map_err(|error| Unreadable::from(error).of(&name))
+    }
+
+    /// Opens it, from its start.
+    fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match &mut self.place {
+            Place::File(path) => Box::new(File::open(path)?),
+            Place::Spooled(spooled) => {
+                spooled.rewind()?;
+                Box::new(spooled)
+            }
+        })
+    }
+}
+
+/// Looks at the beginning; it is still to be read.
+fn peek<'a>(mut bytes: Box<dyn Read + 'a>) -> io::Result<(Vec<u8>, Box<dyn Read + 'a>)> {
+    let mut head = Vec::new();
+    (&mut bytes).take(HEAD).read_to_end(&mut head)?;
+    Ok((head, bytes))
+}
