@@ -35,6 +35,7 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -s h -l help -d 'Print h
 complete -c trayscan -n "__fish_trayscan_needs_command" -s V -l version -d 'Print version'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "export" -d 'Fetch batches and write them in one format'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "sync" -d 'Bring a local archive up to date, again and again'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "verify" -d 'Prove that a file holds exactly what a manifest, another file or the service holds'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "check" -d 'Try credentials and service, and tell what was found'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "serve" -d 'Run the batch scan service on this machine'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "config" -d 'Show where settings come from, or begin a config file'
@@ -130,6 +131,42 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l sandbox -d 'U
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l manifest -d 'Compare with the receipt that `export --manifest` wrote' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l against -d 'Compare with another file, in any format that can be verified; `-` for standard input' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l archive -d 'Compare with an archive that `trayscan sync` keeps, in place of the service' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s f -l format -d 'How the result is shown' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l progress -d 'When to show progress; `auto`: when standard error is a terminal' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l service -d 'Compare with what the service holds now: what the manifest asked for, or the dates given'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-id -d 'The client identifier' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand check" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f

@@ -66,7 +66,7 @@ impl Kind {
             Self::Protocol => (
                 7,
                 "protocol",
-                "the service answered something that breaks its interface",
+                "the service answered something that breaks its interface, or verify found a difference",
             ),
             Self::Output => (
                 8,

@@ -5,7 +5,7 @@
 //! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
 //! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
 //!
-//! The other way round, [`readers`] read what was written.
+//! The other way round, [`readers`] read what was written, and [`compare`] holds it against something else.
 //!
 //! Beside the flow stand [`probe`] (what the interface leaves open, for `check`), [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
 //! wrong, as an exit code), [`signals`] (being told to stop) and [`ui`] (everything a person reads).
@@ -59,6 +59,9 @@ mod writers;
 
 // Exports read back, whoever wrote them.
 mod readers;
+
+// What two sets of batches have that the other has not.
+mod compare;
 
 // The batch scan service, from its interface document; shares nothing with a client.
 mod sandbox;

@@ -15,6 +15,9 @@ mod service;
 // `serve`.
 mod serve;
 
+// `verify`.
+mod verify;
+
 // Single words.
 mod words;
 
@@ -35,6 +38,7 @@ pub(crate) use export::{ExportArgs, Format, OutputArgs, Progress};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
 pub(crate) use sync::{ListFormat, SyncArgs};
+pub(crate) use verify::VerifyArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -47,6 +51,7 @@ Examples:
   trayscan export --sandbox               a first look, without any set-up
   trayscan export --since 30d -o a.csv    the last 30 days, to a file
   trayscan sync batches.db                an archive that is kept up to date
+  trayscan verify a.csv --manifest m      prove that a file is what was exported
   trayscan check                          try credentials and service
   trayscan serve                          the service, with 250 made-up batches
   trayscan serve --batches 1000000        a large one
@@ -154,6 +159,7 @@ impl ErrorFormat {
 pub(crate) enum Command {
     Export(Box<ExportArgs>),
     Sync(Box<SyncArgs>),
+    Verify(Box<VerifyArgs>),
     Check(CheckArgs),
     Serve(ServeArgs),
 
@@ -180,9 +186,10 @@ pub(crate) enum Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 7] = [
+pub(crate) const PAGES: [&str; 8] = [
     "export",
     "sync",
+    "verify",
     "check",
     "serve",
     "config",

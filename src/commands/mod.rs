@@ -11,6 +11,7 @@ mod source;
 mod status;
 mod stoppable;
 mod sync;
+mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::ui;
@@ -20,6 +21,7 @@ pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Export(args) => export::run(cli, args),
         Command::Sync(args) => sync::run(cli, args),
+        Command::Verify(args) => verify::run(cli, args),
         Command::Check(args) => check::run(cli, args),
         Command::Config(command) => config::run(cli, command),
         Command::Serve(args) => serve::run(args),

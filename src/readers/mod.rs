@@ -11,6 +11,7 @@ mod source;
 mod sniff;
 
 // One file per format, and what there is to find out about CSV before it can be read.
+mod archive;
 mod csv;
 mod dialect;
 mod json;

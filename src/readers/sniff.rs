@@ -23,12 +23,7 @@ pub(super) enum Packing {
 }
 
 /// How files begin that cannot be read, what they are, and what helps.
-const FOREIGN: [(&[u8], &str, &str); 3] = [
-    (
-        b"SQLite format 3\0",
-        "is a SQLite database, and those cannot be verified yet",
-        "export its batches as ndjson or csv, and verify that",
-    ),
+const FOREIGN: [(&[u8], &str, &str); 2] = [
     (
         b"PK\x03\x04",
         "is a spreadsheet or a zip archive, and those cannot be verified yet",
@@ -41,7 +36,13 @@ const FOREIGN: [(&[u8], &str, &str); 3] = [
     ),
 ];
 
-const FORMATS: &str = "json, ndjson, csv and tsv can be verified, packed as .gz or .zst or not";
+const FORMATS: &str =
+    "json, ndjson, csv and tsv can be verified, packed as .gz or .zst or not, and archives";
+
+/// Tells whether it is a SQLite file, such as an archive.
+pub(super) fn is_database(head: &[u8]) -> bool {
+    head.starts_with(b"SQLite format 3\0")
+}
 
 /// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.
 pub(super) fn packing(head: &[u8]) -> Result<Packing, Unreadable> {

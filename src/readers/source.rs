@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
-use super::{Each, Remarks, Unreadable, csv, json, sniff};
+use super::{Each, Remarks, Unreadable, archive, csv, json, sniff};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 
@@ -102,6 +102,16 @@ impl Source {
             Place::Spooled(_) => None,
         };
         let (head, rest) = peek(self.bytes()?)?;
+        if sniff::is_database(&head) {
+            drop(rest);
+            return match &self.place {
+                Place::File(path) => archive::read(path, each),
+                Place::Spooled(_) => Err(Unreadable::Foreign {
+                    why: "is a database, and those are read where they are".to_owned(),
+                    hint: "name the file",
+                }),
+            };
+        }
         let packing = sniff::packing(&head)?;
         let bytes = head.chain(rest);
         let unpacked: Box<dyn Read + '_> = match packing {

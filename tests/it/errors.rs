@@ -67,8 +67,8 @@ fn mistakes_end_with_code_2_and_advice() {
             "possible values: bash, elvish, fish, powershell, zsh",
         ),
         (
-            &["man", "sync"],
-            "possible values: export, check, serve, config, completions, man",
+            &["man", "nothing"],
+            "possible values: export, sync, verify, check, serve, config, completions, man",
         ),
     ] {
         let ended = run(args);

@@ -72,6 +72,8 @@ mod manifest;
 // An archive that is served, while others write it.
 #[cfg(unix)]
 mod archive;
+// `verify`: files held against manifests, other files and the service.
+mod verify;
 
 // Certificates.
 mod tls;

@@ -1,0 +1,67 @@
+//! `verify`: what a file is held against.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::export::{Progress, RangeArgs};
+use super::service::{ReportFormat, ServiceArgs};
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  trayscan export -o batches.csv --manifest batches.json
+  trayscan verify batches.csv --manifest batches.json
+  trayscan verify batches.csv --against archive/batches.ndjson.zst
+  trayscan verify batches.csv --service --manifest batches.json
+  trayscan verify may.csv --service --start 2026-05 --end 2026-05
+  zstdcat batches.ndjson.zst | trayscan verify - --against batches.csv";
+
+/// Prove that a file holds exactly what a manifest, another file or the service holds
+///
+/// Reads the batches from the file itself (json, ndjson, csv or tsv, packed or not, or an archive,
+/// whatever their order) and recomputes the set digest, one hash over all of them. Alone, the file is checked for
+/// being whole: every batch has its identifier, and none is there twice. Equal ends with code 0 and
+/// one line; different with code 7, the first 20 identifiers of each kind, and counts. `missing`
+/// batches are on the other side only, `extra` ones in FILE only, `changed` ones on both with other
+/// values. Nothing is changed anywhere.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct VerifyArgs {
+    /// File to verify, as `export` writes it; `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Compare with the receipt that `export --manifest` wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "start", "end"])]
+    pub(crate) manifest: Option<PathBuf>,
+
+    /// Compare with another file, in any format that can be verified; `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["refetch", "start", "end"])]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Compare with what the service holds now: what the manifest asked for, or the dates given
+    #[arg(long = "service", id = "refetch")]
+    pub(crate) refetch: bool,
+
+    /// Compare with an archive that `trayscan sync` keeps, in place of the service
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["against", "refetch", "sandbox"]
+    )]
+    pub(crate) archive: Option<PathBuf>,
+
+    /// How the result is shown
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) format: ReportFormat,
+
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+
+    #[command(flatten)]
+    pub(crate) source: ServiceArgs,
+
+    /// When to show progress; `auto`: when standard error is a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) progress: Progress,
+}

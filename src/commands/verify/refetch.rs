@@ -1,0 +1,190 @@
+//! The service, or an archive in its place, asked again for what a file should hold.
+
+use std::time::Instant;
+
+use chrono::Utc;
+
+use super::expected::Expected;
+use super::report::{Other, Report};
+use super::{Subject, tell_remarks};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch};
+use crate::cli::{Progress, VerifyArgs};
+use crate::commands::source::Source;
+use crate::compare::{self, Comparison, Listing};
+use crate::dates::Range;
+use crate::digest::SetDigest;
+use crate::error::{Failure, Kind};
+use crate::fetch::Manner;
+use crate::pipeline::{self, Plan, Sink};
+use crate::ui::{self, ProgressLine};
+
+/// What is asked for, and of whom.
+pub(super) struct Refetch {
+    source: Source,
+    /// It is an archive, and no service.
+    is_archive: bool,
+    range: Range,
+    progress: Progress,
+}
+
+impl Refetch {
+    pub(super) fn new(
+        from_environment: &[String],
+        args: &VerifyArgs,
+        expected: Option<&Expected>,
+    ) -> anyhow::Result<Self> {
+        let range = match expected {
+            Some(expected) => expected.range,
+            None => Range::parse(
+                args.range.start.as_deref(),
+                args.range.end.as_deref(),
+                Utc::now(),
+            )?,
+        };
+        if let Some(expected) = expected
+            && expected.files() > 1
+        {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!(
+                    "the manifest {} is of {} files, and one of them holds only a part of what the service has",
+                    expected.name(),
+                    expected.files()
+                ),
+            )
+            .hint("verify each file with the manifest alone, without `--service`")
+            .into());
+        }
+        let source = Source::open(args.archive.as_deref(), &args.source, from_environment)?;
+        let base_url = source.base_url();
+        if let Some(then) = expected.and_then(Expected::base_url)
+            && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)
+        {
+            ui::note(&format!("the manifest is of {then}, and this is of {now}"));
+        }
+        Ok(Self {
+            source,
+            is_archive: args.archive.is_some(),
+            range,
+            progress: args.progress,
+        })
+    }
+
+    /// Reads the file, then fetches and compares.
+    pub(super) async fn compare(
+        self,
+        file: &mut Subject,
+        expected: Option<&Expected>,
+    ) -> anyhow::Result<Report> {
+        let started = Instant::now();
+        let (survey, comparison, columns) = file.survey(expected, ALL_COLUMNS)?;
+        tell_remarks(file.source.name(), &survey);
+        let mut report = Report::new(file.source.name(), &survey, columns);
+        match expected {
+            Some(expected) => {
+                let measured = file.source.measure()?;
+                report.manifest = Some(expected.judge(&file.path, &measured, &survey));
+            }
+            None => report.tell_columns(survey.columns, &self.source.name(), Some(ALL_COLUMNS)),
+        }
+        let mut holding = Holding {
+            digest: SetDigest::new(&compare::listed(columns)),
+            comparison,
+            has_ids: columns & (1 << BATCH_ID) != 0,
+        };
+        let version = self.fetch(expected, &mut holding).await?;
+        report.other = Some(Other {
+            kind: if self.is_archive {
+                "archive"
+            } else {
+                "service"
+            },
+            name: self.source.name(),
+            detail: format!(" ({}{version})", self.range.describe()),
+            batches: holding.digest.count(),
+            digest: holding.digest.finish(),
+            // What comes again is dropped on its way here.
+            repeated: Listing::default(),
+        });
+        if !report.is_equal() {
+            report.find_differences(holding.comparison, file)?;
+        }
+        if let Some(incomplete) = self.source.incomplete(&self.range)? {
+            log::warn!("{incomplete}");
+        }
+        let count = holding.digest.count();
+        let requests = match self.source.stats.requests.get() {
+            0 => String::new(),
+            1 => " (1 request)".to_owned(),
+            many => format!(" ({many} requests)"),
+        };
+        ui::conclude(&format!(
+            "compared with {count} {} of {}{requests} in {:.1} s",
+            if count == 1 { "batch" } else { "batches" },
+            self.source.name(),
+            started.elapsed().as_secs_f64(),
+        ));
+        Ok(report)
+    }
+
+    /// Takes everything that is wanted to `holding`; returns the version that was used, for people.
+    async fn fetch(
+        &self,
+        expected: Option<&Expected>,
+        holding: &mut Holding,
+    ) -> anyhow::Result<String> {
+        let source = &self.source;
+        let sorting = expected.and_then(|expected| expected.sorting);
+        let limit = expected.and_then(Expected::limit);
+        let plan = Plan {
+            conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
+            sorting,
+            limit,
+            ..Plan::new(&self.range)
+        };
+        log::info!("asking {} for {}", source.name(), self.range.asked());
+        let progress = ProgressLine::start(self.progress, false, &source.stats);
+        let mut pages = source.batches(self.range, |asked| Manner {
+            // As when it was exported: with a limit, which batches come depends on how.
+            frugal: limit.is_some() && sorting.is_none(),
+            lenient: expected.is_some_and(Expected::lenient),
+            ..asked.manner()
+        })?;
+        let ran = pipeline::run(&mut pages, holding, &plan, &source.stats).await;
+        drop(progress);
+        let tally = ran.map_err(|failure| {
+            let pages = source.stats.pages.get();
+            let error = anyhow::Error::new(failure);
+            if pages == 0 {
+                return error;
+            }
+            error.context(format!("the comparison stopped after {pages} pages"))
+        })?;
+        if tally.conflicts > 0 {
+            log::warn!(
+                "{} batches came again with other content; the first counts",
+                tally.conflicts
+            );
+        }
+        Ok(pages
+            .version()
+            .map_or_else(String::new, |version| format!(", {version}")))
+    }
+}
+
+/// Holds what comes against the file.
+struct Holding {
+    digest: SetDigest,
+    comparison: Comparison,
+    has_ids: bool,
+}
+
+impl Sink for Holding {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let content = self.digest.add(batch);
+        if self.has_ids {
+            self.comparison.hold(batch, &batch.id(), content);
+        }
+        Ok(())
+    }
+}

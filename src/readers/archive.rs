@@ -1,0 +1,44 @@
+//! The archive that `sync` keeps: batches as the service sent them, those that vanished from it left out.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::{Each, Place, Record, Remarks, Unreadable};
+use crate::archive::Archive;
+use crate::batch::ALL_COLUMNS;
+use crate::dates::Range;
+use crate::error::{Failure, Kind};
+
+pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+    let archive = Archive::read(path).map_err(refused)?;
+    let remarks = Remarks {
+        columns: Some(ALL_COLUMNS),
+        ..Remarks::default()
+    };
+    let mut pages = archive.pages(Range::default()).map_err(Unreadable::Told)?;
+    let mut count = 0;
+    while let Some(page) = pages.next().map_err(Unreadable::Told)? {
+        for batch in &page.batches {
+            count += 1;
+            let record = Record {
+                values: batch,
+                // One that was not sent is null.
+                columns: ALL_COLUMNS,
+                sound: batch.is_usual(),
+                place: Place::Batch(count),
+            };
+            if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
+                return Ok(remarks);
+            }
+        }
+    }
+    Ok(remarks)
+}
+
+/// What is no archive is a wrong name here: nothing was to be written to it.
+fn refused(mut failure: Failure) -> Unreadable {
+    if failure.kind == Kind::Output {
+        failure.kind = Kind::Usage;
+    }
+    Unreadable::Told(failure)
+}

@@ -1,0 +1,1251 @@
+//! `verify`: a file held against its manifest, another file and the service.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::data::hex;
+use crate::harness::{Ended, Server, export_with, run, trayscan};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
+
+const PACKINGS: [&str; 3] = ["", ".gz", ".zst"];
+const FORMATS: [&str; 4] = ["json", "ndjson", "csv", "tsv"];
+
+/// A folder for exports.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Exports from `server` to a file of this name, with a manifest beside it.
+    fn export(&self, server: &Server, name: &str, args: &[&str]) -> String {
+        let (path, manifest) = (self.at(name), self.at(&format!("{name}.manifest")));
+        let place = ["-o", &path, "--manifest", &manifest];
+        let args = [&place[..], args].concat();
+        let ended = export_with(server.address, &server.client_secret, &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        path
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        fs::write(self.at(name), bytes).unwrap();
+        self.at(name)
+    }
+
+    fn manifest(&self, name: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.at(&format!("{name}.manifest"))).unwrap()).unwrap()
+    }
+
+    /// The lines of an ndjson file.
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.at(name)).unwrap();
+        text.lines().map(String::from).collect()
+    }
+}
+
+fn verify(args: &[&str]) -> Ended {
+    run(&[&["verify"], args].concat())
+}
+
+/// Verifies against `server`, as a user with the right credentials would.
+fn verify_with(server: &Server, args: &[&str]) -> Ended {
+    Ended::of(with(server, args).output().unwrap())
+}
+
+fn with(server: &Server, args: &[&str]) -> Command {
+    let mut command = trayscan(&[&["verify", "--service"], args].concat());
+    command
+        .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
+    command
+}
+
+/// Verifies with `args` and returns the report for programs; the code must agree with it.
+fn report(args: &[&str]) -> Value {
+    judged(&verify(&[args, &["-f", "json"]].concat()))
+}
+
+fn judged(ended: &Ended) -> Value {
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    let code = if report["equal"] == true { 0 } else { 7 };
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    report
+}
+
+fn assert_equal(ended: &Ended, what: &str) {
+    assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 1, "{what}: {ended:?}");
+}
+
+fn id(line: &str) -> String {
+    let batch: Value = serde_json::from_str(line).unwrap();
+    batch["batch_id"].as_str().unwrap().to_owned()
+}
+
+/// The set digest, from the words of the README alone.
+fn documented_digest(batches: &[Value], names: &[&str]) -> String {
+    let number = |text: &str| {
+        let (sign, digits) = match text.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", text),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let whole = Some(whole.trim_start_matches('0'))
+            .filter(|whole| !whole.is_empty())
+            .unwrap_or("0");
+        match fraction.trim_end_matches('0') {
+            "" if whole == "0" => "0".to_owned(),
+            "" => format!("{sign}{whole}"),
+            fraction => format!("{sign}{whole}.{fraction}"),
+        }
+    };
+    let value = |name: &str, value: &Value| match value {
+        Value::String(text) if name.starts_with("avg_") => number(text),
+        Value::String(text) if name == "batch_creation_date" => match text.split_once('.') {
+            Some((whole, fraction)) => {
+                let digits = fraction.trim_end_matches('Z').trim_end_matches('0');
+                let point = if digits.is_empty() { "" } else { "." };
+                format!("{whole}{point}{digits}Z")
+            }
+            None => text.clone(),
+        },
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let mut sum = [0_u8; 32];
+    for batch in batches {
+        let mut form = Vec::new();
+        for name in names {
+            form.extend_from_slice(name.as_bytes());
+            form.push(0);
+            let text = value(name, &batch[name]);
+            if text.is_empty() {
+                form.push(0);
+            } else {
+                form.push(1);
+                form.extend_from_slice(&(text.len() as u64).to_be_bytes());
+                form.extend_from_slice(text.as_bytes());
+            }
+        }
+        let mut carry = 0;
+        for (digit, more) in sum.iter_mut().zip(Sha256::digest(&form)).rev() {
+            let added = u16::from(*digit) + u16::from(more) + carry;
+            *digit = u8::try_from(added % 256).unwrap();
+            carry = added / 256;
+        }
+    }
+    let mut whole = b"trayscan set digest 1\0".to_vec();
+    for name in names {
+        whole.extend_from_slice(name.as_bytes());
+        whole.push(0);
+    }
+    whole.extend_from_slice(&(batches.len() as u64).to_be_bytes());
+    whole.extend_from_slice(&sum);
+    hex(&Sha256::digest(&whole))
+}
+
+#[test]
+fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    folder.export(&server, "reference.ndjson", &[]);
+    let manifest = folder.manifest("reference.ndjson");
+    let digest = manifest["set_digest"].as_str().unwrap();
+    let names: Vec<&str> = manifest["request"]["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), 18);
+    assert_eq!(documented_digest(&server.flat(""), &names), digest);
+    // Manifests of earlier versions stay good.
+    assert_eq!(
+        digest,
+        "1193c1e30988c64adf5f5c158eaab726997bb3382cd28763fe0d4e2c5d1c7a0e"
+    );
+    for format in FORMATS {
+        for packing in PACKINGS {
+            let name = format!("a.{format}{packing}");
+            let path = folder.export(&server, &name, &[]);
+            let ended = verify(&[&path]);
+            let line = format!("`{path}` holds 250 batches, set digest {digest}\n");
+            assert_eq!(
+                (ended.stdout, ended.stderr),
+                (line, String::new()),
+                "{name}"
+            );
+            let entry = &folder.manifest(&name)["files"][0];
+            assert_eq!(
+                (&entry["batches"], &entry["set_digest"]),
+                (&json!(250), &json!(digest))
+            );
+            // Whatever the name says.
+            let bare = folder.write("bare", fs::read(&path).unwrap());
+            assert_eq!(report(&[&bare])["digest"], digest, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_dialect_has_the_same_digest() {
+    // Enough to have text that is awkward in each of them.
+    let server = Server::start(&["--batches", "120"]);
+    let folder = Folder::new();
+    let reference = folder.export(&server, "a.ndjson", &[]);
+    for (number, (name, flags)) in [
+        ("a.json", "--numbers"),
+        ("a.ndjson.gz", "--numbers"),
+        ("a.csv", "--excel"),
+        ("a.csv", "--decimal-comma"),
+        ("a.csv", "--excel --decimal-comma --no-header"),
+        ("a.csv", "--bom --delimiter |"),
+        ("a.csv", "--no-header"),
+        ("a.tsv", "--no-header --excel"),
+        ("a.tsv", "--decimal-comma"),
+        ("a.csv", "--delimiter _"),
+        ("a.csv", "--delimiter 0 --no-header --decimal-comma"),
+        ("a.csv", "--delimiter , --decimal-comma"),
+        ("a.csv", "--sort comment:desc"),
+        ("a.json", "--api v1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let path = folder.export(&server, &format!("{number}.{name}"), &flags);
+        let ended = verify(&[&path, "--against", &reference]);
+        assert_equal(&ended, &format!("{flags:?}"));
+        assert_eq!(ended.stderr, "", "{flags:?}");
+    }
+}
+
+#[test]
+fn differences_are_named_and_order_is_none() {
+    let server = Server::start(&["--batches", "60"]);
+    let folder = Folder::new();
+    let csv = folder.export(&server, "a.csv", &[]);
+    folder.export(&server, "a.ndjson", &[]);
+    let lines = folder.lines("a.ndjson");
+    let compare = |lines: &[String]| {
+        let path = folder.write("changed.ndjson", lines.join("\n") + "\n");
+        let report = report(&[&path, "--against", &csv]);
+        let ids = |kind: &str| report[kind]["ids"].clone();
+        (
+            ids("missing"),
+            ids("extra"),
+            report["changed"].clone(),
+            report,
+        )
+    };
+    let nothing = json!([]);
+
+    let mut reordered = lines.clone();
+    reordered.reverse();
+    assert_eq!(compare(&reordered).3["equal"], true);
+
+    let (missing, extra, changed, _) = compare(&[&lines[..7], &lines[8..]].concat());
+    assert_eq!((missing, extra), (json!([id(&lines[7])]), nothing.clone()));
+    assert_eq!(changed["count"], 0);
+
+    let stranger = lines[3].replace(&id(&lines[3]), "stranger");
+    let (missing, extra, ..) = compare(&[&lines[..], &[stranger]].concat());
+    assert_eq!((missing, extra), (nothing.clone(), json!(["stranger"])));
+
+    let change = |place: usize, field: &str, value: &Value| {
+        let mut batch: Value = serde_json::from_str(&lines[place]).unwrap();
+        assert_ne!(batch[field], *value);
+        batch[field] = value.clone();
+        let mut changed = lines.clone();
+        changed[place] = batch.to_string();
+        changed
+    };
+    let value = |place: usize, field: &str| {
+        serde_json::from_str::<Value>(&lines[place]).unwrap()[field].clone()
+    };
+    let has_rate = |place: &usize| value(*place, "avg_germination_rate").is_string();
+    let rated = (0..lines.len()).find(has_rate).unwrap();
+    let rate = value(rated, "avg_germination_rate");
+    let rate = rate.as_str().unwrap();
+    let other_digit = if rate.ends_with('1') { "2" } else { "1" };
+    let one_digit = format!("{}{other_digit}", &rate[..rate.len() - 1]);
+    let images = value(5, "number_of_images").as_u64().unwrap() + 1;
+    for (place, field, new) in [
+        (rated, "avg_germination_rate", json!(one_digit)),
+        (rated, "avg_germination_rate", Value::Null),
+        (5, "number_of_images", json!(images)),
+        (5, "comment", json!("something new ")),
+    ] {
+        let (missing, extra, changed, _) = compare(&change(place, field, &new));
+        assert_eq!((missing, extra), (nothing.clone(), nothing.clone()));
+        let id = id(&lines[place]);
+        let expected = json!({"count": 1, "ids": [id.clone()], "fields": {id: [field]}});
+        assert_eq!(changed, expected, "{field} {new}");
+    }
+    // The same number, written otherwise, is no change.
+    assert_eq!(
+        compare(&change(
+            rated,
+            "avg_germination_rate",
+            &json!(format!("0{rate}0"))
+        ))
+        .3["equal"],
+        true
+    );
+
+    // Values swapped between two batches add up to the same values.
+    let (one, two) = (lines[10].clone(), lines[11].clone());
+    let mut swapped = lines.clone();
+    swapped[10] = one.replace(&id(&one), &id(&two));
+    swapped[11] = two.replace(&id(&two), &id(&one));
+    let (_, _, changed, report) = compare(&swapped);
+    assert_eq!(
+        (&changed["count"], &report["batches"]),
+        (&json!(2), &json!(60))
+    );
+
+    let twice = [&lines[..], &lines[4..5], &lines[4..5]].concat();
+    let (missing, extra, changed, report) = compare(&twice);
+    assert_eq!(
+        (missing, extra, &changed["count"]),
+        (nothing.clone(), nothing, &json!(0))
+    );
+    assert_eq!(
+        report["repeated"],
+        json!({"count": 1, "ids": [id(&lines[4])]})
+    );
+}
+
+#[test]
+fn one_that_is_there_twice_is_told_alone_and_on_both_sides() {
+    let server = Server::start(&["--batches", "5"]);
+    let folder = Folder::new();
+    let good = folder.export(&server, "a.ndjson", &[]);
+    let lines = folder.lines("a.ndjson");
+    let text = [&lines[..], &lines[..1]].concat().join("\n");
+    let twice = folder.write("twice.ndjson", &text);
+    let again = folder.write("again.ndjson", &text);
+    for args in [&[&*twice][..], &[&twice, "--against", &again]] {
+        let ended = verify(args);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(
+            ended.stderr.contains("holds 1 batch more than once"),
+            "{ended:?}"
+        );
+        assert!(ended.stdout.contains(&id(&lines[0])), "{ended:?}");
+    }
+    let report = report(&[&good, "--against", &twice]);
+    assert_eq!(report["against"]["repeated"]["ids"], json!([id(&lines[0])]));
+    assert_eq!(
+        (&report["repeated"]["count"], &report["missing"]["count"]),
+        (&json!(0), &json!(0))
+    );
+}
+
+#[test]
+fn twenty_are_listed_and_the_rest_is_counted() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let whole = folder.export(&server, "a.csv", &[]);
+    let part = folder.export(&server, "b.json.zst", &["--limit", "150"]);
+    let listed = |ended: &Ended, title: &str| {
+        let lines = ended
+            .stdout
+            .lines()
+            .skip_while(|line| *line != title)
+            .skip(1);
+        let ids = lines.take_while(|line| line.starts_with("  "));
+        ids.map(String::from).collect::<Vec<_>>()
+    };
+    let ended = verify(&[&part, "--against", &whole]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let missing = listed(&ended, &format!("missing: 100 batches in `{whole}` only"));
+    assert_eq!((missing.len(), missing[20].as_str()), (21, "  and 80 more"));
+    let ended = verify(&[&whole, "--against", &part]);
+    let extra = listed(&ended, &format!("extra: 100 batches in `{whole}` only"));
+    assert_eq!(extra, missing);
+    assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains("hint: "));
+    assert!(!ended.stdout.contains("changed") && !ended.stdout.contains("repeated"));
+}
+
+#[test]
+fn a_manifest_knows_its_file_and_its_batches() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.csv", &[]);
+    let manifest = folder.at("a.csv.manifest");
+    let ended = verify(&[&path, "--manifest", &manifest]);
+    assert_equal(&ended, "untouched");
+    assert_eq!(ended.stderr, "");
+    assert_eq!(
+        report(&[&path, "--manifest", &manifest])["manifest"]["same_bytes"],
+        true
+    );
+
+    // Moved, in another format and order: the batches are what counts.
+    let other = folder.export(&server, "b.json.gz", &["--sort", "crop_type"]);
+    let ended = verify(&[&other, "--manifest", &manifest]);
+    assert_equal(&ended, "another format");
+    assert!(ended.stderr.contains("the bytes are not"), "{ended:?}");
+    assert_eq!(
+        report(&[&other, "--manifest", &manifest])["manifest"]["same_bytes"],
+        false
+    );
+
+    let text = fs::read_to_string(&path).unwrap();
+    let digit = text.rfind(|letter: char| letter.is_ascii_digit()).unwrap();
+    let mut tampered = text.clone();
+    let new = if &text[digit..=digit] == "7" {
+        "8"
+    } else {
+        "7"
+    };
+    tampered.replace_range(digit..=digit, new);
+    let tampered = folder.write("tampered.csv", tampered);
+    let ended = verify(&[&tampered, "--manifest", &manifest]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("as many batches, and not the same"),
+        "{ended:?}"
+    );
+    assert!(ended.stderr.contains("`--against`"), "{ended:?}");
+
+    let fewer = folder.write(
+        "fewer.csv",
+        text.lines()
+            .take(40)
+            .fold(String::new(), |all, line| all + line + "\n"),
+    );
+    let ended = verify(&[&fewer, "--manifest", &manifest]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+
+    for (args, why) in [
+        (&["--seed", "2"][..], "as many batches, and not the same"),
+        (&["--batches", "7"], "250 batches instead of 7"),
+    ] {
+        folder.export(&Server::start(args), "foreign.csv", &[]);
+        let ended = verify(&[&path, "--manifest", &folder.at("foreign.csv.manifest")]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_manifest_that_is_none_or_not_complete_is_refused() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.csv", &[]);
+    let whole = folder.manifest("a.csv");
+    let altered = |change: &dyn Fn(&mut Value)| {
+        let mut manifest = whole.clone();
+        change(&mut manifest);
+        manifest.to_string()
+    };
+    for (text, why) in [
+        (
+            altered(&|m| m["complete"] = json!(false)),
+            "not that of a complete export",
+        ),
+        (
+            altered(&|m| drop(m.as_object_mut().unwrap().remove("complete"))),
+            "not that of a complete export",
+        ),
+        (
+            altered(&|m| m["request"]["fields"] = json!(["batch_id", "novelty"])),
+            "its fields are not those of a batch",
+        ),
+        (
+            altered(&|m| m["request"]["start"] = json!("soon")),
+            "its dates are none",
+        ),
+        (
+            altered(&|m| m["request"]["where"] = json!(["novelty=1"])),
+            "a condition is not known",
+        ),
+        (
+            altered(&|m| drop(m.as_object_mut().unwrap().remove("set_digest"))),
+            "is no manifest",
+        ),
+        (fs::read_to_string(&path).unwrap(), "is no manifest"),
+        (String::new(), "is no manifest"),
+    ] {
+        let manifest = folder.write("m.json", text);
+        let ended = verify(&[&path, "--manifest", &manifest]);
+        assert_eq!(ended.code, Some(2), "{why}: {ended:?}");
+        assert!(ended.stderr.contains(why), "{why}: {ended:?}");
+        assert_eq!(ended.stdout, "");
+    }
+    let ended = verify(&[&path, "--manifest", &folder.at("nowhere")]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    // Its bytes are right, so it is the manifest that is wrong.
+    let manifest = folder.write("m.json", altered(&|m| m["set_digest"] = json!("00")));
+    let ended = verify(&[&path, "--manifest", &manifest]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("the manifest was altered"),
+        "{ended:?}"
+    );
+    // A manifest is no export either.
+    let ended = verify(&[&folder.at("a.csv.manifest")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("this is a manifest"), "{ended:?}");
+}
+
+#[test]
+fn one_file_of_many_can_be_verified_alone() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [one, two] = [("2024.csv", "2024"), ("2025.csv", "2025")]
+        .map(|(name, year)| folder.export(&server, name, &["--start", year, "--end", year]));
+    let both = folder.export(&server, "both.csv", &["--start", "2024", "--end", "2025"]);
+    let mut manifest = folder.manifest("both.csv");
+    manifest["files"] = ["2024.csv", "2025.csv"]
+        .map(|name| folder.manifest(name)["files"][0].clone())
+        .into_iter()
+        .collect();
+    let many = folder.write("many.json", manifest.to_string());
+    for path in [&one, &two, &both] {
+        assert_equal(&verify(&[path, "--manifest", &many]), path);
+    }
+    // Written otherwise, it is known by its name.
+    fs::create_dir(folder.at("copy")).unwrap();
+    let copy = folder.export(
+        &server,
+        "copy/2024.csv",
+        &["--start", "2024", "--end", "2024", "--excel"],
+    );
+    assert_equal(&verify(&[&copy, "--manifest", &many]), "another dialect");
+    fs::write(&one, fs::read(&two).unwrap()).unwrap();
+    let report_of = |path: &str| report(&[path, "--manifest", &many]);
+    assert_eq!(
+        report_of(&one)["equal"],
+        true,
+        "it is another of these files"
+    );
+    let cut = fs::read_to_string(&two).unwrap();
+    let cut = cut.lines().take(9).map(|line| format!("{line}\n"));
+    fs::write(&one, cut.collect::<String>()).unwrap();
+    assert_eq!(report_of(&one)["equal"], false);
+
+    // The first manifests said less of each file.
+    for file in manifest["files"].as_array_mut().unwrap() {
+        let file = file.as_object_mut().unwrap();
+        file.remove("batches").unwrap();
+        file.remove("set_digest").unwrap();
+    }
+    folder.write("many.json", manifest.to_string());
+    assert_eq!(report_of(&two)["equal"], true);
+    assert_eq!(report_of(&one)["equal"], false);
+    let ended = verify_with(&server, &[&two, "--manifest", &many]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
+#[test]
+fn each_file_of_a_lake_is_known_to_its_manifest() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let (lake, manifest) = (
+        folder.at("lake/{year}/{crop_type}.csv.gz"),
+        folder.at("lake.json"),
+    );
+    let args = ["-o", &lake, "--manifest", &manifest];
+    let ended = export_with(server.address, &server.client_secret, &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let files: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let files = files["files"].as_array().unwrap().clone();
+    assert!(files.len() > 10);
+    for file in files.iter().step_by(files.len() / 5) {
+        let path = file["path"].as_str().unwrap();
+        let ended = verify(&[path, "--manifest", &manifest]);
+        assert_equal(&ended, path);
+        assert_eq!(ended.stderr, "", "{path}");
+        let other = files
+            .iter()
+            .find(|other| other["batches"] != file["batches"])
+            .unwrap();
+        fs::copy(path, folder.at("kept")).unwrap();
+        let foreign = folder.export(&server, "foreign.csv.gz", &["--limit", "3"]);
+        fs::copy(foreign, path).unwrap();
+        assert_eq!(
+            verify(&[path, "--manifest", &manifest]).code,
+            Some(7),
+            "{path}"
+        );
+        fs::copy(folder.at("kept"), path).unwrap();
+        let other = other["path"].as_str().unwrap();
+        assert_eq!(verify(&[path, "--against", other]).code, Some(7), "{path}");
+    }
+}
+
+#[test]
+fn the_service_is_asked_for_what_the_manifest_asked_for() {
+    let server = Server::start(&["--page-size", "20"]);
+    let folder = Folder::new();
+    for (name, flags) in [
+        ("a.csv", &[][..]),
+        ("b.json", &["--start", "2024-03", "--end", "2025-02"]),
+        (
+            "c.tsv.gz",
+            &["--where", "crop_type~o", "--where", "!warnings", "--excel"],
+        ),
+        (
+            "d.ndjson",
+            &["--fields", "comment,batch_id", "--limit", "33"],
+        ),
+        (
+            "e.csv",
+            &[
+                "--sort",
+                "avg_germination_rate:desc",
+                "--limit",
+                "10",
+                "--no-header",
+                "--fields",
+                "-batch_name",
+            ],
+        ),
+        ("f.json", &["--where", "batch_id=nobody"]),
+    ] {
+        let path = folder.export(&server, name, flags);
+        let manifest = folder.at(&format!("{name}.manifest"));
+        let ended = verify_with(&server, &[&path, "--manifest", &manifest]);
+        assert_equal(&ended, name);
+        assert!(
+            !ended.stdout.contains(&server.client_secret)
+                && !ended.stderr.contains(&server.client_secret)
+        );
+    }
+    let path = folder.at("b.json");
+    let dates = ["--start", "2024-03", "--end", "2025-02"];
+    assert_equal(
+        &verify_with(&server, &[&[&*path], &dates[..]].concat()),
+        "dates",
+    );
+    let ended = verify_with(&server, &[&path]);
+    assert_eq!(ended.code, Some(7), "all dates are more: {ended:?}");
+
+    // "1d" is counted from when it was exported.
+    let condition = "batch_creation_date<2024-06-01T10:00:00Z";
+    let path = folder.export(&server, "g.csv", &["--where", condition]);
+    let mut manifest = folder.manifest("g.csv");
+    manifest["started"] = json!("2024-06-02T10:00:00.250Z");
+    manifest["request"]["where"] = json!(["batch_creation_date<1d"]);
+    let manifest = folder.write("g.json", manifest.to_string());
+    assert_equal(
+        &verify_with(&server, &[&path, "--manifest", &manifest]),
+        "1d",
+    );
+}
+
+#[test]
+fn what_the_service_has_by_now_is_told() {
+    let server = Server::start(&["--page-size", "40"]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.ndjson", &[]);
+    let manifest = folder.at("a.ndjson.manifest");
+    let lines = folder.lines("a.ndjson");
+    let stranger = lines[0].replace(&id(&lines[0]), "stranger");
+    let changed = lines[1].replacen("\"number_of_images\":", "\"number_of_images\":9", 1);
+    let text = [&[stranger, changed], &lines[3..]].concat().join("\n");
+    let edited = folder.write("edited.ndjson", text + "\n");
+    let ended = verify_with(&server, &[&edited, "-f", "json"]);
+    let report = judged(&ended);
+    let mut missing = vec![id(&lines[0]), id(&lines[2])];
+    let mut found: Vec<String> = serde_json::from_value(report["missing"]["ids"].clone()).unwrap();
+    missing.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, missing);
+    assert_eq!(report["extra"], json!({"count": 1, "ids": ["stranger"]}));
+    assert_eq!(
+        report["changed"]["fields"],
+        json!({id(&lines[1]): ["number_of_images"]})
+    );
+    assert_eq!(
+        (&report["against"]["kind"], &report["against"]["batches"]),
+        (&json!("service"), &json!(250))
+    );
+
+    let other = Server::start(&["--seed", "2", "--batches", "99"]);
+    let ended = verify_with(&other, &[&path, "--manifest", &manifest, "-f", "json"]);
+    let report = judged(&ended);
+    assert_eq!(
+        (&report["missing"]["count"], &report["extra"]["count"]),
+        (&json!(99), &json!(250))
+    );
+    assert_eq!(report["manifest"]["equal"], true);
+    assert!(
+        ended.stderr.contains("holds something else by now"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.stderr.contains("note: the manifest is of http://"),
+        "{ended:?}"
+    );
+
+    let ended = verify_with(
+        &Server::start(&["--fault", "503:1"]),
+        &[&path, "--retries", "0"],
+    );
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(5), ""),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_sandbox_is_a_service_too() {
+    let folder = Folder::new();
+    let path = folder.at("a.csv");
+    assert_eq!(run(&["export", "--sandbox", "-o", &path]).code, Some(0));
+    assert_equal(&verify(&[&path, "--service", "--sandbox"]), "sandbox");
+}
+
+#[test]
+fn an_archive_is_a_file_and_a_source() {
+    let server = Server::start(&["--page-size", "60"]);
+    let folder = Folder::new();
+    let whole = folder.export(&server, "whole.csv", &[]);
+    let year = ["--start", "2025", "--end", "2025"];
+    let part = folder.export(
+        &server,
+        "part.json.gz",
+        &[&year[..], &["--where", "!warnings"]].concat(),
+    );
+    let manifest = folder.at("part.json.gz.manifest");
+    let archive = folder.at("batches.db");
+    let mut sync = trayscan(&["sync", &archive]);
+    sync.env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+        .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+        .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
+    let ended = Ended::of(sync.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    server.stop();
+
+    let digest = folder.manifest("whole.csv")["set_digest"].clone();
+    assert_eq!(report(&[&archive])["digest"], digest);
+    assert_equal(&verify(&[&whole, "--against", &archive]), "against");
+    assert_equal(
+        &verify(&[&archive, "--against", &whole]),
+        "the other way round",
+    );
+    assert_equal(
+        &verify(&[&archive, "--manifest", &folder.at("whole.csv.manifest")]),
+        "manifest",
+    );
+    let ended = verify(&[&part, "--archive", &archive, "--manifest", &manifest]);
+    assert_equal(&ended, "in place of the service");
+    let full = folder.at("year.csv");
+    let args = ["export", "--archive", &archive, "-o", &full];
+    assert_eq!(run(&[&args[..], &year].concat()).code, Some(0));
+    assert_equal(
+        &verify(&[&[&*full, "--archive", &archive], &year[..]].concat()),
+        "dates",
+    );
+
+    let text = fs::read_to_string(&whole).unwrap();
+    let fewer: Vec<&str> = text.lines().take(30).collect();
+    let fewer = folder.write("fewer.csv", fewer.join("\n") + "\n");
+    let report = report(&[&fewer, "--archive", &archive]);
+    assert_eq!(report["against"]["kind"], "archive");
+    let missing = 250 - report["batches"].as_u64().unwrap();
+    assert_eq!(report["missing"]["count"], missing);
+    let mut piped = trayscan(&["verify", "-"]);
+    let ended = Ended::of(piped.stdin(File::open(&archive).unwrap()).output().unwrap());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
+#[test]
+fn standard_input_is_a_file_like_any_other() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let csv = folder.export(&server, "a.csv.gz", &["--decimal-comma"]);
+    let json = folder.export(&server, "a.json", &[]);
+    let short = folder.export(&server, "short.ndjson", &["--limit", "249"]);
+    let piped = |path: &str, args: &[&str]| {
+        let mut command = trayscan(&[&["verify"], args].concat());
+        Ended::of(command.stdin(File::open(path).unwrap()).output().unwrap())
+    };
+    let ended = piped(&csv, &["-"]);
+    assert_equal(&ended, "alone");
+    assert!(ended.stdout.starts_with("standard input holds 250 batches"));
+    assert_equal(&piped(&csv, &["-", "--against", &json]), "first");
+    assert_equal(&piped(&csv, &[&json, "--against", "-"]), "second");
+    let ended = piped(&short, &["-", "--against", &json, "-f", "json"]);
+    assert_eq!(judged(&ended)["missing"]["count"], 1);
+    let ended = piped(&short, &[&json, "--against", "-", "-f", "json"]);
+    assert_eq!(judged(&ended)["extra"]["count"], 1);
+    let ended = piped(&csv, &["-", "--against", "-"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    // Larger than what is kept in memory.
+    let large = Server::start(&["--batches", "14000", "--page-size", "1000"]);
+    let large = folder.export(&large, "large.ndjson", &[]);
+    assert!(fs::metadata(&large).unwrap().len() > 8 << 20);
+    assert_equal(&piped(&large, &["-", "--against", &large]), "large");
+    #[cfg(unix)]
+    {
+        // What can be read only once is not refused for it.
+        let mut shell = Command::new("bash");
+        let program = env!("CARGO_BIN_EXE_trayscan");
+        shell.args([
+            "-c",
+            "\"$0\" verify <(cat \"$1\") --against <(cat \"$2\")",
+            program,
+            &csv,
+            &json,
+        ]);
+        let ended = Ended::of(shell.stdin(Stdio::null()).output().unwrap());
+        assert_equal(&ended, "pipes");
+    }
+}
+
+#[test]
+fn hostile_text_comes_through_every_format() {
+    let texts = [
+        "plain",
+        "a,b;c\td|e",
+        "\"",
+        "\"\"",
+        "two\nlines\r\n",
+        "\r",
+        "=1+1",
+        "'=1+1",
+        "''=1",
+        "+1",
+        "-1.50",
+        "@x",
+        "'",
+        "\t",
+        "\\",
+        "\u{0}",
+        "\u{1b}[31m\u{202e}",
+        "\u{feff}x",
+        "🌱 ß 発芽",
+        " ",
+        "null",
+        "12,50",
+        "batch_id",
+        "",
+    ];
+    let batches: Vec<String> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, text)| {
+            let mut fields = fields(&format!("{number}{text}"));
+            for (name, value) in &mut fields {
+                if ["batch_name", "crop_type", "comment"].contains(&name.as_str()) {
+                    *value = json!(text).to_string();
+                }
+            }
+            object(&fields)
+        })
+        .collect();
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let folder = Folder::new();
+    let export = |name: &str, args: &[&str]| {
+        let path = folder.at(name);
+        let ended = export_with(service.address, "secret", &[&["-o", &path], args].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        path
+    };
+    let reference = export("a.ndjson", &[]);
+    for (name, flags) in [
+        ("a.json", ""),
+        ("a.csv", "--excel"),
+        ("b.csv", ""),
+        ("c.csv", "--decimal-comma --no-header"),
+        ("d.csv", "--delimiter '"),
+        ("e.csv", "--delimiter = --bom"),
+        ("a.tsv.gz", ""),
+        ("b.tsv", "--excel --no-header"),
+    ] {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        let path = export(name, &flags);
+        assert_equal(&verify(&[&path, "--against", &reference]), name);
+    }
+    // In messages, nothing reaches the terminal as it is.
+    let only = folder.write("only.ndjson", &batches[16]);
+    let ended = verify(&[&only, "--against", &reference]);
+    let ended_json = verify(&[&reference, "--against", &only, "-f", "json"]);
+    assert_eq!((ended.code, ended_json.code), (Some(7), Some(7)));
+    assert!(
+        ended.stdout.contains("  4two\\nlines\\u{d}\\n\n"),
+        "{}",
+        ended.stdout
+    );
+    for printed in [&ended.stdout, &ended.stderr, &ended_json.stdout] {
+        let is_hidden =
+            |letter: char| letter != '\n' && (letter.is_control() || letter == '\u{202e}');
+        assert!(!printed.contains(is_hidden), "{printed:?}");
+    }
+    let report = judged(&ended_json);
+    assert_eq!(report["extra"]["count"], texts.len() - 1);
+    assert_eq!(report["extra"]["ids"][4], "4two\nlines\r\n");
+}
+
+#[test]
+fn what_lenient_carried_on_has_one_digest_too() {
+    let flawed = [
+        ("number_of_images", "\"12\""),
+        ("number_of_images", "null"),
+        ("avg_germination_rate", "87.50"),
+        ("avg_germination_rate", "\"-abc\""),
+        ("avg_germination_rate", "1e5"),
+        ("batch_creation_date", "\"=2026\""),
+        ("warnings", "\"maybe\""),
+        ("comment", "{\"a\":[1,null]}"),
+        ("comment", "\"\\ud800\""),
+        ("crop_type", "7"),
+        ("more", "true"),
+    ];
+    let mut batches = vec![object(&fields("0"))];
+    for (number, (field, value)) in flawed.iter().enumerate() {
+        let mut fields = fields(&format!("{}", number + 1));
+        fields.retain(|(name, _)| name != field);
+        fields.push(((*field).to_owned(), (*value).to_owned()));
+        batches.push(object(&fields));
+    }
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let folder = Folder::new();
+    let manifest = folder.at("manifest");
+    for (name, flags) in [
+        ("a.json", ""),
+        ("b.ndjson", "--numbers"),
+        ("c.csv", ""),
+        ("d.csv", "--excel --no-header"),
+        ("e.tsv", "--decimal-comma"),
+    ] {
+        let path = folder.at(name);
+        let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
+        args.extend(flags.split_whitespace());
+        let ended = export_with(service.address, "secret", &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = verify(&[&path, "--manifest", &manifest]);
+        assert_equal(&ended, name);
+        assert!(
+            ended.stderr.contains("not what their fields hold"),
+            "{ended:?}"
+        );
+        let mut command = trayscan(&["verify", &path, "--service", "--manifest", &manifest]);
+        command
+            .env("TRAYSCAN_BASE_URL", service.base_url())
+            .env("TRAYSCAN_CLIENT_ID", "sandbox")
+            .env("TRAYSCAN_CLIENT_SECRET", "secret");
+        assert_equal(&Ended::of(command.output().unwrap()), name);
+    }
+    let against = ["a.json", "c.csv"].map(|name| folder.at(name));
+    assert_equal(&verify(&[&against[0], "--against", &against[1]]), "both");
+}
+
+#[test]
+fn what_is_cut_short_is_never_whole() {
+    let server = Server::start(&["--batches", "40"]);
+    let folder = Folder::new();
+    for format in FORMATS {
+        for packing in PACKINGS {
+            let name = format!("a.{format}{packing}");
+            let path = folder.export(&server, &name, &[]);
+            let bytes = fs::read(&path).unwrap();
+            for cut in [bytes.len() / 2, bytes.len() - 4] {
+                let path = folder.write(&format!("cut.{name}"), &bytes[..cut]);
+                let ended = verify(&[&path]);
+                assert!(ended.stderr.contains(&path), "{ended:?}");
+                if packing.is_empty() && format.ends_with("sv") && cut + 4 == bytes.len() {
+                    // All cells are there; what the last should hold, nobody can know.
+                    assert_eq!(ended.code, Some(0), "{ended:?}");
+                    assert!(
+                        ended.stderr.contains("the last line has no end"),
+                        "{ended:?}"
+                    );
+                } else {
+                    assert_eq!(ended.code, Some(7), "{name} at {cut}: {ended:?}");
+                }
+            }
+        }
+    }
+    let path = folder.write("quotes.csv", "batch_id,comment\na,b\nc,\"d");
+    assert_eq!(verify(&[&path]).code, Some(7));
+}
+
+#[test]
+fn an_export_of_nothing_is_equal_in_every_format() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let nothing = ["--where", "batch_id=nobody"];
+    let reference = folder.export(&server, "a.json", &nothing);
+    let flags = [
+        &[][..],
+        &["--no-header"],
+        &["--excel"],
+        &["--bom", "--no-header"],
+    ];
+    let mut all = vec![("x.ndjson", &[][..]), ("x.json.gz", &[])];
+    all.extend(flags.iter().map(|flags| ("x.csv", *flags)));
+    all.extend(flags.iter().map(|flags| ("x.tsv.zst", *flags)));
+    for (name, flags) in all {
+        let path = folder.export(&server, name, &[&nothing[..], flags].concat());
+        let ended = verify(&[&path, "--against", &reference]);
+        assert_equal(&ended, name);
+        assert!(ended.stdout.contains(": 0 batches, "), "{ended:?}");
+        let manifest = folder.at(&format!("{name}.manifest"));
+        assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
+        assert_equal(&verify(&[&path]), name);
+    }
+    let whole = folder.export(&server, "whole.csv", &[]);
+    assert_eq!(
+        report(&[&reference, "--against", &whole])["missing"]["count"],
+        3
+    );
+    assert_eq!(
+        report(&[&whole, "--against", &reference])["extra"]["count"],
+        3
+    );
+    let some = folder.export(
+        &server,
+        "some.csv",
+        &["--fields", "batch_id", "--where", "batch_id=nobody"],
+    );
+    assert_equal(
+        &verify(&[&some, "--against", &reference]),
+        "fields of nothing",
+    );
+}
+
+#[test]
+fn only_fields_of_both_are_compared() {
+    let server = Server::start(&["--batches", "40"]);
+    let folder = Folder::new();
+    let whole = folder.export(&server, "a.json", &[]);
+    let some = folder.export(&server, "some.csv", &["--fields", "comment,batch_id"]);
+    let left = folder.export(&server, "left.ndjson", &["--fields", "-comment"]);
+    for (one, two, told) in [
+        (&some, &whole, "only `"),
+        (&whole, &some, "only `"),
+        (&left, &whole, "has them: comment"),
+        (&some, &left, "has them: comment"),
+    ] {
+        let ended = verify(&[one, "--against", two]);
+        assert_equal(&ended, "fields");
+        assert!(
+            ended.stderr.contains("note: not compared") && ended.stderr.contains(told),
+            "{ended:?}"
+        );
+    }
+    assert!(
+        verify(&[&some])
+            .stdout
+            .contains("40 batches with 2 of 18 fields")
+    );
+    let ended = verify_with(&server, &[&some]);
+    assert_equal(&ended, "fields of the service");
+
+    let bare = folder.export(&server, "bare.csv", &["--fields", "crop_type,warnings"]);
+    let ended = verify(&[&bare, "--against", &whole]);
+    assert_equal(&ended, "without ids");
+    assert!(ended.stderr.contains("without `batch_id`"), "{ended:?}");
+    let text = fs::read_to_string(&bare)
+        .unwrap()
+        .replacen("false", "true", 1);
+    let changed = folder.write("changed.csv", text);
+    let ended = verify(&[&changed, "--against", &whole]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("without `batch_id` in both"),
+        "{ended:?}"
+    );
+    let ended = verify(&[&bare, "--against", &some]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+
+    // More or fewer fields than the manifest tells of.
+    for (path, name) in [(&whole, "some.csv"), (&some, "a.json")] {
+        let ended = verify(&[path, "--manifest", &folder.at(&format!("{name}.manifest"))]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("with other `--fields`"), "{ended:?}");
+    }
+    // Without names, the manifest names the fields.
+    let unnamed = folder.export(
+        &server,
+        "unnamed.csv",
+        &["--fields", "comment,batch_id", "--no-header"],
+    );
+    assert_equal(
+        &verify(&[&unnamed, "--manifest", &folder.at("unnamed.csv.manifest")]),
+        "unnamed",
+    );
+    let ended = verify(&[&unnamed]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("`--no-header`"), "{ended:?}");
+    // A field that turns up late is a field.
+    let late = folder.write(
+        "late.ndjson",
+        "{\"batch_id\":\"a\"}\n{\"batch_id\":\"b\",\"comment\":\"x\"}\n",
+    );
+    let other = folder.write("other.csv", "batch_id,comment\na,\nb,y\n");
+    let fields = &report(&[&late, "--against", &other])["changed"]["fields"];
+    assert_eq!(*fields, json!({"b": ["comment"]}));
+    assert_eq!(report(&[&other, "--against", &late])["changed"]["count"], 1);
+}
+
+#[test]
+fn what_is_no_export_is_refused_in_words() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    let csv = folder.export(&server, "a.csv", &[]);
+    folder.export(&server, "a.txt", &["-f", "table"]);
+    for (name, bytes, code, why) in [
+        ("b.db", &b"SQLite format 3\0\0\0"[..], 2, "is no archive"),
+        ("b.xlsx", b"PK\x03\x04...", 2, "is a spreadsheet"),
+        ("b.parquet", b"PAR1...", 2, "is a Parquet file"),
+        (
+            "b.csv",
+            b"<html>\n<body>\n",
+            7,
+            "line 1: it neither names the fields",
+        ),
+        (
+            "c.csv",
+            b"batch_id,comment\na,b\n,c\n",
+            7,
+            "line 3: `batch_id` is empty",
+        ),
+        (
+            "c.ndjson",
+            b"{\"batch_id\":\"a\"}\n{\"comment\":\"b\"}",
+            7,
+            "batch 2: `batch_id` is missing",
+        ),
+        (
+            "d.csv",
+            b"batch_id,comment\na,b\nb,c,d\n",
+            7,
+            "line 3: 3 cells, where there should be 2",
+        ),
+        (
+            "d.ndjson",
+            b"{\"batch_id\":\"a\",\"batch_id\":\"b\"}",
+            7,
+            "batch 1: `batch_id` is there twice",
+        ),
+    ] {
+        let path = folder.write(name, bytes);
+        for args in [&[&*path][..], &[&csv, "--against", &path]] {
+            let ended = verify(args);
+            assert_eq!(ended.code, Some(code), "{ended:?}");
+            assert!(ended.stderr.contains(why), "{why}: {ended:?}");
+            assert_eq!(ended.stdout, "", "{name}");
+        }
+    }
+    for (path, why) in [
+        (folder.at("a.txt"), "is a table for people"),
+        (folder.at("."), "it is a folder"),
+        (folder.at("nowhere.csv"), "no such file"),
+    ] {
+        let ended = verify(&[&path]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    }
+    // Values that are odd are told, and whether they should be there, a comparison decides.
+    let text = fs::read_to_string(&csv)
+        .unwrap()
+        .replace("false\n", "maybe\n");
+    let odd = folder.write("odd.csv", text);
+    let ended = verify(&[&odd]);
+    assert_equal(&ended, "odd values");
+    assert!(
+        ended
+            .stderr
+            .contains("line 2, `warnings` is not true or false"),
+        "{ended:?}"
+    );
+    assert_eq!(
+        verify(&[&odd, "--manifest", &folder.at("a.csv.manifest")]).code,
+        Some(7)
+    );
+}
+
+#[test]
+fn flags_that_make_no_sense_together_are_refused() {
+    let folder = Folder::new();
+    let path = folder.write("a.csv", "batch_id\na\n");
+    for flags in [
+        "--manifest m --against b",
+        "--against b --service",
+        "--service --manifest m --start 2024",
+        "--against b --end 2024",
+        "--archive b --service",
+        "--archive b --sandbox",
+        "--start 2024",
+        "--sandbox",
+        "--base-url http://127.0.0.1:1",
+        "--service --start never",
+    ] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let ended = verify(&[&[&*path], &flags[..]].concat());
+        assert_eq!(ended.code, Some(2), "{flags:?}: {ended:?}");
+        assert_eq!(ended.stdout, "", "{flags:?}");
+    }
+    assert_eq!(run(&["verify"]).code, Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_at_once_and_nothing_is_changed() {
+    use crate::files::{Running, names};
+    use std::os::unix::fs::MetadataExt as _;
+
+    let server = Server::start(&["--page-size", "10", "--fault", "latency:100ms"]);
+    let folder = Folder::new();
+    let path = folder.write("a.csv", "batch_id,comment\na,b\n");
+    let state = |path: &str| {
+        let metadata = Path::new(path).metadata().unwrap();
+        (
+            metadata.ino(),
+            metadata.mtime_nsec(),
+            fs::read(path).unwrap(),
+        )
+    };
+    let before = state(&path);
+    let running = Running::in_the_middle(with(&server, &[&path]).args(["--parallel", "1"]));
+    running.signal("INT");
+    let told = running.ends_soon_with(130);
+    assert!(told.contains("nothing was changed"), "{told}");
+    // While it waits for what is to be verified, too.
+    let mut command = trayscan(&["verify", "-"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(b"batch_id\n")
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let kill = format!("kill -TERM {}", child.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &kill])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(state(&path), before);
+    assert_eq!(names(folder.0.path()), ["a.csv"]);
+}
