@@ -130,7 +130,13 @@ impl Walk {
                 ahead = Some((cursor, next));
             }
             let answered = (&mut asking.task).await;
-            let (got, cursor) = match answered.expect("reading a page does not panic") {
+            let answered = match answered {
+                Ok(answered) => answered,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                // The runtime ends, and with it this walk at its next step.
+                Err(_) => std::future::pending().await,
+            };
+            let (got, cursor) = match answered {
                 Ok(got) => got,
                 Err((error, _))
                     if self.may_be_missing && pages + self.furthest == 0 && error.is_missing() =>

@@ -241,7 +241,8 @@ impl Fresh {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
         };
-        unfinished::publish(&temporary.to_path_buf(), || {
+        let name = temporary.to_path_buf();
+        unfinished::publish(&name, || {
             let placed = if self.replace {
                 temporary.persist(&self.path)
             } else {
@@ -353,7 +354,7 @@ impl Write for Target {
         let flushed = match &mut self.sink {
             Sink::Stdout(stdout) => stdout.flush(),
             Sink::Through(file) => file.flush(),
-            Sink::Fresh(fresh) => fresh.file().and_then(|file| file.flush()),
+            Sink::Fresh(fresh) => fresh.file().and_then(Write::flush),
         };
         flushed.map_err(|error| self.annotated(error))
     }

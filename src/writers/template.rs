@@ -1,6 +1,7 @@
 //! Names with values in them: one file per year, month, day or crop.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE};
@@ -131,7 +132,8 @@ fn safe(value: &str) -> Cow<'_, str> {
             continue;
         }
         for byte in character.encode_utf8(&mut bytes).bytes() {
-            name.push_str(&format!("%{byte:02X}"));
+            // Writing to a string cannot fail, here and below.
+            let _ = write!(name, "%{byte:02X}");
         }
     }
     if name.len() > LONGEST {
@@ -141,7 +143,7 @@ fn safe(value: &str) -> Cow<'_, str> {
             .rev()
             .find(|end| name.is_char_boundary(*end));
         name.truncate(end.unwrap_or(0));
-        name.push_str(&format!("~{digest:016x}"));
+        let _ = write!(name, "~{digest:016x}");
     }
     Cow::Owned(name)
 }
