@@ -8,8 +8,10 @@ use rusqlite::Statement;
 use super::{Archive, damaged};
 use crate::batch::{Batch, Moment};
 use crate::dates::Range;
-use crate::error::Failure;
-use crate::fetch::Page;
+use crate::error::{Failure, Kind};
+use crate::fetch::{Findings, Page};
+use crate::service::split::{Found, Shape, Splitter};
+use crate::ui;
 
 /// Bytes on a page, about.
 const PAGE: usize = 1 << 19;
@@ -19,19 +21,24 @@ pub(crate) struct ArchivePages<'a> {
     archive: &'a Archive,
     statement: Statement<'a>,
     range: Range,
+    /// Carry on past batches that break the interface.
+    lenient: bool,
+    findings: Findings,
     /// The row that was read last.
     row: i64,
 }
 
 impl Archive {
     /// Prepares to read the batches created within `range`.
-    pub(crate) fn pages(&self, range: Range) -> Result<ArchivePages<'_>, Failure> {
+    pub(crate) fn pages(&self, range: Range, lenient: bool) -> Result<ArchivePages<'_>, Failure> {
         let sql = "SELECT rowid, received FROM batches WHERE rowid > ?1 AND vanished IS NULL ORDER BY rowid";
         let statement = self.db.prepare(sql).map_err(|error| self.failure(error))?;
         Ok(ArchivePages {
             archive: self,
             statement,
             range,
+            lenient,
+            findings: Findings::default(),
             row: 0,
         })
     }
@@ -41,8 +48,7 @@ impl ArchivePages<'_> {
     /// Returns the next batches; nothing after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Page>, Failure> {
         let mut texts = String::with_capacity(PAGE + PAGE / 4);
-        let rows = self.read(&mut texts);
-        let rows = rows.map_err(|error| self.archive.failure(error))?;
+        let rows = self.read(&mut texts)?;
         if rows.is_empty() {
             return Ok(None);
         }
@@ -51,10 +57,9 @@ impl ArchivePages<'_> {
         for (row, span) in rows {
             let batch = match Batch::scan(&texts, span.start) {
                 Some((batch, length)) if length == span.len() => Some(batch),
-                _ => Batch::read(&texts[span]).batch,
+                _ => self.unusual(row, &texts[span])?,
             };
-            let batch = batch.ok_or_else(|| damaged(&self.archive.path, row))?;
-            if self.holds(&batch) {
+            if let Some(batch) = batch.filter(|batch| self.holds(batch)) {
                 page.push(batch);
             }
         }
@@ -62,18 +67,67 @@ impl ArchivePages<'_> {
     }
 
     /// Reads the next rows, and puts one behind another what they hold.
-    fn read(&mut self, texts: &mut String) -> rusqlite::Result<Vec<(i64, Span<usize>)>> {
+    fn read(&mut self, texts: &mut String) -> Result<Vec<(i64, Span<usize>)>, Failure> {
+        let archive = self.archive;
+        let failure = |error| archive.failure(error);
         let mut found = Vec::new();
-        let mut rows = self.statement.query([self.row])?;
+        let mut rows = self.statement.query([self.row]).map_err(failure)?;
         while texts.len() < PAGE
-            && let Some(row) = rows.next()?
+            && let Some(row) = rows.next().map_err(failure)?
         {
-            self.row = row.get(0)?;
-            let received = row.get_ref(1)?.as_str()?;
+            self.row = row.get(0).map_err(failure)?;
+            let received = row.get_ref(1).map_err(failure)?.as_str();
+            let received = received.map_err(|_| damaged(&archive.path, self.row))?;
             found.push((self.row, texts.len()..texts.len() + received.len()));
             texts.push_str(received);
         }
         Ok(found)
+    }
+
+    /// Reads a batch that is not written just as the interface shows it, and perhaps by somebody else;
+    /// nothing where it is left out.
+    fn unusual(&mut self, row: i64, received: &str) -> Result<Option<Batch>, Failure> {
+        let mut found = Vec::new();
+        let mut splitter = Splitter::new(Shape::Flat);
+        let text = Arc::new(format!("[{received}]"));
+        let split = splitter.feed(&text, &mut |object| {
+            found.push(match object {
+                Found::Batch(batch) => Batch::read(batch.text()),
+                Found::Text(text) => Batch::read(text),
+            });
+            Ok(())
+        });
+        let split = split.and_then(|()| splitter.finish());
+        let (Ok(_), [read]) = (split, &mut found[..]) else {
+            return Err(damaged(&self.archive.path, row));
+        };
+        self.findings.absent = self.findings.absent.or(read.absent);
+        let batch = read.batch.take();
+        let Some(flaw) = read.flaws.first() else {
+            return Ok(batch);
+        };
+        let name = batch
+            .as_ref()
+            .map(|batch| format!(" (`{}`)", ui::brief(&batch.id())));
+        let why = format!(
+            "row {row}{}: {}",
+            name.unwrap_or_default(),
+            ui::brief(&flaw.to_string())
+        );
+        if !self.lenient {
+            let path = self.archive.path.display();
+            return Err(Failure::new(Kind::Protocol, format!("`{path}`, {why}"))
+                .hint("`--lenient` carries on past batches that break the interface"));
+        }
+        self.findings.flawed += 1;
+        self.findings.skipped += u64::from(batch.is_none());
+        self.findings.example.get_or_insert(why);
+        Ok(batch)
+    }
+
+    /// What was wrong with the batches so far.
+    pub(crate) fn findings(&self) -> Findings {
+        self.findings.clone()
     }
 
     /// Tells whether `batch` was created within the range: in an archive there is no other date.

@@ -14,7 +14,7 @@ use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Manner};
+use crate::fetch::Findings;
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
@@ -89,12 +89,9 @@ async fn export(
     let data_on_terminal =
         live && std::io::stdout().is_terminal() && destination.format != Format::Table;
     let progress = ProgressLine::start(args.progress, data_on_terminal, &source.stats);
-    let mut pages = source.batches(wanted.range, |asked| Manner {
-        // Whoever wants only so many asks for no page beyond them.
-        frugal: args.limit.is_some() && wanted.sorting.is_none(),
-        lenient: args.lenient,
-        ..asked.manner()
-    })?;
+    // Whoever wants only so many asks for no page beyond them.
+    let frugal = args.limit.is_some() && wanted.sorting.is_none();
+    let mut pages = source.batches(wanted.range, frugal, args.lenient)?;
     let plan = Plan {
         conditions: wanted.conditions.clone(),
         sorting: wanted.sorting,

@@ -67,15 +67,23 @@ impl Source {
         }
     }
 
-    /// Prepares to take the batches of `range`; a service is asked in this `manner`.
+    /// Prepares to take the batches of `range`, no page before it is needed where that is `frugal`.
     pub(super) fn batches(
         &self,
         range: Range,
-        manner: impl FnOnce(&Asked) -> Manner,
+        frugal: bool,
+        lenient: bool,
     ) -> Result<Batches<'_>, Failure> {
         Ok(match &self.place {
-            Place::Service(asked) => Batches::Service(Box::new(asked.pages(manner(asked), range))),
-            Place::Archive(archive) => Batches::Archive(archive.pages(range)?),
+            Place::Service(asked) => {
+                let manner = Manner {
+                    frugal,
+                    lenient,
+                    ..asked.manner()
+                };
+                Batches::Service(Box::new(asked.pages(manner, range)))
+            }
+            Place::Archive(archive) => Batches::Archive(archive.pages(range, lenient)?),
         })
     }
 
@@ -165,7 +173,7 @@ impl Batches<'_> {
     pub(super) fn findings(&self) -> Findings {
         match self {
             Self::Service(pages) => pages.findings(),
-            Self::Archive(_) => Findings::default(),
+            Self::Archive(pages) => pages.findings(),
         }
     }
 }

@@ -15,7 +15,9 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
         columns: Some(ALL_COLUMNS),
         ..Remarks::default()
     };
-    let mut pages = archive.pages(Range::default()).map_err(Unreadable::Told)?;
+    let mut pages = archive
+        .pages(Range::default(), true)
+        .map_err(Unreadable::Told)?;
     let mut count = 0;
     while let Some(page) = pages.next().map_err(Unreadable::Told)? {
         for batch in &page.batches {

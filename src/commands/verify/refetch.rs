@@ -1,5 +1,6 @@
 //! The service, or an archive in its place, asked again for what a file should hold.
 
+use std::path::Path;
 use std::time::Instant;
 
 use chrono::Utc;
@@ -7,6 +8,7 @@ use chrono::Utc;
 use super::expected::Expected;
 use super::report::{Other, Report};
 use super::{Subject, tell_remarks};
+use crate::archive::Archive;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch};
 use crate::cli::{Progress, VerifyArgs};
 use crate::commands::source::Source;
@@ -14,9 +16,14 @@ use crate::compare::{self, Comparison, Listing};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::fetch::Manner;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ui::{self, ProgressLine};
+
+/// Returns where an archive begins; nothing where the file is none.
+fn beginning(path: &Path) -> Option<i64> {
+    let archive = Archive::read(path).ok()?;
+    archive.since().ok()?.second()
+}
 
 /// What is asked for, and of whom.
 pub(super) struct Refetch {
@@ -33,7 +40,7 @@ impl Refetch {
         args: &VerifyArgs,
         expected: Option<&Expected>,
     ) -> anyhow::Result<Self> {
-        let range = match expected {
+        let mut range = match expected {
             Some(expected) => expected.range,
             None => Range::parse(
                 args.range.start.as_deref(),
@@ -41,6 +48,9 @@ impl Refetch {
                 Utc::now(),
             )?,
         };
+        if expected.is_none() && args.range.start.is_none() {
+            range.start = beginning(&args.file);
+        }
         if let Some(expected) = expected
             && expected.files() > 1
         {
@@ -144,12 +154,10 @@ impl Refetch {
         };
         log::info!("asking {} for {}", source.name(), self.range.asked());
         let progress = ProgressLine::start(self.progress, false, &source.stats);
-        let mut pages = source.batches(self.range, |asked| Manner {
-            // As when it was exported: with a limit, which batches come depends on how.
-            frugal: limit.is_some() && sorting.is_none(),
-            lenient: expected.is_some_and(Expected::lenient),
-            ..asked.manner()
-        })?;
+        // As when it was exported: with a limit, which batches come depends on how.
+        let frugal = limit.is_some() && sorting.is_none();
+        let lenient = expected.is_some_and(Expected::lenient);
+        let mut pages = source.batches(self.range, frugal, lenient)?;
         let ran = pipeline::run(&mut pages, holding, &plan, &source.stats).await;
         drop(progress);
         let tally = ran.map_err(|failure| {
