@@ -108,16 +108,20 @@ impl<'a> Asking<'a> {
         let tokens = &self.asker.tokens;
         let version = self.wanted.version;
         let mut token: Option<Token> = None;
+        let mut held: Option<Place<'_>> = None;
         let mut refusals = 0;
         loop {
             // A token might age while this waits for its turn.
-            let place = self.asker.crew.enter().await;
+            let place = match held.take() {
+                Some(place) => place,
+                None => self.asker.crew.enter().await,
+            };
             let current = match token.take() {
                 Some(token) => token,
                 None => tokens.get(version).await.map_err(NoToken::into_parts)?,
             };
-            match self.once(place, &current).await {
-                Ok(answer) => return Ok(answer),
+            match self.once(&current).await {
+                Ok(answer) => return Ok((answer, place)),
                 Err(error) if error.refuses_token() && refusals < self.asker.refusals() => {
                     refusals += 1;
                     let new = match refusals {
@@ -125,8 +129,15 @@ impl<'a> Asking<'a> {
                         _ => tokens.own(version).await,
                     };
                     token = Some(new.map_err(NoToken::into_parts)?);
+                    // Whoever came in between might use it up.
+                    held = Some(place);
                 }
                 Err(error) => {
+                    if error.is_overloaded() {
+                        place.turned_away();
+                    } else {
+                        drop(place);
+                    }
                     self.failed(error).await?;
                     // The wait may have outlived the token: only refusals in a row are final.
                     refusals = 0;
@@ -142,11 +153,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Sends once.
-    async fn once(
-        &self,
-        place: Place<'a>,
-        token: &Token,
-    ) -> Result<(Answer, Place<'a>), ServiceError> {
+    async fn once(&self, token: &Token) -> Result<Answer, ServiceError> {
         let Wanted {
             version,
             range,
@@ -154,14 +161,6 @@ impl<'a> Asking<'a> {
         } = self.wanted;
         let service = &self.asker.service;
         let sent = service.batches(*version, &token.secret, range, next_token.as_ref());
-        match sent.await {
-            Ok(answer) => Ok((answer, place)),
-            Err(error) => {
-                if error.is_overloaded() {
-                    place.turned_away();
-                }
-                Err(error)
-            }
-        }
+        sent.await
     }
 }

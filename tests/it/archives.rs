@@ -1,0 +1,227 @@
+//! Archives, as others read them: with plain SQL and none of our code.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::export::texts;
+use crate::files::names;
+use crate::harness::{Ended, Server, trayscan};
+use crate::nursery::Nursery;
+
+const SECRET: &str = "archive-secret-hunter5";
+
+/// Somebody to ask.
+pub(crate) trait Service {
+    /// Returns the address, the client and its secret.
+    fn access(&self) -> [String; 3];
+}
+
+impl Service for Server {
+    fn access(&self) -> [String; 3] {
+        let address = format!("http://{}", self.address);
+        [address, self.client_id.clone(), self.client_secret.clone()]
+    }
+}
+
+impl Service for Nursery {
+    fn access(&self) -> [String; 3] {
+        let address = self.service.base_url();
+        [address, "client".to_owned(), SECRET.to_owned()]
+    }
+}
+
+/// Gives a command the credentials of `service`.
+pub(crate) fn with_access(command: &mut Command, service: &impl Service) {
+    let [address, id, secret] = service.access();
+    command
+        .env("TRAYSCAN_BASE_URL", address)
+        .env("TRAYSCAN_CLIENT_ID", id)
+        .env("TRAYSCAN_CLIENT_SECRET", secret)
+        .env("TRAYSCAN_RETRY_WAIT", "0s");
+}
+
+/// An archive in a folder of its own.
+pub(crate) struct Shelf {
+    pub(crate) folder: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("a.db");
+        Self { folder, path }
+    }
+
+    /// Returns a run of `sync`.
+    pub(crate) fn command(&self, service: &impl Service, args: &[&str]) -> Command {
+        let mut command = trayscan(&["sync"]);
+        with_access(&mut command, service);
+        command.arg(&self.path).args(args);
+        command
+    }
+
+    /// Runs `sync` to its end, and looks for secrets in what it printed.
+    #[track_caller]
+    pub(crate) fn sync(&self, service: &impl Service, args: &[&str]) -> Ended {
+        let ended = Ended::of(self.command(service, args).output().unwrap());
+        let [_, _, secret] = service.access();
+        for printed in [&ended.stdout, &ended.stderr] {
+            assert!(!printed.contains(&secret), "a secret: {ended:?}");
+        }
+        assert_eq!(ended.stdout, "", "{ended:?}");
+        ended
+    }
+
+    /// Runs `sync`, which must go well, and returns what it counted: added, changed, unchanged.
+    #[track_caller]
+    pub(crate) fn counts(&self, service: &impl Service, args: &[&str]) -> [u64; 3] {
+        counts(&self.complete(service, args))
+    }
+
+    /// Runs `sync`, which must go well.
+    #[track_caller]
+    pub(crate) fn complete(&self, service: &impl Service, args: &[&str]) -> Ended {
+        let ended = self.sync(service, args);
+        assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
+        ended
+    }
+
+    /// Asks the archive itself, with no service to ask.
+    #[track_caller]
+    pub(crate) fn tell(&self, args: &[&str]) -> Ended {
+        let mut command = trayscan(&["sync"]);
+        let ended = Ended::of(command.arg(&self.path).args(args).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
+        ended
+    }
+
+    #[track_caller]
+    pub(crate) fn status(&self) -> Value {
+        let ended = self.tell(&["--status", "-f", "json"]);
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+
+    /// Returns the lines of `--changes` as change, batch, field, old and new.
+    #[track_caller]
+    pub(crate) fn changes(&self, args: &[&str]) -> Vec<[String; 5]> {
+        let ended = self.tell(&[&["--changes", "-f", "ndjson"], args].concat());
+        let lines = ended.stdout.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            ["change", "batch_id", "field", "old", "new"].map(|key| match &line[key] {
+                Value::Null => "-".to_owned(),
+                value => value.as_str().unwrap().to_owned(),
+            })
+        });
+        lines.collect()
+    }
+
+    pub(crate) fn open(&self) -> Connection {
+        open(&self.path)
+    }
+
+    pub(crate) fn one<T: FromSql>(&self, sql: &str) -> T {
+        self.open().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    pub(crate) fn all<T: FromSql>(&self, sql: &str) -> Vec<T> {
+        let db = self.open();
+        let mut rows = db.prepare(sql).unwrap();
+        let rows = rows.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    /// Returns every batch as it was received, by its name.
+    pub(crate) fn received(&self) -> BTreeMap<String, String> {
+        received(&self.path)
+    }
+
+    /// Asserts that the archive is sound, stands alone, and holds just what `expected` says.
+    #[track_caller]
+    pub(crate) fn assert_holds(&self, expected: &BTreeMap<String, String>, what: &str) {
+        assert_sound(&self.path, what);
+        let found = self.received();
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for (id, text) in expected {
+            assert_eq!(found.get(id), Some(text), "{what}: {id}");
+        }
+        assert_eq!(self.names(), ["a.db"], "{what}");
+    }
+
+    pub(crate) fn names(&self) -> Vec<OsString> {
+        names(self.folder.path())
+    }
+
+    /// Returns the bytes of the archive, and when they were written.
+    pub(crate) fn state(&self) -> (Vec<u8>, std::time::SystemTime) {
+        let written = fs::metadata(&self.path).unwrap().modified().unwrap();
+        (fs::read(&self.path).unwrap(), written)
+    }
+}
+
+/// Opens an archive to look into it; it must be there.
+pub(crate) fn open(path: &Path) -> Connection {
+    // A name is a name, whatever it looks like.
+    let path = path.canonicalize().unwrap();
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
+}
+
+pub(crate) fn received(path: &Path) -> BTreeMap<String, String> {
+    let db = open(path);
+    let mut rows = db
+        .prepare("SELECT batch_id, received FROM batches")
+        .unwrap();
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// Asserts that SQLite finds nothing wrong.
+#[track_caller]
+pub(crate) fn assert_sound(path: &Path, what: &str) {
+    let db = open(path);
+    for (check, good) in [("integrity_check", Some("ok")), ("foreign_key_check", None)] {
+        let mut rows = db.prepare(&format!("PRAGMA {check}")).unwrap();
+        let rows = rows.query_map([], |row| row.get(0)).unwrap();
+        let found: Vec<String> = rows.map(Result::unwrap).collect();
+        let good: Vec<String> = good.into_iter().map(String::from).collect();
+        assert_eq!(found, good, "{what}: {check}");
+    }
+}
+
+/// Returns all batches of `query` that `server` has, by name.
+pub(crate) fn batches(server: &Server, query: &str) -> BTreeMap<String, String> {
+    by_name(texts(server, query))
+}
+
+pub(crate) fn by_name(texts: Vec<String>) -> BTreeMap<String, String> {
+    let named = texts.into_iter().map(|text| {
+        let batch: Value = serde_json::from_str(&text).unwrap();
+        (batch["batch_id"].as_str().unwrap().to_owned(), text)
+    });
+    named.collect()
+}
+
+/// Reads the closing line: added, changed, unchanged.
+#[track_caller]
+pub(crate) fn counts(ended: &Ended) -> [u64; 3] {
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    ["added", "changed", "unchanged"].map(|word| counted(last, word))
+}
+
+/// Returns the number before `word`.
+#[track_caller]
+pub(crate) fn counted(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> = line.split([' ', ',', '(', ')']).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let place = words.iter().position(|other| *other == word);
+    let place = place.unwrap_or_else(|| panic!("no {word} in {line:?}"));
+    words[place - 1].parse().unwrap()
+}

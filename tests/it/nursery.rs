@@ -1,0 +1,226 @@
+//! A service whose batches change between runs, with a clock, an order and moods of its own.
+//!
+//! Its answers are those of the interface; what it holds, and how it feels, is said by the test.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
+
+use crate::scripted::{Answer, Asked, Scripted};
+use crate::wire::{fields, object, token};
+
+pub(crate) const DAY: i64 = 86_400;
+
+/// The second it is now.
+pub(crate) fn now() -> i64 {
+    Utc::now().timestamp()
+}
+
+/// The second that a date names.
+pub(crate) fn second(date: &str) -> i64 {
+    DateTime::parse_from_rfc3339(date).unwrap().timestamp()
+}
+
+/// A second, as the interface writes it.
+pub(crate) fn date(second: i64) -> String {
+    let date: DateTime<Utc> = DateTime::from_timestamp(second, 0).unwrap();
+    date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A batch of the service.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) created: i64,
+    /// What dates are compared with; nothing where no date matches.
+    pub(crate) compared: Option<i64>,
+    fields: Vec<(String, String)>,
+}
+
+impl Item {
+    pub(crate) fn new(id: &str, created: i64) -> Self {
+        let mut fields = fields(id);
+        fields[2].1 = format!("\"{}\"", date(created));
+        Self {
+            created,
+            compared: Some(created),
+            fields,
+        }
+    }
+
+    /// Says something else in `field`, as JSON.
+    pub(crate) fn set(&mut self, field: &str, json: &str) {
+        match self.fields.iter_mut().find(|(name, _)| name == field) {
+            Some((_, value)) => json.clone_into(value),
+            None => self.fields.push((field.to_owned(), json.to_owned())),
+        }
+    }
+
+    pub(crate) fn with(mut self, field: &str, json: &str) -> Self {
+        self.set(field, json);
+        self
+    }
+
+    /// The object that the service sends.
+    pub(crate) fn text(&self) -> String {
+        object(&self.fields)
+    }
+}
+
+/// In which order batches are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    OldestFirst,
+    NewestFirst,
+    None,
+}
+
+/// What the service holds, and how it feels.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    pub(crate) items: BTreeMap<String, Item>,
+    pub(crate) page: usize,
+    pub(crate) order: Order,
+    /// So many seconds is its clock ahead of ours; nothing where it tells no time.
+    pub(crate) clock: Option<i64>,
+    /// Requests for batches that are answered before it falls ill.
+    pub(crate) answers: Option<usize>,
+    pub(crate) latency: Duration,
+    pub(crate) has_v2: bool,
+}
+
+impl Stock {
+    pub(crate) fn put(&mut self, id: &str, item: Item) {
+        self.items.insert(id.to_owned(), item);
+    }
+
+    /// Adds a batch for each of these seconds, named `prefix` and a number.
+    pub(crate) fn fill(&mut self, prefix: &str, seconds: impl IntoIterator<Item = i64>) {
+        for (number, created) in seconds.into_iter().enumerate() {
+            let id = format!("{prefix}{number:04}");
+            self.put(&id, Item::new(&id, created));
+        }
+    }
+
+    pub(crate) fn edit(&mut self, id: &str, field: &str, json: &str) {
+        self.items.get_mut(id).unwrap().set(field, json);
+    }
+
+    /// What is sent for each batch.
+    pub(crate) fn texts(&self) -> BTreeMap<String, String> {
+        let items = self.items.iter();
+        items.map(|(id, item)| (id.clone(), item.text())).collect()
+    }
+
+    /// The batches that these dates match, in order.
+    fn matching(&self, start: Option<i64>, end: Option<i64>) -> Vec<&Item> {
+        let is_inside = |item: &&Item| {
+            let undated = start.is_none() && end.is_none();
+            let within = |second: i64| {
+                start.is_none_or(|start| second >= start) && end.is_none_or(|end| second <= end)
+            };
+            undated || item.compared.is_some_and(within)
+        };
+        let mut found: Vec<(&String, &Item)> = self.items.iter().collect();
+        match self.order {
+            Order::OldestFirst => found.sort_by_key(|(id, item)| (item.created, *id)),
+            Order::NewestFirst => {
+                found.sort_by_key(|(id, item)| (item.created, *id));
+                found.reverse();
+            }
+            Order::None => found.sort_by_key(|(id, _)| id.chars().rev().collect::<String>()),
+        }
+        let found = found.into_iter().map(|(_, item)| item);
+        found.filter(is_inside).collect()
+    }
+
+    fn batches(&mut self, asked: &Asked) -> Answer {
+        match &mut self.answers {
+            Some(0) => return Answer::error(503, "not now"),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let bound = |name: &str| asked.query(name).map(|date| second(&date));
+        let (mut start, mut end) = (bound("start_date"), bound("end_date"));
+        let texts = |items: &[&Item]| {
+            let texts: Vec<String> = items.iter().map(|item| item.text()).collect();
+            texts.join(",")
+        };
+        if asked.path() == "/v1/batches" {
+            return Answer::ok(format!("[{}]", texts(&self.matching(start, end))));
+        }
+        // The cursor says all: where the page begins, and the bounds.
+        let mut first = 0;
+        if let Some(cursor) = asked.query("next_token") {
+            let parts: Vec<Option<i64>> = cursor.split('_').map(|part| part.parse().ok()).collect();
+            (start, end) = (parts[0], parts[1]);
+            first = usize::try_from(parts[2].unwrap()).unwrap();
+        }
+        let found = self.matching(start, end);
+        let past = found.len().min(first + self.page);
+        let shown =
+            |bound: Option<i64>| bound.map_or_else(String::new, |second| second.to_string());
+        let next = if past < found.len() {
+            format!("\"{}_{}_{past}\"", shown(start), shown(end))
+        } else {
+            "null".to_owned()
+        };
+        let data = texts(&found[first.min(past)..past]);
+        Answer::ok(format!("{{\"data\":[{data}],\"next_token\":{next}}}"))
+    }
+
+    fn answer(&mut self, asked: &Asked) -> Answer {
+        let answer = match asked.path() {
+            "/v2/auth" if self.has_v2 => token(),
+            "/v1/auth" => token(),
+            "/v2/batches" if self.has_v2 => self.batches(asked),
+            "/v1/batches" => self.batches(asked),
+            _ => Answer::error(404, "Not Found"),
+        };
+        let answer = answer.after(self.latency);
+        let Some(ahead) = self.clock else {
+            return answer;
+        };
+        let told = DateTime::<Utc>::from_timestamp(now() + ahead, 0).unwrap();
+        let told = httpdate::fmt_http_date(SystemTime::from(told));
+        answer.header("Date", &told)
+    }
+}
+
+/// The running service.
+pub(crate) struct Nursery {
+    pub(crate) service: Scripted,
+    stock: Arc<Mutex<Stock>>,
+}
+
+impl Nursery {
+    /// Starts a service without batches, oldest first, ten a page.
+    pub(crate) fn open() -> Self {
+        let stock = Arc::new(Mutex::new(Stock {
+            items: BTreeMap::new(),
+            page: 10,
+            order: Order::OldestFirst,
+            clock: Some(0),
+            answers: None,
+            latency: Duration::ZERO,
+            has_v2: true,
+        }));
+        let held = Arc::clone(&stock);
+        let service = Scripted::start(move |asked| held.lock().unwrap().answer(asked));
+        Self { service, stock }
+    }
+
+    pub(crate) fn stock(&self) -> MutexGuard<'_, Stock> {
+        self.stock.lock().unwrap()
+    }
+
+    /// Returns the requests for batches since there were `known` of them.
+    pub(crate) fn asked_since(&self, known: usize) -> Vec<Asked> {
+        self.service.asked_for("/batches").split_off(known)
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.service.asked_for("/batches").len()
+    }
+}
