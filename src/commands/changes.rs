@@ -34,7 +34,7 @@ pub(super) fn run(
     } else {
         ListFormat::Ndjson
     });
-    let mut list = List::new(format);
+    let mut list = List::new(format).map_err(Failure::from_output)?;
     let since = since.map(written).unwrap_or_default();
     archive.changes()?.each(&since, |change| {
         lines(&change, |line| list.add(line)).map_err(Failure::from_output)
@@ -91,17 +91,24 @@ const NAMES: [&str; 7] = [
 ];
 
 impl List {
-    fn new(format: ListFormat) -> Self {
+    fn new(format: ListFormat) -> io::Result<Self> {
         let output = || io::BufWriter::new(io::stdout().lock());
-        match format {
+        Ok(match format {
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
             ListFormat::Json => Self::Json {
                 is_first: true,
                 output: output(),
             },
             ListFormat::Ndjson => Self::Ndjson(output()),
-            ListFormat::Csv => Self::Csv(Box::new(csv::Writer::from_writer(output()))),
-        }
+            ListFormat::Csv => {
+                // An empty list has a header too.
+                let mut csv = csv::WriterBuilder::new()
+                    .has_headers(false)
+                    .from_writer(output());
+                csv.write_record(NAMES).map_err(from_csv)?;
+                Self::Csv(Box::new(csv))
+            }
+        })
     }
 
     fn add(&mut self, line: &Line<'_>) -> io::Result<()> {
@@ -132,7 +139,7 @@ impl List {
                 serde_json::to_writer(&mut *output, line)?;
                 output.write_all(b"\n")
             }
-            Self::Csv(csv) => csv.serialize(line).map_err(io::Error::from),
+            Self::Csv(csv) => csv.serialize(line).map_err(from_csv),
         }
     }
 
@@ -159,5 +166,13 @@ impl List {
             Self::Ndjson(mut output) => output.flush(),
             Self::Csv(mut csv) => csv.flush(),
         }
+    }
+}
+
+/// Returns what went wrong below, for a pipe that is closed is told apart from all else.
+fn from_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
