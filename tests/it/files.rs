@@ -204,6 +204,10 @@ impl Running {
         Self { child, stderr }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let command = format!("kill -{name} {}", self.child.id());
         let sent = Command::new("/bin/sh").args(["-c", &command]).status();

@@ -66,6 +66,22 @@ mod scripted;
 // The client on the wire: cuts, bombs, redirects, retries, secrets.
 mod wire;
 
+// A service whose batches change between runs.
+#[cfg(unix)]
+mod nursery;
+
+// Archives, as others read them.
+#[cfg(unix)]
+mod archives;
+
+// `sync`: what lands in an archive, what it tells, what is refused.
+#[cfg(unix)]
+mod sync;
+
+// `sync` over time: growth, edits, deletions, gaps, clocks.
+#[cfg(unix)]
+mod upkeep;
+
 // The receipt of an export, and the set digest in it.
 mod manifest;
 

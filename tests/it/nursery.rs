@@ -62,6 +62,11 @@ impl Item {
         self
     }
 
+    /// Puts the fields the other way round.
+    pub(crate) fn reverse(&mut self) {
+        self.fields.reverse();
+    }
+
     /// The object that the service sends.
     pub(crate) fn text(&self) -> String {
         object(&self.fields)

@@ -77,11 +77,7 @@ fn columns_hold_what_the_batches_say() {
     shelf.complete(&server, &[]);
     let db = shelf.open();
     let mut columns = db.prepare("SELECT * FROM batches").unwrap();
-    let names: Vec<String> = columns
-        .column_names()
-        
-        .map(ToString::to_string)
-        .collect();
+    let names: Vec<String> = columns.column_names().map(ToString::to_string).collect();
     let mut rows = columns.query([]).unwrap();
     let mut seen = 0;
     while let Some(row) = rows.next().unwrap() {
@@ -660,7 +656,10 @@ fn a_run_that_fails_leaves_what_was_there() {
         (&run["outcome"], &run["exit_code"]),
         (&"failed".into(), &4.into())
     );
-    assert!(run["message"].as_str().unwrap().contains("credentials"), "{run}");
+    assert!(
+        run["message"].as_str().unwrap().contains("credentials"),
+        "{run}"
+    );
     assert!(!run["message"].as_str().unwrap().contains("wrong"), "{run}");
 }
 

@@ -1,1 +1,681 @@
-//! `sync` over time.
+//! `sync` over time: services that grow, change, forget, break, fall ill and have wrong clocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::archives::{Shelf, counted, counts};
+use crate::nursery::{DAY, Item, Nursery, Order, date, now, second};
+
+/// Seconds, one each day at the same time, the last of them half a day ago.
+fn days(count: i64) -> impl Iterator<Item = i64> {
+    let today = now();
+    (1..=count)
+        .rev()
+        .map(move |ago| today - ago * DAY + DAY / 2)
+}
+
+/// Names a change of a whole batch.
+fn whole(change: &str, id: &str) -> [String; 5] {
+    [change, id, "-", "-", "-"].map(str::to_owned)
+}
+
+// What becomes of batches.
+
+#[test]
+fn what_is_new_comes_with_the_next_run() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(100));
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [100, 0, 0]);
+    for round in 0_u64..3 {
+        nursery
+            .stock()
+            .fill(&format!("new{round}-"), [now(), now() - 60]);
+        let known = nursery.asked();
+        // Seven days, and what came in earlier rounds.
+        assert_eq!(shelf.counts(&nursery, &[]), [2, 0, 7 + 2 * round]);
+        let asked = nursery.asked_since(known);
+        assert!(asked.len() <= 3, "{asked:?}");
+        for asked in asked {
+            let start = second(&asked.query("start_date").unwrap());
+            assert!((now() - start - 7 * DAY).abs() < 60, "{asked:?}");
+            assert_eq!(asked.query("end_date"), None);
+        }
+        shelf.assert_holds(&nursery.stock().texts(), "grown");
+    }
+}
+
+#[test]
+fn what_comes_late_is_found_within_the_lookback() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(60));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().fill("late", [now() - 6 * DAY]);
+    assert_eq!(shelf.counts(&nursery, &[])[0], 1);
+    nursery.stock().fill("later", [now() - 20 * DAY]);
+    assert_eq!(shelf.counts(&nursery, &[])[0], 0, "out of sight");
+    assert_eq!(shelf.counts(&nursery, &["--lookback", "1h"])[0], 0);
+    assert_eq!(shelf.counts(&nursery, &["--lookback", "3w"])[0], 1);
+    nursery.stock().fill("latest", [now() - 59 * DAY]);
+    assert_eq!(shelf.counts(&nursery, &["--full"]), [1, 0, 62]);
+    shelf.assert_holds(&nursery.stock().texts(), "all of it");
+    let known = nursery.asked();
+    shelf.complete(&nursery, &["--lookback", "0s"]);
+    let start = nursery.asked_since(known)[0].query("start_date").unwrap();
+    assert!(now() - second(&start) < 60, "{start}");
+}
+
+#[test]
+fn edits_replace_and_what_was_before_is_kept() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(5));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    let first = nursery.stock().texts();
+    nursery.stock().edit("a0001", "comment", "\"seen\"");
+    nursery
+        .stock()
+        .edit("a0001", "avg_germination_rate", "\"91.25\"");
+    nursery.stock().edit("a0003", "crop_type", "\"Tomato\"");
+    nursery.stock().edit("a0003", "extra", "[1,\"x\"]");
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 2, 3]);
+    shelf.assert_holds(&nursery.stock().texts(), "edited");
+    let edited = |batch: &str, field: &str, old: &str, new: &str| {
+        ["changed", batch, field, old, new].map(str::to_owned)
+    };
+    let expected = [
+        edited("a0001", "avg_germination_rate", "87.50", "91.25"),
+        edited("a0001", "comment", "-", "seen"),
+        edited("a0003", "crop_type", "-", "Tomato"),
+        edited("a0003", "extra", "-", "[1,\"x\"]"),
+    ];
+    let mut found = shelf.changes(&[]).split_off(5);
+    found.sort();
+    assert_eq!(found, expected);
+    let kept = shelf.all::<String>("SELECT received FROM changes ORDER BY batch_id");
+    assert_eq!(kept, [first["a0001"].clone(), first["a0003"].clone()]);
+    assert_eq!(
+        shelf.all::<f64>("SELECT avg_germination_rate FROM batches WHERE batch_id = 'a0001'"),
+        [91.25]
+    );
+    // Back to what it was, and a second version in between.
+    nursery.stock().edit("a0001", "comment", "\"seen twice\"");
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 1, 4]);
+    nursery.stock().edit("a0001", "comment", "null");
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 1, 4]);
+    let found: Vec<[String; 5]> = shelf
+        .changes(&[])
+        .into_iter()
+        .filter(|[_, id, field, ..]| id == "a0001" && field == "comment")
+        .collect();
+    assert_eq!(
+        found,
+        [
+            edited("a0001", "comment", "-", "seen"),
+            edited("a0001", "comment", "seen", "seen twice"),
+            edited("a0001", "comment", "seen twice", "-"),
+        ]
+    );
+    let (seen, changed): (String, String) = shelf
+        .open()
+        .query_row(
+            "SELECT first_seen, last_changed FROM batches WHERE batch_id = 'a0001'",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    assert!(seen <= changed, "{seen} {changed}");
+}
+
+#[test]
+fn other_spellings_of_the_same_are_no_change() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(3));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    {
+        let mut stock = nursery.stock();
+        let created = stock.items["a0001"].created;
+        // The same fields in another order.
+        let mut item = Item::new("a0001", created);
+        item.reverse();
+        assert_ne!(item.text(), stock.items["a0001"].text());
+        stock.put("a0001", item);
+    }
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 3]);
+    assert_eq!(shelf.one::<i64>("SELECT count(*) FROM changes"), 0);
+}
+
+#[test]
+fn what_vanishes_is_kept_and_marked_and_may_return() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(30));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    let all = nursery.stock().texts();
+    let gone = ["a0003", "a0029"].map(|id| nursery.stock().items.remove(id).unwrap());
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 6]);
+    assert_eq!(shelf.status()["vanished"], 0, "only `--full` can know");
+    let ended = shelf.complete(&nursery, &["--full"]);
+    let last = ended.stderr.lines().last().unwrap();
+    assert_eq!(counts(&ended), [0, 0, 28]);
+    assert_eq!(counted(last, "vanished"), 2, "{last}");
+    assert!(
+        ended.stderr.contains("warning: 2 batches have vanished"),
+        "{ended:?}"
+    );
+    shelf.assert_holds(&all, "none is ever lost");
+    let marked = "SELECT batch_id FROM batches WHERE vanished IS NOT NULL ORDER BY 1";
+    assert_eq!(shelf.all::<String>(marked), ["a0003", "a0029"]);
+    assert_eq!(shelf.one::<i64>("SELECT count(*) FROM present"), 28);
+    let status = shelf.status();
+    assert_eq!(
+        (&status["batches"], &status["vanished"]),
+        (&28.into(), &2.into())
+    );
+    assert_eq!(
+        shelf.changes(&[]).split_off(30),
+        [whole("vanished", "a0003"), whole("vanished", "a0029")]
+    );
+    let exported = |shelf: &Shelf| {
+        let mut command = crate::harness::trayscan(&["export", "-f", "ndjson", "--archive"]);
+        let ended = crate::harness::Ended::of(command.arg(&shelf.path).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    };
+    let ended = exported(&shelf);
+    assert_eq!(ended.stdout.lines().count(), 28);
+    assert!(
+        ended.stderr.contains("2 batches that vanished"),
+        "{ended:?}"
+    );
+    // Once is enough.
+    let ended = shelf.complete(&nursery, &["--full"]);
+    assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
+    assert_eq!(shelf.changes(&[]).len(), 32);
+    // One returns as it was, the other one changed.
+    let [first, second] = gone;
+    nursery.stock().put("a0003", first);
+    nursery
+        .stock()
+        .put("a0029", second.with("comment", "\"back\""));
+    assert_eq!(shelf.counts(&nursery, &["--full"]), [0, 2, 28]);
+    assert_eq!(shelf.status()["vanished"], 0);
+    shelf.assert_holds(&nursery.stock().texts(), "returned");
+    let found = shelf.changes(&[]).split_off(32);
+    for expected in [
+        whole("returned", "a0003"),
+        whole("returned", "a0029"),
+        ["changed", "a0029", "comment", "-", "back"].map(str::to_owned),
+    ] {
+        assert!(found.contains(&expected), "{expected:?} in {found:?}");
+    }
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn a_full_run_of_an_archive_that_begins_late_marks_nothing_wrongly() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(90));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &["--start", "40d"]);
+    let count = shelf.received().len();
+    assert!((39..=41).contains(&count), "{count}");
+    let ended = shelf.complete(&nursery, &["--full"]);
+    assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
+    nursery.stock().items.remove("a0089").unwrap();
+    let ended = shelf.complete(&nursery, &["--full"]);
+    assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
+}
+
+#[test]
+fn a_full_run_that_does_not_finish_marks_nothing() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(300));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().items.remove("a0150").unwrap();
+    nursery.stock().answers = Some(8);
+    let ended = shelf.sync(&nursery, &["--full", "--retries", "0"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_eq!(shelf.status()["vanished"], 0);
+    nursery.stock().answers = None;
+    nursery.stock().edit("a0100", "warnings", "\"perhaps\"");
+    let ended = shelf.sync(&nursery, &["--full"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert_eq!(shelf.status()["vanished"], 0);
+    nursery.stock().edit("a0100", "warnings", "true");
+    shelf.complete(&nursery, &["--full"]);
+    assert_eq!(shelf.status()["vanished"], 1);
+}
+
+#[test]
+fn hostile_text_is_kept_to_the_letter() {
+    let nursery = Nursery::open();
+    let hostile = [
+        r#""'; DROP TABLE batches; --""#,
+        r#""\u0000 between \u0000""#,
+        r#""\ud83c\udf31 \u202e gnihton \u001b[31m""#,
+        "\"\u{1F331} Größe \u{202E} レタス \u{7f}\"",
+        r#""=HYPERLINK(\"http://x\")""#,
+        r#""%s %n \\ \/ \b\f\n\r\t""#,
+        r#""""#,
+    ];
+    for (number, text) in hostile.iter().enumerate() {
+        let id = format!("h{number}");
+        let item = Item::new(&id, now() - 60)
+            .with("comment", text)
+            .with("batch_name", text)
+            .with("of nobody's business", r#"{"a":[1.0e-7,null,"\u0041"]}"#);
+        nursery.stock().put(&id, item);
+    }
+    let names = [
+        "with \" and \\ and \u{1F331}",
+        "'; DROP TABLE runs; --",
+        "\u{0}nul",
+        "\u{0}nul too",
+        "UPPER",
+        "upper",
+        "upper ",
+    ];
+    for name in names {
+        nursery.stock().put(name, Item::new(name, now() - 30));
+    }
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [14, 0, 0]);
+    shelf.assert_holds(&nursery.stock().texts(), "hostile");
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 14]);
+    for (number, text) in hostile.iter().enumerate() {
+        let expected: String = serde_json::from_str(text).unwrap();
+        let sql = format!("SELECT comment FROM batches WHERE batch_id = 'h{number}'");
+        assert_eq!(shelf.one::<String>(&sql), expected);
+    }
+    nursery
+        .stock()
+        .edit("h1", "comment", "\"\\u001b]0;title\\u0007\"");
+    shelf.complete(&nursery, &[]);
+    let table = shelf.tell(&["--changes", "-f", "table"]).stdout;
+    let is_bare = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+    assert!(!table.contains(is_bare), "{table:?}");
+}
+
+// Gaps.
+
+/// Fills a nursery with 300 days, ten a page.
+fn a_year() -> Nursery {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(300));
+    nursery
+}
+
+#[test]
+fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend() {
+    for workers in ["1", "4"] {
+        let nursery = a_year();
+        nursery
+            .stock()
+            .edit("a0150", "number_of_images", "\"twelve\"");
+        let shelf = Shelf::new();
+        let ended = shelf.sync(&nursery, &["--parallel", workers]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
+        assert!(ended.stderr.contains("stays a gap"), "{ended:?}");
+        let stored = shelf.received().len();
+        assert!(stored >= 240, "only {stored} of 299");
+        let status = shelf.status();
+        let gaps = status["gaps"].as_array().unwrap();
+        assert_eq!(gaps.len(), 1, "{status}");
+        let bad = date(nursery.stock().items["a0150"].created);
+        let bound = |key: &str| gaps[0][key].as_str().unwrap().to_owned();
+        assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
+        assert_eq!(status["runs"][0]["outcome"], "failed");
+        assert_eq!(status["runs"][0]["exit_code"], 7);
+        let text = shelf.tell(&["--status"]).stdout;
+        assert!(text.contains("but for 1 gap"), "{text}");
+        assert_eq!(shelf.one::<i64>("SELECT count(*) FROM gaps"), 1);
+        let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
+        let ended = crate::harness::Ended::of(command.arg(&shelf.path).output().unwrap());
+        let warning = "warning: the archive is not known to be complete";
+        assert!(ended.stderr.contains(warning), "{ended:?}");
+        nursery.stock().edit("a0150", "number_of_images", "12");
+        let known = nursery.asked();
+        shelf.complete(&nursery, &["--parallel", workers]);
+        shelf.assert_holds(&nursery.stock().texts(), "mended");
+        assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
+        let asked = nursery.asked_since(known).len();
+        assert!(asked < 15, "{asked} requests for a gap and a week");
+    }
+}
+
+#[test]
+fn several_batches_that_break_the_interface_leave_all_others() {
+    let nursery = a_year();
+    let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
+    for id in bad {
+        nursery.stock().edit(id, "batch_name", "null");
+    }
+    let shelf = Shelf::new();
+    assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
+    let stored = shelf.received().len();
+    assert!(stored >= 150, "only {stored} of 295");
+    for id in bad {
+        nursery.stock().edit(id, "batch_name", "\"mended\"");
+    }
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.stock().texts(), "mended");
+}
+
+#[test]
+fn what_breaks_the_interface_can_be_taken_as_it_is() {
+    let nursery = a_year();
+    nursery
+        .stock()
+        .edit("a0150", "number_of_images", "\"twelve\"");
+    let shelf = Shelf::new();
+    let ended = shelf.complete(&nursery, &["--lenient"]);
+    assert_eq!(counts(&ended), [300, 0, 0]);
+    assert!(ended.stderr.contains("1 batch break"), "{ended:?}");
+    shelf.assert_holds(&nursery.stock().texts(), "lenient");
+    let images = "SELECT number_of_images FROM batches WHERE batch_id = 'a0150'";
+    assert_eq!(shelf.one::<Option<i64>>(images), None);
+}
+
+#[test]
+fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
+    for (order, workers) in [
+        (Order::OldestFirst, "1"),
+        (Order::OldestFirst, "4"),
+        (Order::NewestFirst, "1"),
+        (Order::NewestFirst, "4"),
+    ] {
+        let nursery = a_year();
+        nursery.stock().order = order;
+        nursery.stock().answers = Some(20);
+        let shelf = Shelf::new();
+        let flags = ["--retries", "0", "--parallel", workers];
+        let ended = shelf.sync(&nursery, &flags);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert!(
+            ended.stderr.contains("the next run carries on"),
+            "{ended:?}"
+        );
+        let kept = shelf.received();
+        assert!((50..300).contains(&kept.len()), "{}", kept.len());
+        let status = shelf.status();
+        assert_eq!(status["runs"][0]["outcome"], "failed");
+        let covered: Vec<(i64, i64)> = status["covered"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|span| {
+                let from = span["from"].as_str().map_or(i64::MIN, second);
+                (from, second(span["through"].as_str().unwrap()))
+            })
+            .collect();
+        assert!(!covered.is_empty(), "{order:?} {status}");
+        // What is said to be complete is.
+        let is_covered = |second: i64| {
+            covered
+                .iter()
+                .any(|span| (span.0..=span.1).contains(&second))
+        };
+        for (id, item) in &nursery.stock().items {
+            assert!(
+                !is_covered(item.created) || kept.contains_key(id),
+                "{order:?} {id}"
+            );
+        }
+        nursery.stock().answers = None;
+        let known = nursery.asked();
+        let [added, changed, _] = shelf.counts(&nursery, &["--parallel", workers]);
+        assert_eq!((added, changed), (300 - kept.len() as u64, 0));
+        shelf.assert_holds(&nursery.stock().texts(), "carried on");
+        // No window is asked for again, but for the days before a gap.
+        for asked in nursery.asked_since(known) {
+            let from = asked
+                .query("start_date")
+                .map_or(i64::MIN, |date| second(&date));
+            let through = asked.query("end_date").map_or(now(), |date| second(&date));
+            let again = covered
+                .iter()
+                .map(|span| span.1.min(through) - span.0.max(from).max(now() - 400 * DAY))
+                .max();
+            assert!(
+                again.unwrap() <= 7 * DAY + 60,
+                "{order:?} {asked:?} of {covered:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn runs_that_fall_ill_again_and_again_come_to_an_end() {
+    for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
+        let nursery = a_year();
+        nursery.stock().order = order;
+        let shelf = Shelf::new();
+        let mut last = 0;
+        for round in 0.. {
+            nursery.stock().answers = Some(if order == Order::None { 24 } else { 12 });
+            let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "2"]);
+            let stored = if shelf.path.exists() {
+                shelf.received().len()
+            } else {
+                0
+            };
+            assert!(stored >= last, "{order:?}: nothing is lost");
+            last = stored;
+            if ended.code == Some(0) {
+                break;
+            }
+            assert_eq!(ended.code, Some(5), "{ended:?}");
+            assert!(round < 30, "{order:?}: it never ends, with {stored}");
+        }
+        shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?}"));
+    }
+}
+
+// Orders and dates.
+
+#[test]
+fn no_order_of_the_answers_makes_a_difference() {
+    for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
+        for workers in ["1", "4"] {
+            let nursery = a_year();
+            nursery.stock().order = order;
+            let shelf = Shelf::new();
+            let args = ["--parallel", workers];
+            assert_eq!(shelf.counts(&nursery, &args), [300, 0, 0], "{order:?}");
+            shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?}"));
+            nursery
+                .stock()
+                .fill("new", [now(), now() - DAY, now() - 2 * DAY]);
+            nursery.stock().edit("a0299", "comment", "\"edited\"");
+            assert_eq!(shelf.counts(&nursery, &args), [3, 1, 6], "{order:?}");
+            shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?} later"));
+        }
+    }
+}
+
+#[test]
+fn dates_that_are_compared_with_something_else_lose_nothing() {
+    // When it was uploaded, edited, or somebody's guess.
+    let compared: [fn(usize, i64) -> Option<i64>; 4] = [
+        |_, created| Some((created + 3 * DAY).min(now())),
+        |number, created| Some((created + 40 * DAY * i64::from(number % 7 == 3)).min(now())),
+        |number, created| Some(created - 200 * DAY * i64::from(number % 5 == 2)),
+        |number, created| (number % 7 != 3).then_some(created),
+    ];
+    for (which, compared) in compared.into_iter().enumerate() {
+        for order in [Order::OldestFirst, Order::NewestFirst] {
+            let nursery = a_year();
+            {
+                let mut stock = nursery.stock();
+                stock.order = order;
+                for (number, item) in stock.items.values_mut().enumerate() {
+                    item.compared = compared(number, item.created);
+                }
+            }
+            let shelf = Shelf::new();
+            let what = format!("{which} {order:?}");
+            let first = shelf.complete(&nursery, &[]);
+            shelf.assert_holds(&nursery.stock().texts(), &what);
+            assert_eq!(counts(&first), [300, 0, 0], "{what}");
+            // New ones are compared with when they came, whenever they were created.
+            for round in 0..2 {
+                for ago in [0, 100] {
+                    let id = format!("new{round}-{ago}");
+                    let mut item = Item::new(&id, now() - ago * DAY);
+                    item.compared = Some(now());
+                    nursery.stock().put(&id, item);
+                }
+                assert_eq!(shelf.counts(&nursery, &[])[0], 2, "{what}");
+                shelf.assert_holds(&nursery.stock().texts(), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn version_1_is_kept_up_with_too() {
+    let nursery = a_year();
+    nursery.stock().has_v2 = false;
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [300, 0, 0]);
+    nursery.stock().fill("new", [now()]);
+    nursery.stock().edit("a0299", "comment", "\"edited\"");
+    nursery.stock().items.remove("a0100").unwrap();
+    assert_eq!(shelf.counts(&nursery, &[]), [1, 1, 6]);
+    let ended = shelf.complete(&nursery, &["--full"]);
+    assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
+}
+
+// Clocks.
+
+/// Returns where the archive ends.
+fn covered_through(shelf: &Shelf) -> i64 {
+    let status = shelf.status();
+    let spans = status["covered"].as_array().unwrap();
+    second(spans.last().unwrap()["through"].as_str().unwrap())
+}
+
+#[test]
+fn nothing_is_complete_beyond_the_earlier_of_two_clocks() {
+    for (ahead, warned, end) in [
+        (Some(0), None, 0),
+        (None, None, 0),
+        (Some(20), None, 0),
+        (Some(3 * DAY), Some("behind"), 0),
+        (Some(-3 * DAY), Some("ahead of"), -3 * DAY),
+    ] {
+        let nursery = a_year();
+        nursery.stock().clock = ahead;
+        let shelf = Shelf::new();
+        let before = now();
+        let ended = shelf.complete(&nursery, &[]);
+        let through = covered_through(&shelf);
+        assert!(through <= now() + end, "{ahead:?}: {}", date(through));
+        assert!(through >= before + end - 5, "{ahead:?}: {}", date(through));
+        let warning = "the clock of this machine is";
+        assert_eq!(
+            ended.stderr.contains(warning),
+            warned.is_some(),
+            "{ended:?}"
+        );
+        assert!(
+            ended.stderr.contains(warned.unwrap_or_default()),
+            "{ended:?}"
+        );
+        // All of it came, nevertheless, and so does what comes next.
+        shelf.assert_holds(&nursery.stock().texts(), "clocks");
+        nursery
+            .stock()
+            .fill("new", [now() + ahead.unwrap_or(0).min(0)]);
+        assert_eq!(shelf.counts(&nursery, &["--lookback", "1m"])[0], 1);
+    }
+}
+
+#[test]
+fn an_archive_from_the_future_is_taken_back_to_now() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    let later = date(now() + 400 * DAY);
+    let sql = "UPDATE coverage SET covered_through = ?1";
+    shelf.open().execute(sql, [&later]).unwrap();
+    nursery.stock().fill("new", [now() - DAY]);
+    let ended = shelf.complete(&nursery, &[]);
+    assert_eq!(counts(&ended)[0], 1);
+    assert!(ended.stderr.contains("a clock was wrong"), "{ended:?}");
+    assert!(covered_through(&shelf) <= now());
+    let ended = shelf.complete(&nursery, &[]);
+    assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
+    shelf.assert_holds(&nursery.stock().texts(), "now");
+}
+
+#[test]
+fn a_service_whose_clock_jumps_loses_nothing() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    let jumps = [0, 30 * DAY, -30 * DAY, 0, -400 * DAY, 400 * DAY, 0];
+    for (number, ahead) in jumps.into_iter().enumerate() {
+        nursery.stock().clock = Some(ahead);
+        let id = format!("jump{number}");
+        nursery.stock().put(&id, Item::new(&id, now() - 3600));
+        shelf.complete(&nursery, &[]);
+        assert!(covered_through(&shelf) <= now() + ahead.min(0));
+        shelf.assert_holds(&nursery.stock().texts(), &id);
+    }
+    assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn batches_from_the_future_are_kept_and_looked_at_again() {
+    let nursery = Nursery::open();
+    nursery
+        .stock()
+        .fill("a", (-20..20).map(|day| now() + day * DAY));
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [40, 0, 0]);
+    assert!(covered_through(&shelf) <= now());
+    nursery.stock().edit("a0039", "comment", "\"edited\"");
+    nursery.stock().fill("b", [now() + 10 * DAY]);
+    assert_eq!(shelf.counts(&nursery, &[])[..2], [1, 1]);
+    shelf.assert_holds(&nursery.stock().texts(), "future");
+}
+
+// While it runs.
+
+#[test]
+fn what_changes_during_a_run_is_the_newest_in_the_end() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(200));
+    nursery.stock().latency = Duration::from_millis(10);
+    let shelf = Shelf::new();
+    let mut child = shelf
+        .command(&nursery, &["-q", "--parallel", "2"])
+        .spawn()
+        .unwrap();
+    let mut edits = 0;
+    while child.try_wait().unwrap().is_none() {
+        let json = format!("\"edit {edits}\"");
+        for id in ["a0000", "a0100", "a0199"] {
+            nursery.stock().edit(id, "comment", &json);
+        }
+        edits += 1;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(child.wait().unwrap().success());
+    nursery.stock().latency = Duration::ZERO;
+    shelf.complete(&nursery, &["--lookback", "99y"]);
+    shelf.assert_holds(&nursery.stock().texts(), "the newest");
+    let ids: BTreeSet<String> = shelf
+        .all::<String>("SELECT DISTINCT batch_id FROM changes")
+        .into_iter()
+        .collect();
+    let edited: BTreeMap<String, String> = nursery.stock().texts();
+    assert!(ids.iter().all(|id| edited.contains_key(id)));
+}
