@@ -107,19 +107,19 @@ impl Archive {
     /// Opens the archive at `path` for one run alone, or makes it; waits so long for another run.
     pub(crate) fn open(path: &Path, wait: Duration) -> Result<Self, Failure> {
         let mut lock = Lock::take(path, wait)?;
-        let is_new = match inspect(path, &mut lock.file)? {
-            Content::Nothing => true,
-            Content::Archive => false,
-        };
+        inspect(path, &mut lock.file)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let archive = Self {
             path: path.to_owned(),
             db: connect(path, flags).map_err(|error| failure(path, error))?,
             lock: Some(lock),
         };
-        archive
-            .prepare(is_new)
-            .map_err(|error| archive.failure(error))?;
+        if let Err(error) = archive.prepare() {
+            let failure = archive.failure(error);
+            archive.undo();
+            archive.close();
+            return Err(failure);
+        }
         Ok(archive)
     }
 
@@ -156,22 +156,32 @@ impl Archive {
             .busy_timeout(patience)
             .and_then(|()| archive.db.pragma_update(None, "query_only", true))
             // Everything that is read belongs to one moment.
-            .and_then(|()| archive.db.execute_batch("BEGIN; SELECT 1 FROM about"))
+            .and_then(|()| archive.db.execute_batch("BEGIN"))
             .map_err(|error| archive.failure(error))?;
+        if archive.is_blank().map_err(|error| archive.failure(error))? {
+            return Err(no_archive(path, "it is empty"));
+        }
         Ok(archive)
     }
 
-    fn prepare(&self, is_new: bool) -> rusqlite::Result<()> {
+    fn prepare(&self) -> rusqlite::Result<()> {
         self.db.busy_timeout(PATIENCE)?;
         self.db.pragma_update(None, "cache_size", -CACHE)?;
         // Power may fail at any moment.
         self.db.pragma_update(None, "synchronous", "FULL")?;
-        if is_new {
+        // Asking undoes what a killed run left half done, be it the making of the archive itself.
+        if self.is_blank()? {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
             schema::create(&self.db)?;
             self.db.execute_batch("COMMIT")?;
         }
         Ok(())
+    }
+
+    /// Tells whether there is nothing in the file, not even tables.
+    fn is_blank(&self) -> rusqlite::Result<bool> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
+        self.db.query_row(sql, [], |row| row.get(0))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -337,9 +347,12 @@ impl Archive {
 
     /// Closes the archive, and takes it away where this run made it and nothing came of it.
     pub(crate) fn close(self) {
-        let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created)
-            && self.is_empty().unwrap_or(false)
-            && self.coverage().is_ok_and(|coverage| coverage.is_empty());
+        let nothing_came = || {
+            self.is_blank().unwrap_or(false)
+                || self.is_empty().unwrap_or(false)
+                    && self.coverage().is_ok_and(|coverage| coverage.is_empty())
+        };
+        let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created) && nothing_came();
         let Self { path, db, lock } = self;
         drop(db);
         if is_litter {

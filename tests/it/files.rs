@@ -214,6 +214,13 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// Returns the next line that it tells.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
+    }
+
     /// Waits for the end; nothing when it does not come in time.
     pub(crate) fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
         let started = Instant::now();

@@ -82,6 +82,10 @@ mod sync;
 #[cfg(unix)]
 mod upkeep;
 
+// Ends without warning: kills, signals, full disks.
+#[cfg(target_os = "linux")]
+mod kills;
+
 // The receipt of an export, and the set digest in it.
 mod manifest;
 
