@@ -12,15 +12,18 @@ use tokio::sync::watch;
 use crate::archive::{Archive, Coverage, Outcome, Owner, Run, Sightings, Store, Stored};
 use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Page, Pages};
+use crate::fetch::{self, Findings, Page, Pages};
 use crate::seen::{Arrival, Seen};
 use crate::service::Stats;
 
 /// A commit comes no sooner than this after the last, and than so many times what that one took.
 const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
-/// So many windows may break the interface before a run gives up.
+/// A window that breaks the interface is cut until it is no longer than so many seconds.
+const SMALL: i64 = 3600;
+/// So many of these may there be before a run gives up; fewer where nothing else came.
 const MOST_BROKEN: usize = 20;
+const FEW_BROKEN: usize = 2;
 /// Clocks that differ by so many seconds are told of.
 const CLOCKS: u64 = 60;
 
@@ -148,22 +151,38 @@ impl Sync<'_> {
             let Err(failure) = self.range(&before).await else {
                 continue;
             };
-            let window = self.pages.failed();
-            let Some(window) = window.filter(|_| failure.kind == Kind::Protocol) else {
+            if failure.kind != Kind::Protocol {
                 return Err(failure);
-            };
-            broken += 1;
-            if broken > MOST_BROKEN {
-                return Err(self.broken.take().unwrap_or(failure));
             }
-            log::warn!("{} stays a gap: {failure}", window.describe());
-            self.broken.get_or_insert(failure);
+            let window = self.pages.failed().unwrap_or(range);
+            let mut parts = Vec::new();
+            if let Some(halves) = fetch::halves(&window, SMALL) {
+                log::info!("{} breaks the interface; looking where", window.describe());
+                parts.extend(halves);
+            } else {
+                broken += 1;
+                let nothing_came = self.stats.batches.get() == 0;
+                if broken
+                    > if nothing_came {
+                        FEW_BROKEN
+                    } else {
+                        MOST_BROKEN
+                    }
+                {
+                    return Err(self.broken.take().unwrap_or(failure));
+                }
+                log::warn!("{} stays a gap: {failure}", window.describe());
+                self.broken.get_or_insert(failure);
+                // It may have been complete before.
+                self.coverage.remove(&window);
+            }
             let mut done = Coverage::default();
             done.add(&window, i64::MAX);
             for fetched in self.pages.settled().1 {
                 done.add(&fetched.window, i64::MAX);
             }
-            for part in done.missing(&range).into_iter().rev() {
+            parts.extend(done.missing(&range));
+            for part in parts.into_iter().rev() {
                 ranges.push_front(part);
             }
         }

@@ -56,6 +56,28 @@ impl Coverage {
         self.spans.insert(place, added);
     }
 
+    /// Forgets what lies inside of `window`: it turned out not to be complete. Its bounds belong to what lies
+    /// beside it.
+    pub(crate) fn remove(&mut self, window: &Range) {
+        let known = std::mem::take(&mut self.spans);
+        for span in known {
+            // What ends before the window, or with its beginning, and what begins after it, or with its end.
+            let before = window.start.filter(|start| span.start < Some(*start));
+            let after = window.end.filter(|end| *end < span.end);
+            if before.is_some_and(|start| span.end <= start)
+                || after.is_some_and(|end| span.start >= Some(end))
+            {
+                self.spans.push(span);
+                continue;
+            }
+            self.spans.extend(before.map(|end| Span { end, ..span }));
+            self.spans.extend(after.map(|start| Span {
+                start: Some(start),
+                ..span
+            }));
+        }
+    }
+
     /// Forgets what lies after `mark`: nothing can be complete that has not happened yet. Returns whether
     /// there was anything.
     pub(crate) fn clip(&mut self, mark: i64) -> bool {
@@ -85,7 +107,8 @@ impl Coverage {
     pub(crate) fn missing(&self, range: &Range) -> Vec<Range> {
         let mut reached = range.start;
         let mut missing = Vec::new();
-        let is_inside = |second: i64| range.end.is_none_or(|end| second < end);
+        // What has no end was added with the last second there is.
+        let is_inside = |second: i64| second < range.end.unwrap_or(i64::MAX);
         for span in &self.spans {
             if let Some(start) = span.start
                 && reached < Some(start)
@@ -175,6 +198,38 @@ mod tests {
         assert!(!coverage.clip(60));
         assert!(coverage.clip(5));
         assert!(coverage.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_missing_behind_what_has_no_end() {
+        let mut coverage = Coverage::default();
+        coverage.add(&range(Some(10), None), i64::MAX);
+        assert_eq!(coverage.missing(&range(Some(20), None)), []);
+        assert_eq!(
+            coverage.missing(&range(None, None)),
+            [range(None, Some(10))]
+        );
+    }
+
+    #[test]
+    fn what_turns_out_not_to_be_complete_is_forgotten() {
+        let without = |start, end| {
+            let mut coverage = covered(&[(None, 100), (Some(200), 300)]);
+            coverage.remove(&range(start, end));
+            let spans = coverage.spans().iter();
+            spans.map(|span| (span.start, span.end)).collect::<Vec<_>>()
+        };
+        let all = [(None, 100), (Some(200), 300)];
+        assert_eq!(without(Some(100), Some(200)), all, "there was nothing");
+        assert_eq!(without(Some(300), None), all);
+        assert_eq!(
+            without(Some(40), Some(50)),
+            [(None, 40), (Some(50), 100), (Some(200), 300)]
+        );
+        assert_eq!(without(Some(40), Some(250)), [(None, 40), (Some(250), 300)]);
+        assert_eq!(without(None, Some(200)), [(Some(200), 300)]);
+        assert_eq!(without(Some(90), None), [(None, 90)]);
+        assert_eq!(without(None, None), []);
     }
 
     #[test]

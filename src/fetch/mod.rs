@@ -37,6 +37,7 @@ use crate::service::{Service, ServiceError, Stats, Version};
 
 pub(crate) use page::Page;
 pub(crate) use reading::Findings;
+pub(crate) use window::halves_of_long as halves;
 
 use asker::Asker;
 use covered::Covered;

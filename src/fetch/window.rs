@@ -36,6 +36,12 @@ pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
     parts.try_into().ok()
 }
 
+/// Cuts `window` in two in the middle; nothing where it is no longer than so many seconds.
+pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
+    let (low, high) = extent(window);
+    (high - low > seconds).then(|| halves(window)).flatten()
+}
+
 /// Cuts `window` at `bounds`, which lie inside of it and ascend.
 fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     let mut parts = Vec::with_capacity(bounds.len() + 1);
