@@ -112,7 +112,12 @@ async fn synchronise(
     let ran = sync::run(&archive, &owner, pages, order, &source.stats, stop).await;
     drop(progress);
     let gaps = gaps(&archive);
-    archive.close();
+    // What went well is kept, even where nothing has come yet.
+    if ran.as_ref().is_ok_and(|report| report.failure.is_none()) {
+        drop(archive);
+    } else {
+        archive.close();
+    }
     let report = ran?;
     tell_findings(&report, args.lenient);
     let requests = count(source.stats.requests.get(), "request", "requests");

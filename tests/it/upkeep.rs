@@ -302,6 +302,20 @@ fn hostile_text_is_kept_to_the_letter() {
     assert!(!table.contains(is_bare), "{table:?}");
 }
 
+#[test]
+fn an_archive_of_nothing_is_an_archive() {
+    let nursery = Nursery::open();
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 0]);
+    shelf.assert_holds(&BTreeMap::new(), "no batches");
+    nursery.stock().fill("a", [now()]);
+    assert_eq!(shelf.counts(&nursery, &[]), [1, 0, 0]);
+    let later = Shelf::new();
+    assert_eq!(later.counts(&nursery, &["--start", "2199"]), [0, 0, 0]);
+    later.assert_holds(&BTreeMap::new(), "not yet");
+    assert_eq!(later.status()["since"], "2199-01-01T00:00:00Z");
+}
+
 // Gaps.
 
 /// Fills a nursery with 300 days, ten a page.
