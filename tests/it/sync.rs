@@ -949,3 +949,57 @@ fn the_sandbox_can_be_archived_again_and_again() {
         assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
     }
 }
+
+#[test]
+fn a_reader_that_takes_its_time_is_waited_for() {
+    let server = Server::start(&["--batches", "60", "--page-size", "10"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &["--start", "2026"]);
+    let reader = shelf.open();
+    reader.execute_batch("BEGIN").unwrap();
+    let count = || {
+        let sql = "SELECT count(*) FROM batches";
+        reader
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let before = count();
+    let mut running = Running::spawn(&mut shelf.command(&server, &["--start", "2020"]));
+    assert_eq!(
+        running.ends_within(Duration::from_secs(2)),
+        None,
+        "it waits"
+    );
+    assert_eq!(count(), before, "one moment");
+    reader.execute_batch("COMMIT").unwrap();
+    let status = running.ends_within(PATIENCE).unwrap();
+    assert_eq!(status.code(), Some(0));
+    drop(reader);
+    shelf.assert_holds(&batches(&server, ""), "after the reader");
+}
+
+#[test]
+fn a_signal_ends_a_wait_for_a_reader_and_loses_nothing() {
+    let server = Server::start(&["--batches", "60", "--page-size", "10"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &["--start", "2026"]);
+    let before = shelf.received();
+    let reader = shelf.open();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM batches")
+        .unwrap();
+    let mut running = Running::spawn(&mut shelf.command(&server, &["--start", "2020"]));
+    assert_eq!(
+        running.ends_within(Duration::from_secs(1)),
+        None,
+        "it waits"
+    );
+    running.signal("TERM");
+    let status = running.ends_within(PATIENCE).unwrap();
+    assert_eq!(status.code(), Some(143));
+    drop(reader);
+    assert_sound(&shelf.path, "ended");
+    assert!(shelf.received() == before);
+    shelf.complete(&server, &["--start", "2020"]);
+    shelf.assert_holds(&batches(&server, ""), "the next run");
+}
