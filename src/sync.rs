@@ -21,9 +21,10 @@ const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// A window that breaks the interface is cut until it is no longer than so many seconds.
 const SMALL: i64 = 3600;
-/// So many of these may there be before a run gives up; fewer where nothing else came.
+/// So many of these may there be before a run gives up.
 const MOST_BROKEN: usize = 20;
-const FEW_BROKEN: usize = 2;
+/// So many windows in a row, whatever their length, and nothing else: the service is broken, not a batch.
+const MOST_IN_VAIN: usize = 16;
 /// Clocks that differ by so many seconds are told of.
 const CLOCKS: u64 = 60;
 
@@ -114,12 +115,7 @@ impl Sync<'_> {
             greeted = self.pages.greet() => greeted?,
         }
         self.mark = self.agree_on_time(begun);
-        if self.coverage.clip(self.mark) {
-            log::warn!(
-                "the archive was taken for complete beyond {}, which is only now: a clock was wrong; fetching that again",
-                written(self.mark)
-            );
-        }
+        self.distrust()?;
         let since = self.archive.since()?.reaching(order.start);
         self.archive.set_since(since)?;
         let wanted = if order.full {
@@ -141,17 +137,37 @@ impl Sync<'_> {
         Ok(())
     }
 
+    /// Forgets what cannot be complete, because it is yet to come. Since a clock that was wrong has written
+    /// that down, nothing was looked at as it should have been: only what was complete before counts.
+    fn distrust(&mut self) -> Result<(), Failure> {
+        if self.coverage.end() <= Some(self.mark) {
+            return Ok(());
+        }
+        log::warn!(
+            "the archive was taken for complete beyond {}, which is only now: a clock was wrong; fetching again what came since",
+            written(self.mark)
+        );
+        match self.archive.last_mark(self.mark)? {
+            Some(mark) => self.coverage.clip(mark),
+            None => self.coverage = Coverage::default(),
+        }
+        Ok(())
+    }
+
     /// Fetches `ranges`; a window that breaks the interface does not keep others from being fetched.
     async fn ranges(&mut self, mut ranges: VecDeque<Range>) -> Result<(), Failure> {
-        let mut broken = 0;
+        let (mut broken, mut in_vain) = (0, 0);
         while let Some(range) = ranges.pop_front() {
             log::info!("asking for {}", range.asked());
             self.pages = self.pages.another(range);
             let before = self.coverage.clone();
             let Err(failure) = self.range(&before).await else {
+                in_vain = 0;
                 continue;
             };
-            if failure.kind != Kind::Protocol {
+            in_vain += 1;
+            let is_hopeless = in_vain > MOST_IN_VAIN && self.stats.batches.get() == 0;
+            if failure.kind != Kind::Protocol || is_hopeless {
                 return Err(failure);
             }
             let window = self.pages.failed().unwrap_or(range);
@@ -161,14 +177,7 @@ impl Sync<'_> {
                 parts.extend(halves);
             } else {
                 broken += 1;
-                let nothing_came = self.stats.batches.get() == 0;
-                if broken
-                    > if nothing_came {
-                        FEW_BROKEN
-                    } else {
-                        MOST_BROKEN
-                    }
-                {
+                if broken > MOST_BROKEN {
                     return Err(self.broken.take().unwrap_or(failure));
                 }
                 log::warn!("{} stays a gap: {failure}", window.describe());

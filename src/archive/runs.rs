@@ -2,7 +2,8 @@
 
 use rusqlite::Row;
 
-use super::Archive;
+use super::{Archive, read_second};
+use crate::dates::written;
 use crate::error::Failure;
 
 /// How a run ended.
@@ -137,6 +138,14 @@ impl Archive {
             ),
         );
         updated.map(drop).map_err(|error| self.failure(error))
+    }
+
+    /// Returns the latest second up to which a run was complete, and not later than `mark`.
+    pub(crate) fn last_mark(&self, mark: i64) -> Result<Option<i64>, Failure> {
+        let sql = "SELECT max(range_end) FROM runs WHERE outcome = 'complete' AND range_end <= ?1";
+        let last = self.db.query_row(sql, [written(mark)], |row| row.get(0));
+        let last: Option<String> = last.map_err(|error| self.failure(error))?;
+        Ok(last.as_deref().and_then(read_second))
     }
 
     /// Returns the last runs, the newest first.

@@ -86,6 +86,10 @@ mod upkeep;
 #[cfg(target_os = "linux")]
 mod kills;
 
+// Weeks of syncing against a model of the service.
+#[cfg(target_os = "linux")]
+mod month;
+
 // The receipt of an export, and the set digest in it.
 mod manifest;
 

@@ -18,7 +18,7 @@ use crate::archives::{Shelf, assert_sound, with_access};
 use crate::harness::{Ended, Server, run, trayscan};
 
 /// What may go wrong on a day.
-const FAULTS: [&[&str]; 14] = [
+const FAULTS: [&[&str]; 13] = [
     &[],
     &["503:0.2"],
     &["500:0.1", "429:0.1"],
@@ -32,7 +32,6 @@ const FAULTS: [&[&str]; 14] = [
     &["empty-pages:0.3"],
     &["v2-missing", "v1-truncate"],
     &["dates-with-cursor:refused"],
-    &["unknown-fields"],
 ];
 
 /// What is looked at again by every run: whatever is older is for `--full`.
@@ -138,7 +137,11 @@ impl World {
         let now = self.now();
         for _ in 0..self.rng.u32(0..25) {
             // One in five comes late: its scanner was offline for days.
-            let late = if self.rng.u32(0..5) == 0 { LOOKBACK - 2 } else { 0 };
+            let late = if self.rng.u32(0..5) == 0 {
+                LOOKBACK - 2
+            } else {
+                0
+            };
             let seconds = self.rng.i64(0..=late * 86_400 + 40_000);
             let id = format!("b{}", self.number);
             self.put(&id, now - TimeDelta::seconds(seconds));
@@ -187,7 +190,8 @@ impl World {
             self.log
         );
         drop(server);
-        self.look(ended.code == Some(0) && clock >= 0);
+        // With both clocks wrong, this machine's and the service's, only a later night can tell.
+        self.look(ended.code == Some(0) && clock == 0);
     }
 
     fn cron(&self, kill: Option<Duration>) -> Ended {
@@ -233,7 +237,12 @@ impl World {
         assert_eq!(ended.code, Some(0), "{ended:?}\n{}", self.log);
         self.look(true);
         let status = self.shelf.status();
-        assert_eq!(status["gaps"].as_array().unwrap().len(), 0, "{status}\n{}", self.log);
+        assert_eq!(
+            status["gaps"].as_array().unwrap().len(),
+            0,
+            "{status}\n{}",
+            self.log
+        );
         let ended = self.shelf.sync(&self, &["--full"]);
         assert_eq!(ended.code, Some(0), "{ended:?}\n{}", self.log);
 
@@ -245,7 +254,12 @@ impl World {
         };
         let present = rows("SELECT batch_id, received FROM batches WHERE vanished IS NULL");
         let present: BTreeMap<String, String> = present.into_iter().collect();
-        assert!(present == self.model, "{present:?}\n{:?}\n{}", self.model, self.log);
+        assert!(
+            present == self.model,
+            "{present:?}\n{:?}\n{}",
+            self.model,
+            self.log
+        );
         let vanished = rows("SELECT batch_id, vanished FROM batches WHERE vanished IS NOT NULL");
         for (id, _) in &vanished {
             assert!(self.deleted.contains(id), "{id}\n{}", self.log);
