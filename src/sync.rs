@@ -21,8 +21,9 @@ const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// A window that breaks the interface is cut until it is no longer than so many seconds.
 const SMALL: i64 = 3600;
-/// So many of these may there be before a run gives up.
+/// So many of these may there be before a run gives up, and so many with nothing new between them.
 const MOST_BROKEN: usize = 20;
+const MOST_IN_A_ROW: usize = 4;
 /// So many windows in a row, whatever their length, and nothing else: the service is broken, not a batch.
 const MOST_IN_VAIN: usize = 16;
 /// Clocks that differ by so many seconds are told of.
@@ -157,6 +158,7 @@ impl Sync<'_> {
     /// Fetches `ranges`; a window that breaks the interface does not keep others from being fetched.
     async fn ranges(&mut self, mut ranges: VecDeque<Range>) -> Result<(), Failure> {
         let (mut broken, mut in_vain) = (0, 0);
+        let (mut in_a_row, mut known) = (0, 0);
         while let Some(range) = ranges.pop_front() {
             log::info!("asking for {}", range.asked());
             self.pages = self.pages.another(range);
@@ -166,7 +168,9 @@ impl Sync<'_> {
                 continue;
             };
             in_vain += 1;
-            let is_hopeless = in_vain > MOST_IN_VAIN && self.stats.batches.get() == 0;
+            // Where dates do not tell what is answered, no part of it would fare better.
+            let is_hopeless = in_vain > MOST_IN_VAIN && self.stats.batches.get() == 0
+                || self.pages.settled().0 > 0;
             if failure.kind != Kind::Protocol || is_hopeless {
                 return Err(failure);
             }
@@ -177,7 +181,10 @@ impl Sync<'_> {
                 parts.extend(halves);
             } else {
                 broken += 1;
-                if broken > MOST_BROKEN {
+                let came = self.stats.batches.get();
+                in_a_row = if came > known { 1 } else { in_a_row + 1 };
+                known = came;
+                if broken > MOST_BROKEN || in_a_row > MOST_IN_A_ROW {
                     return Err(self.broken.take().unwrap_or(failure));
                 }
                 log::warn!("{} stays a gap: {failure}", window.describe());

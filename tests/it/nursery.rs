@@ -93,6 +93,8 @@ pub(crate) struct Stock {
     pub(crate) answers: Option<usize>,
     pub(crate) latency: Duration,
     pub(crate) has_v2: bool,
+    /// It answers everything, whatever the dates.
+    pub(crate) ignores_dates: bool,
 }
 
 impl Stock {
@@ -121,7 +123,7 @@ impl Stock {
     /// The batches that these dates match, in order.
     fn matching(&self, start: Option<i64>, end: Option<i64>) -> Vec<&Item> {
         let is_inside = |item: &&Item| {
-            let undated = start.is_none() && end.is_none();
+            let undated = self.ignores_dates || start.is_none() && end.is_none();
             let within = |second: i64| {
                 start.is_none_or(|start| second >= start) && end.is_none_or(|end| second <= end)
             };
@@ -210,6 +212,7 @@ impl Nursery {
             answers: None,
             latency: Duration::ZERO,
             has_v2: true,
+            ignores_dates: false,
         }));
         let held = Arc::clone(&stock);
         let service = Scripted::start(move |asked| held.lock().unwrap().answer(asked));

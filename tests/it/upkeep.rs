@@ -429,7 +429,22 @@ fn a_service_that_is_broken_altogether_is_not_asked_for_long() {
     let shelf = Shelf::new();
     let ended = shelf.sync(&nursery, &[]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(nursery.asked() < 100, "{} requests", nursery.asked());
+}
+
+#[test]
+fn a_flaw_where_dates_are_not_taken_is_not_looked_for() {
+    let nursery = a_year();
+    nursery.stock().ignores_dates = true;
+    nursery.stock().edit("a0150", "batch_name", "null");
+    let shelf = Shelf::new();
+    let ended = shelf.sync(&nursery, &["--parallel", "1"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(nursery.asked() < 60, "{} requests", nursery.asked());
+    assert!(shelf.received().len() >= 100, "and what came is kept");
+    nursery.stock().edit("a0150", "batch_name", "\"mended\"");
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.stock().texts(), "mended");
 }
 
 #[test]
