@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::archive::{Archive, Coverage, Outcome, Owner, Run, Sightings, Store, Stored};
 use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
-use crate::fetch::{self, Findings, Page, Pages};
+use crate::fetch::{self, Fetched, Findings, Page, Pages};
 use crate::seen::{Arrival, Seen};
 use crate::service::Stats;
 
@@ -21,11 +21,11 @@ const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// A window that breaks the interface is cut until it is no longer than so many seconds.
 const SMALL: i64 = 3600;
-/// So many of these may there be before a run gives up, and so many with nothing new between them.
-const MOST_BROKEN: usize = 20;
-const MOST_IN_A_ROW: usize = 4;
-/// So many windows in a row, whatever their length, and nothing else: the service is broken, not a batch.
-const MOST_IN_VAIN: usize = 16;
+/// So many of these may there be before a run gives up.
+const MOST_GAPS: usize = 20;
+/// After so many requests without a window that is whole and has anything in it, a run gives up: the
+/// service is broken, not a batch.
+const MOST_IN_VAIN: u64 = 64;
 /// Clocks that differ by so many seconds are told of.
 const CLOCKS: u64 = 60;
 
@@ -63,6 +63,8 @@ pub(crate) async fn run(
     let coverage = archive.coverage()?;
     archive.begin()?;
     archive.claim(owner)?;
+    let since = archive.since()?.reaching(order.start);
+    archive.set_since(since)?;
     archive.begin_run(&mut run)?;
     archive.commit(&coverage)?;
 
@@ -117,8 +119,7 @@ impl Sync<'_> {
         }
         self.mark = self.agree_on_time(begun);
         self.distrust()?;
-        let since = self.archive.since()?.reaching(order.start);
-        self.archive.set_since(since)?;
+        let since = self.archive.since()?.second();
         let wanted = if order.full {
             vec![Range {
                 start: since,
@@ -157,45 +158,37 @@ impl Sync<'_> {
 
     /// Fetches `ranges`; a window that breaks the interface does not keep others from being fetched.
     async fn ranges(&mut self, mut ranges: VecDeque<Range>) -> Result<(), Failure> {
-        let (mut broken, mut in_vain) = (0, 0);
-        let (mut in_a_row, mut known) = (0, 0);
+        let mut search = Search::new(self.stats);
         while let Some(range) = ranges.pop_front() {
             log::info!("asking for {}", range.asked());
             self.pages = self.pages.another(range);
             let before = self.coverage.clone();
-            let Err(failure) = self.range(&before).await else {
-                in_vain = 0;
+            let ended = self.range(&before).await;
+            let (restarts, windows) = self.pages.settled();
+            search.look(windows);
+            let Err(failure) = ended else {
                 continue;
             };
-            in_vain += 1;
             // Where dates do not tell what is answered, no part of it would fare better.
-            let is_hopeless = in_vain > MOST_IN_VAIN && self.stats.batches.get() == 0
-                || self.pages.settled().0 > 0;
-            if failure.kind != Kind::Protocol || is_hopeless {
-                return Err(failure);
+            if failure.kind != Kind::Protocol || restarts > 0 || search.is_in_vain() {
+                return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
+            let mut done = Coverage::default();
+            done.add(&window, i64::MAX);
+            for fetched in windows {
+                done.add(&fetched.window, i64::MAX);
+            }
             let mut parts = Vec::new();
             if let Some(halves) = fetch::halves(&window, SMALL) {
                 log::info!("{} breaks the interface; looking where", window.describe());
                 parts.extend(halves);
             } else {
-                broken += 1;
-                let came = self.stats.batches.get();
-                in_a_row = if came > known { 1 } else { in_a_row + 1 };
-                known = came;
-                if broken > MOST_BROKEN || in_a_row > MOST_IN_A_ROW {
-                    return Err(self.broken.take().unwrap_or(failure));
-                }
                 log::warn!("{} stays a gap: {failure}", window.describe());
+                search.gaps += 1;
                 self.broken.get_or_insert(failure);
                 // It may have been complete before.
                 self.coverage.remove(&window);
-            }
-            let mut done = Coverage::default();
-            done.add(&window, i64::MAX);
-            for fetched in self.pages.settled().1 {
-                done.add(&fetched.window, i64::MAX);
             }
             parts.extend(done.missing(&range));
             for part in parts.into_iter().rev() {
@@ -347,6 +340,38 @@ async fn told(stop: &mut Stop) -> Kind {
 
 fn stopped(kind: Kind) -> Failure {
     Failure::new(kind, kind.meaning())
+}
+
+/// The search for what breaks the interface.
+struct Search<'a> {
+    stats: &'a Stats,
+    /// Windows that were given up.
+    gaps: usize,
+    /// Requests until something came that is whole.
+    requests: u64,
+}
+
+impl<'a> Search<'a> {
+    fn new(stats: &'a Stats) -> Self {
+        Self {
+            stats,
+            gaps: 0,
+            requests: stats.requests.get(),
+        }
+    }
+
+    /// Takes windows into account that are whole.
+    fn look(&mut self, windows: &[Fetched]) {
+        if windows.iter().any(|window| window.batches > 0) {
+            self.requests = self.stats.requests.get();
+        }
+    }
+
+    /// Tells whether there is no use in searching on.
+    fn is_in_vain(&self) -> bool {
+        let requests = self.stats.requests.get() - self.requests;
+        requests > MOST_IN_VAIN || self.gaps >= MOST_GAPS
+    }
 }
 
 /// When the next commit is due: often enough to lose little, and seldom enough to cost little.
