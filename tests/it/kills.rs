@@ -326,13 +326,13 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
     nursery
         .stock()
         .fill("a", (1..=500).map(|day| today - day * DAY));
-    nursery.stock().latency = Duration::from_millis(20);
+    nursery.stock().latency = Duration::from_millis(80);
     let shelf = Shelf::new();
     let mut kept = Vec::new();
     // A commit comes after a second at the soonest.
     while kept.len() < 3 {
         let command = shelf.command(&nursery, &["-q", "--parallel", "1"]);
-        killed(&command, &Moment::After(Duration::from_millis(1300)));
+        killed(&command, &Moment::After(Duration::from_millis(1900)));
         assert_sound(&shelf.path, "killed");
         let status = shelf.status();
         kept.push(status["batches"].as_u64().unwrap());

@@ -500,7 +500,9 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
             "{ended:?}"
         );
         let kept = shelf.received();
-        assert!((50..300).contains(&kept.len()), "{}", kept.len());
+        // Where several are at work, whose answer is the last one is for chance to decide.
+        let least = if workers == "1" { 50 } else { 1 };
+        assert!((least..300).contains(&kept.len()), "{}", kept.len());
         let status = shelf.status();
         assert_eq!(status["runs"][0]["outcome"], "failed");
         let covered: Vec<(i64, i64)> = status["covered"]
