@@ -117,6 +117,8 @@ impl Sync<'_> {
             kind = told(&mut stop) => return Err(stopped(kind)),
             greeted = self.pages.greet() => greeted?,
         }
+        let ahead = self.stats.clock_ahead().unwrap_or(0);
+        self.run.started = written(begun.saturating_add(ahead));
         self.mark = self.agree_on_time(begun);
         self.distrust()?;
         let since = self.archive.since()?.second();

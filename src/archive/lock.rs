@@ -106,17 +106,25 @@ fn holder(file: &File) -> String {
 #[cfg(target_os = "linux")]
 fn holding_process(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
-    let inode = file.metadata().ok()?.ino().to_string();
+    let metadata = file.metadata().ok()?;
+    let inode = metadata.ino().to_string();
+    let device = metadata.dev();
+    let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00);
+    let device = format!("{major:02x}:{minor:02x}");
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     // Such as `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF`.
-    locks.lines().find_map(|line| {
+    let holders = locks.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..] else {
             return None;
         };
-        let (_, number) = place.rsplit_once(':')?;
-        (number == inode).then(|| process.parse().ok())?
-    })
+        let (on, number) = place.rsplit_once(':')?;
+        (number == inode).then_some((on == device, process.parse().ok()?))
+    });
+    // Some file systems call their device something else there.
+    holders
+        .max_by_key(|(is_here, _)| *is_here)
+        .map(|(_, process)| process)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -116,7 +116,7 @@ impl Archive {
 
     /// Writes down how far a run has come.
     pub(crate) fn update_run(&self, run: &Run) -> Result<(), Failure> {
-        let sql = "UPDATE runs SET ended = ?2, range_start = ?3, range_end = ?4, version = ?5,
+        let sql = "UPDATE runs SET started = ?14, ended = ?2, range_start = ?3, range_end = ?4, version = ?5,
             requests = ?6, added = ?7, changed = ?8, unchanged = ?9, vanished = ?10, outcome = ?11,
             exit_code = ?12, message = ?13 WHERE run_id = ?1";
         let updated = self.db.execute(
@@ -135,6 +135,7 @@ impl Archive {
                 run.outcome.name(),
                 run.exit_code,
                 &run.message,
+                &run.started,
             ),
         );
         updated.map(drop).map_err(|error| self.failure(error))
