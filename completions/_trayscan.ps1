@@ -55,6 +55,8 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]')
             [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]')
             [CompletionResult]::new('--manifest', '--manifest', [CompletionResultType]::ParameterName, 'Write a receipt (JSON) beside the export: what was asked for, counts, digests')
+            [CompletionResult]::new('--state', '--state', [CompletionResultType]::ParameterName, 'singer: continue from the STATE that an earlier run ended with, or from an empty file')
+            [CompletionResult]::new('--lookback', '--lookback', [CompletionResultType]::ParameterName, 'singer: how much before that is sent again, for batches that came late or changed [default: 7d]')
             [CompletionResult]::new('--delimiter', '--delimiter', [CompletionResultType]::ParameterName, 'csv, tsv: what stands between cells [default: a comma, or a tab]')
             [CompletionResult]::new('--archive', '--archive', [CompletionResultType]::ParameterName, 'Take batches from an archive that `trayscan sync` keeps; asks no service')
             [CompletionResult]::new('--base-url', '--base-url', [CompletionResultType]::ParameterName, 'Address of the service, such as `https://scan.example.com/api`')

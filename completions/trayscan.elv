@@ -51,6 +51,8 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand -f 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]'
             cand --format 'Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]'
             cand --manifest 'Write a receipt (JSON) beside the export: what was asked for, counts, digests'
+            cand --state 'singer: continue from the STATE that an earlier run ended with, or from an empty file'
+            cand --lookback 'singer: how much before that is sent again, for batches that came late or changed [default: 7d]'
             cand --delimiter 'csv, tsv: what stands between cells [default: a comma, or a tab]'
             cand --archive 'Take batches from an archive that `trayscan sync` keeps; asks no service'
             cand --base-url 'Address of the service, such as `https://scan.example.com/api`'

@@ -52,8 +52,12 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand export" -s f -l format
 ndjson\t''
 csv\t''
 tsv\t''
-table\t''"
+table\t''
+sqlite\t''
+singer\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) beside the export: what was asked for, counts, digests' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l state -d 'singer: continue from the STATE that an earlier run ended with, or from an empty file' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l lookback -d 'singer: how much before that is sent again, for batches that came late or changed [default: 7d]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l archive -d 'Take batches from an archive that `trayscan sync` keeps; asks no service' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f

@@ -21,6 +21,9 @@ mod runs;
 // What became of batches: added, changed, vanished.
 mod changes;
 
+// A database without anything of an archive's own.
+mod plain;
+
 // Batches that go out.
 mod pages;
 
@@ -42,6 +45,7 @@ pub(crate) use changes::Change;
 pub(crate) use coverage::{Coverage, Span};
 pub(crate) use live::LiveArchive;
 pub(crate) use pages::ArchivePages;
+pub(crate) use plain::Plain;
 pub(crate) use runs::{Outcome, Run};
 pub(crate) use store::{Sightings, Store, Stored};
 
@@ -473,6 +477,15 @@ fn damaged(path: &Path, row: i64) -> Failure {
         format!("row {row} of `{path}` holds no batch"),
     )
     .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
+}
+
+/// Says what SQLite could not do as an error of writing.
+pub(crate) fn io_error(error: rusqlite::Error) -> std::io::Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => std::io::ErrorKind::StorageFull,
+        _ => std::io::ErrorKind::Other,
+    };
+    std::io::Error::new(kind, error)
 }
 
 /// Says what SQLite could not do, as the class of failure that it is.

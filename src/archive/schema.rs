@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rusqlite::Connection;
 
-use crate::batch::{COLUMNS, Kind};
+use crate::batch::{BATCH_ID, COLUMNS, Column, Kind};
 
 /// "tray", where SQLite keeps whose file it is.
 pub(super) const APPLICATION_ID: u32 = 0x7472_6179;
@@ -92,21 +92,27 @@ pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Says what the column for a field of a batch is.
+pub(super) fn column_definition(column: usize) -> String {
+    let Column { name, kind, .. } = COLUMNS[column];
+    let kind = match kind {
+        Kind::Text | Kind::Date => "TEXT",
+        Kind::Integer | Kind::Boolean => "INTEGER",
+        Kind::Decimal => "REAL",
+    };
+    let key = if column == BATCH_ID {
+        " PRIMARY KEY NOT NULL"
+    } else {
+        ""
+    };
+    format!("{name} {kind}{key}")
+}
+
 fn batches_table() -> String {
     let mut sql = String::from("CREATE TABLE batches (\n");
-    for (place, column) in COLUMNS.iter().enumerate() {
-        let kind = match column.kind {
-            Kind::Text | Kind::Date => "TEXT",
-            Kind::Integer | Kind::Boolean => "INTEGER",
-            Kind::Decimal => "REAL",
-        };
-        let key = if place == crate::batch::BATCH_ID {
-            " PRIMARY KEY NOT NULL"
-        } else {
-            ""
-        };
+    for column in 0..COLUMNS.len() {
         // Writing to a string cannot fail.
-        let _ = writeln!(sql, "    {} {kind}{key},", column.name);
+        let _ = writeln!(sql, "    {},", column_definition(column));
     }
     sql.push_str(
         "    -- The batch exactly as the service sent it.

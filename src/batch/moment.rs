@@ -12,6 +12,9 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// The first second that four digits of a year can write.
+    pub(crate) const FIRST: i64 = -62_135_596_800;
+
     /// Reads `YYYY-MM-DDTHH:MM:SSZ`, with or without a fraction of the second.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_suffix('Z')?;

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::service::ServiceArgs;
 use crate::batch::COLUMNS;
+use crate::words::duration;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,8 @@ Examples:
   trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
   trayscan export -o 'lake/year={year}/month={month}/batches.csv.gz'
+  trayscan export -o batches.sqlite
+  trayscan export -f singer --state state.json | target-duckdb
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv";
 
@@ -134,6 +138,14 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) numbers: bool,
 
+    /// singer: continue from the STATE that an earlier run ended with, or from an empty file
+    #[arg(long, value_name = "FILE", conflicts_with = "start")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// singer: how much before that is sent again, for batches that came late or changed [default: 7d]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state")]
+    pub(crate) lookback: Option<Duration>,
+
     /// csv, tsv: what stands between cells [default: a comma, or a tab]
     #[arg(long, value_name = "C", allow_hyphen_values = true)]
     pub(crate) delimiter: Option<String>,
@@ -163,9 +175,16 @@ pub(crate) enum Format {
     Csv,
     Tsv,
     Table,
+    Sqlite,
+    Singer,
 }
 
 impl Format {
+    /// Tells whether it is written to a file and nowhere else.
+    pub(crate) fn needs_file(self) -> bool {
+        matches!(self, Self::Sqlite)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -173,6 +192,8 @@ impl Format {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Table => "table",
+            Self::Sqlite => "sqlite",
+            Self::Singer => "singer",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
@@ -11,7 +11,7 @@ use super::receipt::Receipt;
 use super::source::{Batches, Source};
 use super::stoppable;
 use crate::cli::{Cli, ExportArgs, Format};
-use crate::dates::Range;
+use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
@@ -19,7 +19,12 @@ use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::ui::{self, ProgressLine};
-use crate::writers::{self, Destination, Files, Notes, Output, Spool, Style, Target, Written};
+use crate::writers::{
+    self, Destination, Files, Notes, Output, Spool, State, Style, Target, Written,
+};
+
+/// How much before the end of an earlier run is sent again.
+const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
@@ -39,6 +44,8 @@ pub(super) struct Wanted {
     conditions: Vec<Condition>,
     sorting: Option<Sorting>,
     pub(super) range: Range,
+    /// What an earlier run ended with.
+    state: Option<State>,
     /// When it was asked for: what "today" and "7d" are counted from.
     asked: DateTime<Utc>,
 }
@@ -46,8 +53,19 @@ pub(super) struct Wanted {
 impl Wanted {
     fn new(args: &ExportArgs) -> Result<Self, Failure> {
         let asked = Utc::now();
+        let state = args.output.state.as_deref().map(State::read).transpose()?;
+        let mut range = Range::parse(
+            args.range.start.as_deref(),
+            args.range.end.as_deref(),
+            asked,
+        )?;
+        if let Some(state) = &state {
+            range.start = state.start(args.output.lookback.unwrap_or(LOOKBACK));
+        }
         Ok(Self {
             asked,
+            state,
+            range,
             destination: Destination::new(&args.output)?,
             fields: args
                 .fields
@@ -59,11 +77,6 @@ impl Wanted {
                 .map(|text| Condition::parse(text, asked))
                 .collect::<Result<_, _>>()?,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
-            range: Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                asked,
-            )?,
         })
     }
 }
@@ -188,6 +201,8 @@ impl Opened {
             fields: wanted.fields.clone(),
             width: ui::terminal_width().filter(|_| destination.path.is_none()),
             color: destination.path.is_none() && ui::color_on_stdout(),
+            extracted: written(wanted.asked.timestamp()),
+            bookmark: wanted.state.as_ref().and_then(State::bookmark),
         };
         let (format, output_args) = (destination.format, args.output.clone());
         let make = move |output| writers::create(format, output, &output_args, style.clone());

@@ -63,6 +63,8 @@ impl Export<'_> {
             },
             width: None,
             color: false,
+            extracted: "2026-05-02T00:00:00Z".to_owned(),
+            bookmark: None,
         };
         let mut writer = writers::create(self.format, output, &self.args, style).expect("a writer");
         for batch in batches {

@@ -22,12 +22,14 @@ pub(crate) struct Destination {
     pub(crate) compression: Compression,
 }
 
-const ENDINGS: [(&str, Format); 5] = [
+const ENDINGS: [(&str, Format); 7] = [
     ("json", Format::Json),
     ("ndjson", Format::Ndjson),
     ("jsonl", Format::Ndjson),
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
+    ("sqlite", Format::Sqlite),
+    ("db", Format::Sqlite),
 ];
 
 impl Destination {
@@ -42,6 +44,13 @@ impl Destination {
             };
             let format = args.format.unwrap_or(by_stream);
             check_flags(args, format)?;
+            if format.needs_file() {
+                let name = format.name();
+                return Err(
+                    usage(format!("{name} cannot be written to standard output"))
+                        .hint(format!("name a file: `-o batches.{name}`")),
+                );
+            }
             return Ok(Self {
                 path: None,
                 template: None,
@@ -53,9 +62,16 @@ impl Destination {
         let (compression, inner) = compression(path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
             return Err(usage(format!("the name `{}` does not tell the format", path.display()))
-                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv or .tsv (and .gz or .zst)"));
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .sqlite or .db"));
         };
         check_flags(args, format)?;
+        if format.needs_file() && compression != Compression::None {
+            let name = format.name();
+            return Err(
+                usage(format!("`{}`: {name} is not compressed", path.display()))
+                    .hint("leave .gz or .zst away"),
+            );
+        }
         Ok(Self {
             path: Some(path.to_owned()),
             template: Template::parse(path)?,
@@ -160,7 +176,9 @@ fn by_ending(path: &Path) -> Option<Format> {
 fn check_flags(args: &OutputArgs, format: Format) -> Result<(), Failure> {
     let is_csv = matches!(format, Format::Csv | Format::Tsv);
     let is_json = matches!(format, Format::Json | Format::Ndjson);
+    let is_singer = format == Format::Singer;
     let flags = [
+        ("--state", args.state.is_some(), is_singer, "singer"),
         ("--numbers", args.numbers, is_json, "json and ndjson"),
         (
             "--delimiter",

@@ -7,8 +7,11 @@ mod csv;
 mod destination;
 mod files;
 mod json;
+mod object;
 mod output;
+mod singer;
 mod spool;
+mod sqlite;
 mod table;
 mod target;
 mod template;
@@ -24,6 +27,7 @@ pub(crate) use csv::FORMULA;
 pub(crate) use destination::Destination;
 pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
+pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
 pub(crate) use unfinished::sweep;
@@ -75,6 +79,10 @@ pub(crate) struct Style {
     /// Columns of the terminal that a table must fit; nothing where there is none.
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
+    /// When the batches were asked for.
+    pub(crate) extracted: String,
+    /// The date that an earlier run ended with.
+    pub(crate) bookmark: Option<String>,
 }
 
 /// Makes the writer for `format`.
@@ -98,5 +106,12 @@ pub(crate) fn create(
             csv::Dialect::new(args, b'\t')?,
         )),
         Format::Table => Box::new(table::Table::new(output, style)),
+        Format::Sqlite => Box::new(sqlite::Sqlite::new(output, &style.fields)?),
+        Format::Singer => Box::new(singer::Singer::new(
+            output,
+            style.fields,
+            style.extracted,
+            style.bookmark,
+        )?),
     })
 }

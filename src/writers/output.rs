@@ -1,6 +1,8 @@
 //! Bytes on their way to the target, compressed or not. Every write, flush and end is checked.
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
@@ -21,6 +23,8 @@ const BUFFER: usize = 128 * 1024;
 pub(crate) struct Output {
     encoder: Encoder,
     live: bool,
+    /// A format writes the file itself, which is not front to back.
+    is_handed_out: bool,
 }
 
 /// What ended up in its place.
@@ -36,6 +40,28 @@ struct Measured {
     bytes: u64,
     /// Nothing where nobody wants to know.
     hash: Option<Sha256>,
+}
+
+impl Measured {
+    /// Counts and hashes what others wrote.
+    fn measure_again(&mut self) -> io::Result<()> {
+        let Some(path) = self.target.beside() else {
+            return Ok(());
+        };
+        self.bytes = path.metadata()?.len();
+        if let Some(hash) = &mut self.hash {
+            let mut file = File::open(path)?;
+            let mut piece = vec![0; BUFFER];
+            loop {
+                let length = file.read(&mut piece)?;
+                if length == 0 {
+                    break;
+                }
+                hash.update(&piece[..length]);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Write for Measured {
@@ -75,17 +101,38 @@ impl Output {
             }
             Compression::Zstd => Encoder::Zstd(zstd::Encoder::new(buffer, 0)?),
         };
-        Ok(Self { encoder, live })
+        Ok(Self {
+            encoder,
+            live,
+            is_handed_out: false,
+        })
+    }
+
+    /// Hands out the file that will be published, for a format that writes it itself; nothing else may be
+    /// written then.
+    pub(super) fn hand_out(&mut self) -> io::Result<PathBuf> {
+        self.is_handed_out = true;
+        let target = &self.measured().target;
+        let beside = target.beside().map(Path::to_owned);
+        beside.ok_or_else(|| {
+            io::Error::other(format!(
+                "{} is no file, and this format needs one",
+                target.name()
+            ))
+        })
+    }
+
+    fn measured(&mut self) -> &mut Measured {
+        match &mut self.encoder {
+            Encoder::Plain(buffer) => buffer.get_mut(),
+            Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
+            Encoder::Zstd(encoder) => encoder.get_mut().get_mut(),
+        }
     }
 
     /// Hashes what is written from now on, which is to be everything.
     pub(crate) fn hashed(mut self) -> Self {
-        let measured = match &mut self.encoder {
-            Encoder::Plain(buffer) => buffer.get_mut(),
-            Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
-            Encoder::Zstd(encoder) => encoder.get_mut().get_mut(),
-        };
-        measured.hash = Some(Sha256::new());
+        self.measured().hash = Some(Sha256::new());
         self
     }
 
@@ -114,11 +161,15 @@ impl Output {
         };
         let measured =
             buffer.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
+        let mut measured = measured.map_err(Failure::from_output)?;
+        if self.is_handed_out {
+            measured.measure_again().map_err(Failure::from_output)?;
+        }
         let Measured {
             target,
             bytes,
             hash,
-        } = measured.map_err(Failure::from_output)?;
+        } = measured;
         let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
         Ok(Sealed {
             target,

@@ -14,7 +14,14 @@ use crate::batch::{Batch, COLUMNS, Kind};
 use crate::cli::{Format, OutputArgs};
 use crate::select::Fields;
 
-const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Gzip, Compression::Zstd];
+/// How a format can be compressed.
+fn compressions(format: Format) -> &'static [Compression] {
+    if format.needs_file() {
+        &[Compression::None]
+    } else {
+        &[Compression::None, Compression::Gzip, Compression::Zstd]
+    }
+}
 
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
     let target = Target::open(Some(path), false).expect("a target");
@@ -23,12 +30,14 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         fields: Fields::all(),
         width: None,
         color: false,
+        extracted: "2026-05-02T00:00:00Z".to_owned(),
+        bookmark: None,
     };
     create(format, output, &OutputArgs::default(), style).expect("a writer")
 }
 
 /// Writes `batches` and returns what a reader of the file sees.
-fn written(format: Format, compression: Compression, batches: &[Batch]) -> String {
+fn written(format: Format, compression: Compression, batches: &[Batch]) -> Vec<u8> {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("out");
     let mut writer = writer(format, compression, &path);
@@ -37,15 +46,15 @@ fn written(format: Format, compression: Compression, batches: &[Batch]) -> Strin
     }
     let (output, _) = writer.finish().expect("finished");
     output.publish().expect("published");
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = fs::File::open(path).expect("a file");
     let mut reader: Box<dyn Read> = match compression {
         Compression::None => Box::new(file),
         Compression::Gzip => Box::new(flate2::read::GzDecoder::new(file)),
         Compression::Zstd => Box::new(zstd::Decoder::new(file).expect("zstd")),
     };
-    reader.read_to_string(&mut text).expect("text");
-    text
+    reader.read_to_end(&mut bytes).expect("bytes");
+    bytes
 }
 
 /// A batch with `text` wherever text may stand, and null wherever it may.
@@ -67,7 +76,11 @@ fn batch(id: usize, text: &str, nulls: bool) -> Batch {
 }
 
 /// Reads an export back with an independent reader, as rows of plain text; null is nothing.
-fn read_back(format: Format, text: &str) -> Option<Vec<Vec<Option<String>>>> {
+fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
+    if format == Format::Sqlite {
+        return Some(database_rows(bytes));
+    }
+    let text = std::str::from_utf8(bytes).expect("text");
     let row = |object: &Value| {
         let cell = |name: &str| match &object[name] {
             Value::Null => None,
@@ -106,9 +119,56 @@ fn read_back(format: Format, text: &str) -> Option<Vec<Vec<Option<String>>>> {
         }
         Format::Csv => Some(separated(b',')),
         Format::Tsv => Some(separated(b'\t')),
+        Format::Singer => Some(text.lines().filter_map(singer_row).collect()),
         // For eyes, not for programs.
-        Format::Table => None,
+        Format::Table | Format::Sqlite => None,
     }
+}
+
+/// Reads a table with plain SQL.
+fn database_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
+    use rusqlite::types::Value as Cell;
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("copy.db");
+    fs::write(&path, bytes).expect("written");
+    let db = rusqlite::Connection::open(path).expect("a database");
+    let names = COLUMNS.map(|column| column.name).join(", ");
+    let sql = format!("SELECT {names} FROM batches ORDER BY rowid");
+    let mut rows = db.prepare(&sql).expect("a table");
+    let row = |row: &rusqlite::Row<'_>| {
+        let cell = |place: usize| {
+            Ok(match row.get(place)? {
+                Cell::Null => None,
+                Cell::Integer(number) if COLUMNS[place].kind == Kind::Boolean => {
+                    Some((number == 1).to_string())
+                }
+                Cell::Integer(number) => Some(number.to_string()),
+                Cell::Real(number) => Some(format!("{number:.2}")),
+                Cell::Text(text) => Some(text),
+                Cell::Blob(_) => panic!("a blob"),
+            })
+        };
+        (0..COLUMNS.len()).map(cell).collect()
+    };
+    let rows = rows.query_map([], row).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Reads a message; nothing where it is no batch.
+fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
+    use serde_json::value::RawValue;
+    #[derive(serde::Deserialize)]
+    struct Message {
+        record: Option<std::collections::HashMap<String, Box<RawValue>>>,
+    }
+    let message: Message = serde_json::from_str(line).expect("a message");
+    let record = message.record?;
+    let cell = |name: &str| match record[name].get() {
+        "null" => None,
+        text if text.starts_with('"') => Some(serde_json::from_str(text).expect("text")),
+        text => Some(text.to_owned()),
+    };
+    Some(COLUMNS.iter().map(|column| cell(column.name)).collect())
 }
 
 /// What a reader should see of `batches`.
@@ -125,7 +185,7 @@ fn expected(batches: &[Batch]) -> Vec<Vec<Option<String>>> {
 #[test]
 fn an_empty_export_is_a_whole_one() {
     for format in Format::value_variants() {
-        for compression in COMPRESSIONS {
+        for &compression in compressions(*format) {
             let text = written(*format, compression, &[]);
             if let Some(rows) = read_back(*format, &text) {
                 assert!(rows.is_empty(), "{format:?}");
@@ -157,7 +217,7 @@ fn nulls_and_hostile_text_come_back() {
         .flat_map(|(id, text)| [batch(2 * id, text, false), batch(2 * id + 1, text, true)])
         .collect();
     for format in Format::value_variants() {
-        for compression in COMPRESSIONS {
+        for &compression in compressions(*format) {
             let text = written(*format, compression, &batches);
             if let Some(rows) = read_back(*format, &text) {
                 assert_eq!(rows, expected(&batches), "{format:?} {compression:?}");
@@ -169,7 +229,7 @@ fn nulls_and_hostile_text_come_back() {
 #[test]
 fn a_writer_that_is_dropped_leaves_the_old_file_and_nothing_else() {
     for format in Format::value_variants() {
-        for compression in COMPRESSIONS {
+        for &compression in compressions(*format) {
             let folder = TempDir::new().expect("a folder");
             let path = folder.path().join("out");
             fs::write(&path, "old").expect("written");
@@ -196,8 +256,10 @@ fn a_full_disk_is_an_error_and_no_file() {
     if !full.exists() {
         return;
     }
-    for format in Format::value_variants() {
-        for compression in COMPRESSIONS {
+    // What needs a file finds out at once that this is none.
+    let streams = Format::value_variants().iter();
+    for format in streams.filter(|format| !format.needs_file()) {
+        for &compression in compressions(*format) {
             let mut writer = writer(*format, compression, &full);
             let wrote = writer.write(&batch(1, "x", false));
             let ended = wrote.and_then(|()| writer.finish());

@@ -73,6 +73,19 @@ impl Target {
         Ok(Self { sink, name })
     }
 
+    /// Returns the file that is written before it is renamed; nothing where bytes go elsewhere.
+    pub(super) fn beside(&self) -> Option<&Path> {
+        match &self.sink {
+            Sink::Fresh(fresh) => fresh.temporary.as_deref(),
+            Sink::Stdout(_) | Sink::Through(_) => None,
+        }
+    }
+
+    /// Names it in messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.sink, Sink::Stdout(_))
     }
@@ -132,6 +145,11 @@ impl std::error::Error for OutputError {}
 impl Failure {
     /// Turns an error of writing into what the user is told.
     pub(crate) fn from_output(error: io::Error) -> Self {
+        // Some refuse what they are given, and say so themselves.
+        let error = match error.downcast::<Self>() {
+            Ok(refused) => return refused,
+            Err(error) => error,
+        };
         let inner = error
             .get_ref()
             .and_then(|inner| inner.downcast_ref::<OutputError>());

@@ -1,0 +1,54 @@
+//! `sqlite`: a database with one table, for those who ask questions.
+
+use std::io;
+
+use super::{BatchWriter, Notes, Output};
+use crate::archive::Plain;
+use crate::batch::{Batch, COLUMNS};
+use crate::error::{Failure, Kind};
+use crate::select::Fields;
+use crate::ui;
+
+pub(super) struct Sqlite {
+    /// Closed before its file is published or removed.
+    plain: Plain,
+    output: Output,
+}
+
+impl Sqlite {
+    pub(super) fn new(mut output: Output, fields: &Fields) -> Result<Self, Failure> {
+        let path = output.hand_out().map_err(Failure::from_output)?;
+        let plain = Plain::create(&path, &fields.columns, !fields.named)
+            .map_err(|error| Failure::from_output(crate::archive::io_error(error)))?;
+        Ok(Self { plain, output })
+    }
+}
+
+impl BatchWriter for Sqlite {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let added = self.plain.add(batch).map_err(crate::archive::io_error)?;
+        added.map_err(|too_long| {
+            let name = COLUMNS[too_long.column].name;
+            let value = batch.plain(too_long.column).unwrap_or_default();
+            let refused = Failure::new(
+                Kind::Protocol,
+                format!(
+                    "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
+                    ui::brief(&batch.id()),
+                    ui::brief(&value)
+                ),
+            )
+            .hint("leave the field out with `--fields`, or write json, csv or parquet, which keep every digit");
+            io::Error::other(refused)
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<(Output, Notes)> {
+        self.plain.finish().map_err(crate::archive::io_error)?;
+        Ok((self.output, Notes::default()))
+    }
+}
