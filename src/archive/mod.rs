@@ -45,7 +45,7 @@ pub(crate) use changes::Change;
 pub(crate) use coverage::{Coverage, Span};
 pub(crate) use live::LiveArchive;
 pub(crate) use pages::ArchivePages;
-pub(crate) use plain::Plain;
+pub(crate) use plain::{Plain, PlainRow, PlainTable};
 pub(crate) use runs::{Outcome, Run};
 pub(crate) use store::{Sightings, Store, Stored};
 
@@ -186,6 +186,13 @@ impl Archive {
     fn is_blank(&self) -> rusqlite::Result<bool> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
         self.db.query_row(sql, [], |row| row.get(0))
+    }
+
+    /// Tells whether the file at `path` is an archive, of whatever version.
+    pub(crate) fn is_one(path: &Path) -> bool {
+        let mut head = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
+        read.is_ok() && head.get(68..72) == Some(&schema::APPLICATION_ID.to_be_bytes()[..])
     }
 
     pub(crate) fn path(&self) -> &Path {

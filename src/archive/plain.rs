@@ -1,11 +1,15 @@
 //! A plain database: the table of batches and nothing of an archive's own, for an export.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OpenFlags};
 
 use super::schema::column_definition;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Kind};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Kind, Values, find_column};
+use crate::error::{self, Failure};
 
 /// What REAL keeps of a decimal number: so many digits come back as they were.
 const EXACT_DIGITS: usize = 15;
@@ -145,6 +149,93 @@ fn extra(batch: &Batch) -> Option<String> {
         .map(|(name, value)| format!("{name}:{value}"))
         .collect();
     (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
+}
+
+/// The table of a database that an export made.
+pub(crate) struct PlainTable {
+    path: PathBuf,
+    db: Connection,
+    /// Fields that have a column.
+    columns: Vec<usize>,
+}
+
+/// What takes the rows of a table, one by one, until it has enough.
+type Take<'a> = dyn FnMut(&PlainRow) -> Result<ControlFlow<()>, Failure> + 'a;
+
+/// A row, as plain text.
+pub(crate) struct PlainRow([Option<String>; COLUMNS.len()]);
+
+impl Values for PlainRow {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.0[column].as_deref().map(Cow::Borrowed)
+    }
+}
+
+impl PlainTable {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = super::connect(path, flags).map_err(|error| super::failure(path, error))?;
+        let table = Self {
+            path: path.to_owned(),
+            columns: columns(&db).map_err(|error| super::failure(path, error))?,
+            db,
+        };
+        if table.columns.is_empty() {
+            let message = format!("`{}` has no table `batches` of an export", path.display());
+            return Err(Failure::new(error::Kind::Usage, message)
+                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive"));
+        }
+        Ok(table)
+    }
+
+    /// Returns the fields that have a column, one bit each.
+    pub(crate) fn columns(&self) -> u32 {
+        self.columns.iter().fold(0, |all, column| all | 1 << column)
+    }
+
+    /// Hands each row to `take`.
+    pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
+        let failure = |error| super::failure(&self.path, error);
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .map(|&column| COLUMNS[column].name)
+            .collect();
+        let sql = format!("SELECT {} FROM batches", names.join(", "));
+        let mut rows = self.db.prepare(&sql).map_err(failure)?;
+        let mut rows = rows.query([]).map_err(failure)?;
+        while let Some(row) = rows.next().map_err(failure)? {
+            let mut texts = [const { None }; COLUMNS.len()];
+            for (place, &column) in self.columns.iter().enumerate() {
+                let cell = row.get_ref(place).map_err(failure)?;
+                texts[column] = text(cell, COLUMNS[column].kind);
+            }
+            if take(&PlainRow(texts))? == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Returns the fields that the table has a column for.
+fn columns(db: &Connection) -> rusqlite::Result<Vec<usize>> {
+    let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
+    let names = names.query_map([], |row| row.get::<_, String>(0))?;
+    let found: rusqlite::Result<Vec<Option<usize>>> =
+        names.map(|name| Ok(find_column(&name?))).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+fn text(cell: ValueRef<'_>, kind: Kind) -> Option<String> {
+    Some(match cell {
+        ValueRef::Null => return None,
+        ValueRef::Integer(number) if kind == Kind::Boolean => (number != 0).to_string(),
+        ValueRef::Integer(number) => number.to_string(),
+        // The shortest text that gives the same number: the digits that were written.
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
+    })
 }
 
 #[cfg(test)]

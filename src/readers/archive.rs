@@ -9,6 +9,11 @@ use crate::batch::ALL_COLUMNS;
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
 
+/// Tells whether the database at `path` is an archive.
+pub(super) fn is_archive(path: &Path) -> bool {
+    Archive::is_one(path)
+}
+
 pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
     let archive = Archive::read(path).map_err(refused)?;
     let remarks = Remarks {

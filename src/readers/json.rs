@@ -1,8 +1,12 @@
-//! `json` and `ndjson`: objects taken from the stream one by one, as those of an answer are.
+//! `json`, `ndjson` and `singer`: objects taken from the stream one by one, as those of an answer are.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 pub(super) use crate::service::split::Shape;
 
@@ -16,12 +20,14 @@ const SIZE: usize = 256 * 1024;
 pub(super) fn read(
     bytes: impl Read,
     shape: Shape,
+    in_messages: bool,
     each: &mut Each<'_>,
 ) -> Result<Remarks, Unreadable> {
     let mut pieces = Pieces::new(bytes);
     let mut splitter = Splitter::new(shape);
     let mut taker = Taker {
         each,
+        in_messages,
         count: 0,
         ended: None,
     };
@@ -51,6 +57,8 @@ pub(super) fn read(
 /// Hands batches on.
 struct Taker<'a, 'b> {
     each: &'a mut Each<'b>,
+    /// Batches stand in messages of Singer.
+    in_messages: bool,
     count: u64,
     /// Set where no more are wanted, or no more can be read.
     ended: Option<Result<(), Unreadable>>,
@@ -61,6 +69,7 @@ impl Taker<'_, '_> {
         self.count += 1;
         let went = match found {
             Found::Batch(batch) => self.hand_on(&batch),
+            Found::Text(text) if self.in_messages => self.read_message(text),
             Found::Text(text) => self.read(text),
         };
         match went {
@@ -70,6 +79,28 @@ impl Taker<'_, '_> {
         }
         // Ends the splitter; why is known here.
         Err(split::Unreadable::Cut)
+    }
+
+    fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            r#type: Cow<'a, str>,
+            #[serde(borrow)]
+            record: Option<&'a RawValue>,
+        }
+        let place = Place::Batch(self.count);
+        let message: Message<'_> = serde_json::from_str(text)
+            .map_err(|_| Unreadable::broken(place, "it is no message of Singer"))?;
+        match (&*message.r#type, message.record) {
+            ("RECORD", Some(record)) => self.read(record.get()),
+            ("RECORD", None) => Err(Unreadable::broken(place, "the message has no record")),
+            // What batches are, and how far they reach.
+            _ => {
+                self.count -= 1;
+                Ok(ControlFlow::Continue(()))
+            }
+        }
     }
 
     fn read(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {

@@ -13,6 +13,7 @@ mod sniff;
 // One file per format, and what there is to find out about CSV before it can be read.
 mod archive;
 mod csv;
+mod database;
 mod dialect;
 mod json;
 

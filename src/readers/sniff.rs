@@ -11,6 +11,8 @@ pub(super) enum Format {
     Array,
     /// One JSON object after another.
     Lines,
+    /// Messages of Singer, one to a line, some of them with a batch.
+    Singer,
     /// Rows of cells, with this between them unless the first line says otherwise.
     Separated(u8),
 }
@@ -36,8 +38,7 @@ const FOREIGN: [(&[u8], &str, &str); 2] = [
     ),
 ];
 
-const FORMATS: &str =
-    "json, ndjson, csv and tsv can be verified, packed as .gz or .zst or not, and archives";
+const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, sqlite, and archives";
 
 /// Tells whether it is a SQLite file, such as an archive.
 pub(super) fn is_database(head: &[u8]) -> bool {
@@ -82,6 +83,9 @@ pub(super) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unread
             hint: FORMATS,
         });
     }
+    if is_singer(text) {
+        return Ok(Format::Singer);
+    }
     Ok(match (ending, first) {
         (Some("csv"), _) => Format::Separated(b','),
         (Some("tsv"), _) => Format::Separated(b'\t'),
@@ -92,6 +96,16 @@ pub(super) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unread
         (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => Format::Lines,
         (_, Some(_)) => Format::Separated(b','),
     })
+}
+
+/// Tells whether this is what `-f singer` writes: what batches are comes first.
+fn is_singer(text: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        r#type: &'a str,
+    }
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    serde_json::from_slice(first).is_ok_and(|message: Message<'_>| message.r#type == "SCHEMA")
 }
 
 /// Tells whether this is what `-f table` writes: a rule below the headings.

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
-use super::{Each, Remarks, Unreadable, archive, csv, json, sniff};
+use super::{Each, Remarks, Unreadable, archive, csv, database, json, sniff};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 
@@ -105,7 +105,8 @@ impl Source {
         if sniff::is_database(&head) {
             drop(rest);
             return match &self.place {
-                Place::File(path) => archive::read(path, each),
+                Place::File(path) if archive::is_archive(path) => archive::read(path, each),
+                Place::File(path) => database::read(path, each),
                 Place::Spooled(_) => Err(Unreadable::Foreign {
                     why: "is a database, and those are read where they are".to_owned(),
                     hint: "name the file",
@@ -123,8 +124,9 @@ impl Source {
         let format = sniff::format(ending.as_deref(), &head)?;
         let bytes = head.chain(rest);
         match format {
-            Format::Array => json::read(bytes, json::Shape::Flat, each),
-            Format::Lines => json::read(bytes, json::Shape::Lines, each),
+            Format::Array => json::read(bytes, json::Shape::Flat, false, each),
+            Format::Lines => json::read(bytes, json::Shape::Lines, false, each),
+            Format::Singer => json::read(bytes, json::Shape::Lines, true, each),
             Format::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
         }
     }

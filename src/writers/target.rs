@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::unfinished;
+use crate::archive::Archive;
 use crate::error::{Failure, Kind};
 
 pub(crate) struct Target {
@@ -57,6 +58,13 @@ impl Target {
                 let mut options = OpenOptions::new();
                 options.append(metadata.is_file()).write(true);
                 Sink::Through(options.open(path).map_err(failure)?)
+            }
+            Some(metadata) if metadata.is_file() && Archive::is_one(path) => {
+                return Err(Failure::new(
+                    Kind::Output,
+                    format!("{name} is an archive of `trayscan sync`, with all that it remembers"),
+                )
+                .hint("choose another name; `--archive` reads from it"));
             }
             Some(_) if no_clobber => {
                 return Err(Failure::new(

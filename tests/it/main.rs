@@ -48,6 +48,10 @@ mod files;
 #[cfg(unix)]
 mod templates;
 
+// Formats that engines load.
+#[cfg(unix)]
+mod loads;
+
 // Settings: precedence, secrets, the config file, `check`.
 #[cfg(unix)]
 mod settings;

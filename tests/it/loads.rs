@@ -1,0 +1,342 @@
+//! Formats that engines load: SQLite databases and Singer messages, read back with none of our code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Server, export, run};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_owned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn one<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
+    let db = Connection::open(path).unwrap();
+    db.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+fn good(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+#[test]
+fn a_database_holds_what_the_service_has() {
+    let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
+    let folder = Folder::new();
+    let path = folder.at("b.sqlite");
+    good(export(&server, &["-o", path.to_str().unwrap()]));
+    assert_eq!(folder.names(), ["b.sqlite"]);
+    assert_eq!(one::<String>(&path, "PRAGMA integrity_check"), "ok");
+    let db = Connection::open(&path).unwrap();
+    let sql = "SELECT batch_name, number_of_images, avg_germination_rate, warnings, comment, batch_creation_date, extra
+        FROM batches WHERE batch_id = ?1";
+    let mut find = db.prepare(sql).unwrap();
+    for batch in server.flat("") {
+        let id = batch["batch_id"].as_str().unwrap();
+        find.query_row([id], |row| {
+            assert_eq!(
+                row.get::<_, String>(0)?,
+                batch["batch_name"].as_str().unwrap()
+            );
+            assert_eq!(
+                row.get::<_, i64>(1)?,
+                batch["number_of_images"].as_i64().unwrap()
+            );
+            let rate = batch["avg_germination_rate"].as_str();
+            assert_eq!(
+                row.get::<_, Option<f64>>(2)?,
+                rate.map(|rate| rate.parse().unwrap())
+            );
+            assert_eq!(row.get::<_, bool>(3)?, batch["warnings"].as_bool().unwrap());
+            assert_eq!(
+                row.get::<_, Option<String>>(4)?.as_deref(),
+                batch["comment"].as_str()
+            );
+            assert_eq!(
+                row.get::<_, String>(5)?,
+                batch["batch_creation_date"].as_str().unwrap()
+            );
+            let extra: Value = serde_json::from_str(&row.get::<_, String>(6)?).unwrap();
+            assert_eq!(extra["tray_material"], batch["tray_material"]);
+            assert_eq!(extra["scanner"], batch["scanner"]);
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert_eq!(one::<i64>(&path, "SELECT count(*) FROM batches"), 600);
+
+    // Another export replaces it; nothing is merged.
+    let args = [
+        "-o",
+        path.to_str().unwrap(),
+        "--fields",
+        "crop_type,batch_id",
+        "--limit",
+        "3",
+    ];
+    good(export(&server, &args));
+    assert_eq!(one::<i64>(&path, "SELECT count(*) FROM batches"), 3);
+    let columns = "SELECT group_concat(name) FROM pragma_table_info('batches')";
+    assert_eq!(one::<String>(&path, columns), "crop_type,batch_id");
+}
+
+#[test]
+fn every_format_has_one_digest() {
+    let server = Server::start(&["--batches", "300"]);
+    let folder = Folder::new();
+    let json = folder.name("a.json");
+    good(export(&server, &["-o", &json]));
+    for (name, format) in [("a.sqlite", "sqlite"), ("a.singer.zst", "singer")] {
+        let (path, manifest) = (folder.name(name), folder.name("m.json"));
+        good(export(
+            &server,
+            &["-f", format, "-o", &path, "--manifest", &manifest],
+        ));
+        good(run(&["verify", &path, "--manifest", &manifest]));
+        good(run(&["verify", &path, "--against", &json]));
+    }
+    // One value that differs is found, in whatever it is written.
+    let db = Connection::open(folder.at("a.sqlite")).unwrap();
+    let sql =
+        "UPDATE batches SET avg_germination_rate = avg_germination_rate + 0.01 WHERE batch_id =
+        (SELECT batch_id FROM batches WHERE avg_germination_rate < 90 LIMIT 1) RETURNING batch_id";
+    let id: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    drop(db);
+    let ended = run(&[
+        "verify",
+        &folder.name("a.sqlite"),
+        "--against",
+        &folder.name("a.singer.zst"),
+    ]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stdout.contains(&id), "{ended:?}");
+}
+
+#[test]
+fn a_number_that_would_be_rounded_is_refused() {
+    let folder = Folder::new();
+    let archive = folder.name("archive.db");
+    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    let db = Connection::open(folder.at("archive.db")).unwrap();
+    let sql = r#"UPDATE batches SET received = replace(received, '"avg_germination_rate":"', '"avg_germination_rate":"12345678901234')
+        WHERE rowid = 7 RETURNING batch_id"#;
+    let id: String = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    drop(db);
+    fs::write(folder.at("out.sqlite"), "old").unwrap();
+    let ended = run(&[
+        "export",
+        "--archive",
+        &archive,
+        "-o",
+        &folder.name("out.sqlite"),
+    ]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    for word in [&id, "avg_germination_rate", "12345678901234"] {
+        assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+    }
+    assert_eq!(fs::read(folder.at("out.sqlite")).unwrap(), b"old");
+    assert_eq!(folder.names(), ["archive.db", "out.sqlite"]);
+    // Other formats keep every digit.
+    let ended = good(run(&["export", "--archive", &archive, "-f", "singer"]));
+    assert!(
+        ended
+            .stdout
+            .contains(r#""avg_germination_rate":12345678901234"#)
+    );
+}
+
+#[test]
+fn an_archive_is_never_replaced_by_an_export() {
+    let folder = Folder::new();
+    let archive = folder.name("archive.db");
+    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    let before = fs::read(&archive).unwrap();
+    for args in [&["-o", &archive][..], &["-f", "csv", "-o", &archive]] {
+        let ended = run(&[&["export", "--sandbox"], args].concat());
+        assert_eq!(ended.code, Some(8), "{ended:?}");
+        assert!(ended.stderr.contains("is an archive"), "{ended:?}");
+    }
+    assert!(fs::read(&archive).unwrap() == before);
+}
+
+#[test]
+fn databases_need_a_file() {
+    let folder = Folder::new();
+    let packed = folder.name("a.sqlite.gz");
+    for args in [
+        &["-f", "sqlite"][..],
+        &["-f", "sqlite", "-o", "-"],
+        &["-o", &packed],
+    ] {
+        let ended = run(&[&["export", "--sandbox"], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+    let ended = run(&["export", "--sandbox", "-f", "sqlite", "-o", "/dev/null"]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert!(folder.names().is_empty());
+}
+
+fn messages(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn singer_says_what_batches_are_then_each_then_how_far_they_reach() {
+    let server = Server::start(&[
+        "--batches",
+        "120",
+        "--page-size",
+        "50",
+        "--fault",
+        "unknown-fields",
+    ]);
+    let text = good(export(&server, &["-f", "singer"])).stdout;
+    let said = messages(&text);
+    let batches = server.flat("");
+    assert_eq!(said.len(), batches.len() + 2);
+    let schema = &said[0];
+    assert_eq!(
+        (&schema["type"], &schema["stream"]),
+        (&"SCHEMA".into(), &"batches".into())
+    );
+    assert_eq!(schema["key_properties"], serde_json::json!(["batch_id"]));
+    let properties = &schema["schema"]["properties"];
+    assert_eq!(properties.as_object().unwrap().len(), 18);
+    assert_eq!(
+        properties["avg_germination_rate"],
+        serde_json::json!({"type": ["null", "number"]})
+    );
+    assert_eq!(properties["batch_creation_date"]["format"], "date-time");
+    for (message, batch) in said[1..].iter().zip(&batches) {
+        assert_eq!(
+            (&message["type"], &message["stream"]),
+            (&"RECORD".into(), &"batches".into())
+        );
+        assert!(message["time_extracted"].as_str().unwrap().ends_with('Z'));
+        let record = &message["record"];
+        assert_eq!(record["batch_id"], batch["batch_id"]);
+        assert_eq!(record["scanner"], batch["scanner"]);
+        let rate = batch["avg_germination_rate"].as_str();
+        assert_eq!(
+            record["avg_germination_rate"].as_f64(),
+            rate.map(|rate| rate.parse().unwrap())
+        );
+        // With all its digits, also where they say nothing.
+        if let Some(rate) = rate {
+            assert!(text.contains(&format!(r#""avg_germination_rate":{rate},"#)));
+        }
+    }
+    let latest = batches
+        .iter()
+        .map(|batch| batch["batch_creation_date"].as_str().unwrap());
+    let state = &said[said.len() - 1];
+    assert_eq!(state["type"], "STATE");
+    let bookmark = &state["value"]["bookmarks"]["batches"]["replication_key_value"];
+    let bookmark = bookmark.as_str().unwrap();
+    assert_eq!(bookmark[..19], latest.max().unwrap()[..19]);
+}
+
+#[test]
+fn singer_continues_from_a_state_and_looks_back() {
+    let server = Server::start(&["--batches", "400"]);
+    let folder = Folder::new();
+    let state = folder.name("state.json");
+    fs::write(&state, "").unwrap();
+    let first = good(export(&server, &["-f", "singer", "--state", &state])).stdout;
+    assert_eq!(messages(&first).len(), 402);
+    let records = |text: &str| -> Vec<String> {
+        let said = messages(text);
+        let records = said.iter().filter(|message| message["type"] == "RECORD");
+        records
+            .map(|message| {
+                message["record"]["batch_creation_date"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    };
+    // As it was said, as a target hands it on, and on many lines.
+    let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
+    let pretty: Value = serde_json::from_str(value).unwrap();
+    for text in [
+        value.to_owned(),
+        format!("{{\"bookmarks\":{{}}}}\n{value}\n\n"),
+        format!(r#"{{"type":"STATE","value":{value}}}"#),
+        serde_json::to_string_pretty(&pretty).unwrap(),
+    ] {
+        fs::write(&state, &text).unwrap();
+        let week = records(&good(export(&server, &["-f", "singer", "--state", &state])).stdout);
+        assert!(
+            week.iter()
+                .all(|date| date.as_str() >= "2026-06-08T12:00:00"),
+            "{text}"
+        );
+        assert!(
+            week.iter().any(|date| date.as_str() < "2026-06-15"),
+            "{text}"
+        );
+        let args = ["-f", "singer", "--state", &state, "--lookback", "0s"];
+        let none = records(&good(export(&server, &args)).stdout);
+        assert!(
+            none.iter()
+                .all(|date| date.as_str() >= "2026-06-15T12:00:00"),
+            "{text}"
+        );
+        assert!(none.len() < week.len());
+    }
+    // Where nothing came, the state stays.
+    let late = value.replace("2026-06-15T12:00:00.5Z", "2026-11-01T00:00:00Z");
+    fs::write(&state, &late).unwrap();
+    let args = ["-f", "singer", "--state", &state, "--lookback", "1s"];
+    let said = messages(&good(export(&server, &args)).stdout);
+    assert_eq!(said.len(), 2);
+    let kept: Value = serde_json::from_str(&late).unwrap();
+    assert_eq!(said[1]["value"], kept);
+
+    for text in [
+        "{",
+        "[]",
+        r#"{"bookmarks":{"batches":{"replication_key_value":5}}}"#,
+        "null",
+    ] {
+        fs::write(&state, text).unwrap();
+        let ended = export(&server, &["-f", "singer", "--state", &state]);
+        assert_eq!(ended.code, Some(2), "{text}: {ended:?}");
+    }
+    for args in [
+        &["-f", "singer", "--state", "/nonexistent/state.json"][..],
+        &["-f", "csv", "--state", &state],
+        &["-f", "singer", "--fields", "batch_name"],
+    ] {
+        let ended = export(&server, args);
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+    }
+}
