@@ -18,7 +18,7 @@ Examples:
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
   trayscan export -o 'lake/year={year}/month={month}/batches.csv.gz'
   trayscan export -o batches.sqlite
-  trayscan export -f singer --state state.json | target-duckdb
+  trayscan export -f singer --state state.json | target-jsonl
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv";
 
