@@ -26,8 +26,8 @@ const MOST_GAPS: usize = 20;
 /// After so many requests without a window that is whole and has anything in it, a run gives up: the
 /// service is broken, not a batch.
 const MOST_IN_VAIN: u64 = 64;
-/// Clocks that differ by so many seconds are told of.
-const CLOCKS: u64 = 60;
+/// Clocks that differ by more than so many seconds are told of.
+const CLOCKS: i64 = 60;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,13 @@ impl Sync<'_> {
     /// Forgets what cannot be complete, because it is yet to come. Since a clock that was wrong has written
     /// that down, nothing was looked at as it should have been: only what was complete before counts.
     fn distrust(&mut self) -> Result<(), Failure> {
-        if self.coverage.end() <= Some(self.mark) {
+        let ahead = self.coverage.end().map_or(0, |end| end - self.mark);
+        if ahead <= 0 {
+            return Ok(());
+        }
+        if ahead <= CLOCKS {
+            // An answer that took its time makes as much of a difference.
+            self.coverage.clip(self.mark - CLOCKS);
             return Ok(());
         }
         log::warn!(
@@ -314,7 +320,7 @@ impl Sync<'_> {
         let Some(ahead) = self.stats.clock_ahead() else {
             return begun;
         };
-        if ahead.unsigned_abs() > CLOCKS {
+        if ahead.unsigned_abs() > CLOCKS.unsigned_abs() {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
             let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
             log::warn!(

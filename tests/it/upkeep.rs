@@ -768,6 +768,20 @@ fn what_changes_during_a_run_is_the_newest_in_the_end() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(child.wait().unwrap().success());
+#[test]
+fn a_clock_that_falls_behind_a_little_is_not_called_wrong() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().clock = Some(-20);
+    let known = nursery.asked();
+    let ended = shelf.complete(&nursery, &["--lookback", "0s"]);
+    assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
+    let start = nursery.asked_since(known)[0].query("start_date");
+    let start = second(&start.expect("not everything again"));
+    assert!((20..200).contains(&(now() - start)), "{}", date(start));
+}
+
     nursery.stock().latency = Duration::ZERO;
     shelf.complete(&nursery, &["--lookback", "99y"]);
     shelf.assert_holds(&nursery.stock().texts(), "the newest");
