@@ -26,6 +26,8 @@ const MOST_GAPS: usize = 20;
 /// After so many requests without a window that is whole and has anything in it, a run gives up: the
 /// service is broken, not a batch.
 const MOST_IN_VAIN: u64 = 64;
+/// So many ranges are looked at once more for batches that seem to have vanished.
+const MOST_LOOKS: usize = 32;
 /// Clocks that differ by more than so many seconds are told of.
 const CLOCKS: i64 = 60;
 
@@ -133,11 +135,28 @@ impl Sync<'_> {
         self.run.range_start = wanted.first().and_then(|range| range.start).map(written);
         self.run.range_end = Some(written(self.mark));
         self.ranges(wanted.into()).await?;
-        if let Some(broken) = self.broken.take() {
-            return Err(broken);
+        if order.full && self.broken.is_none() {
+            self.find_vanished(since).await?;
         }
-        // Only one that has seen everything knows what is not there.
-        self.run.vanished = self.store.mark_vanished(&self.now())?;
+        self.broken.take().map_or(Ok(()), Err)
+    }
+
+    /// Marks what the service no longer has: only a run that has seen everything knows what is not there.
+    async fn find_vanished(&mut self, since: Option<i64>) -> Result<(), Failure> {
+        // Pages shift while batches come and go, and may pass over some: those are looked for once more.
+        let mut unseen = self.store.unseen_seconds()?;
+        unseen.retain(|second| since.is_none_or(|since| since <= *second));
+        self.ranges(around(unseen).into()).await?;
+        let why = match &self.findings {
+            Findings { skipped: 1.., .. } => "some that came have no batch_id",
+            Findings { held_back, .. } if *held_back => "version 1 may have held some back",
+            _ if self.broken.is_some() => return Ok(()),
+            _ => {
+                self.run.vanished = self.store.mark_vanished(&self.now())?;
+                return Ok(());
+            }
+        };
+        log::warn!("which batches have vanished cannot be told: {why}");
         Ok(())
     }
 
@@ -334,6 +353,27 @@ impl Sync<'_> {
     fn now(&self) -> String {
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         written(Utc::now().timestamp().saturating_add(ahead))
+    }
+}
+
+/// Returns a few ranges that hold all of `seconds`.
+fn around(mut seconds: Vec<i64>) -> Vec<Range> {
+    seconds.sort_unstable();
+    let mut apart = 1;
+    loop {
+        let near = seconds.chunk_by(|one, next| next - one <= apart);
+        let ranges: Vec<Range> = near
+            .map(|near| Range {
+                start: near.first().copied(),
+                // A batch may be created between two whole seconds.
+                end: near.last().map(|last| last + 1),
+                excludes_end: false,
+            })
+            .collect();
+        if ranges.len() <= MOST_LOOKS {
+            return ranges;
+        }
+        apart *= 2;
     }
 }
 

@@ -6,7 +6,7 @@ use rusqlite::types::Null;
 use rusqlite::{OptionalExtension as _, Statement};
 
 use super::Archive;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
 use crate::error::Failure;
 
 /// What storing a batch came to.
@@ -183,28 +183,50 @@ impl<'a> Store<'a> {
         Ok(is_added)
     }
 
+    /// Returns when the batches were created that this run has not seen, as far as that is known.
+    pub(crate) fn unseen_seconds(&self) -> Result<Vec<i64>, Failure> {
+        let find = || -> rusqlite::Result<Vec<i64>> {
+            let sql = "SELECT batch_creation_date FROM batches WHERE rowid = ?1";
+            let mut find = self.archive.db.prepare(sql)?;
+            let mut seconds = Vec::new();
+            for row in self.unseen()? {
+                let created: Option<String> = find.query_row([row], |row| row.get(0))?;
+                let created = created.as_deref().and_then(Moment::parse);
+                seconds.extend(created.map(|created| created.second));
+            }
+            Ok(seconds)
+        };
+        find().map_err(|error| self.archive.failure(error))
+    }
+
+    /// Returns the rows that this run has not seen, but for those that are known to have vanished.
+    fn unseen(&self) -> rusqlite::Result<Vec<i64>> {
+        let Some(sightings) = &self.sightings else {
+            return Ok(Vec::new());
+        };
+        let rows = |sql: &str| -> rusqlite::Result<Vec<i64>> {
+            let mut rows = self.archive.db.prepare(sql)?;
+            let rows = rows.query_map([], |row| row.get(0))?;
+            rows.filter(|row| row.as_ref().map_or(true, |row| !sightings.has(*row)))
+                .collect()
+        };
+        // Two steps, because indexes answer both, and the table is many times larger.
+        let mut unseen = rows("SELECT rowid FROM batches")?;
+        let known = rows("SELECT rowid FROM batches WHERE vanished IS NOT NULL")?;
+        let known: HashSet<i64> = known.into_iter().collect();
+        unseen.retain(|row| !known.contains(row));
+        Ok(unseen)
+    }
+
     /// Marks all batches as vanished at `now` that this run has not seen; returns how many there are. To be
     /// called when all of the service has been seen.
     pub(crate) fn mark_vanished(&mut self, now: &str) -> Result<u64, Failure> {
-        let Some(sightings) = self.sightings.take() else {
-            return Ok(0);
-        };
-        let db = &self.archive.db;
+        let archive = self.archive;
         let mut mark = || {
-            let rows = |sql: &str| -> rusqlite::Result<Vec<i64>> {
-                let mut rows = db.prepare(sql)?;
-                let rows = rows.query_map([], |row| row.get(0))?;
-                rows.filter(|row| row.as_ref().map_or(true, |row| !sightings.has(*row)))
-                    .collect()
-            };
-            // Two steps, because indexes answer both, and the table is many times larger.
-            let unseen = rows("SELECT rowid FROM batches")?;
-            let known = rows("SELECT rowid FROM batches WHERE vanished IS NOT NULL")?;
-            let known: HashSet<i64> = known.into_iter().collect();
             let sql = "SELECT batch_id, received FROM batches WHERE rowid = ?1";
-            let mut find = db.prepare(sql)?;
+            let mut find = archive.db.prepare(sql)?;
             let mut vanished = 0;
-            for row in unseen.into_iter().filter(|row| !known.contains(row)) {
+            for row in self.unseen()? {
                 let (id, received): (String, String) =
                     find.query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 self.note
@@ -214,7 +236,7 @@ impl<'a> Store<'a> {
             }
             Ok(vanished)
         };
-        mark().map_err(|error| self.archive.failure(error))
+        mark().map_err(|error| archive.failure(error))
     }
 }
 

@@ -138,10 +138,11 @@ impl Flat {
             }
         }
         let received = reading.got.received;
-        let (got, _) = reading
+        let (mut got, _) = reading
             .finish()
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if received >= LIMIT {
+            got.findings.held_back = true;
             self.repeats
                 .check(self.repeats.digest(digest, &got.page.batches))?;
             log::warn!(

@@ -20,6 +20,8 @@ pub(crate) struct Findings {
     pub(crate) skipped: u64,
     /// A nullable field that was not even there.
     pub(crate) absent: Option<&'static str>,
+    /// Version 1 answered as much as it may to one second: there may be more.
+    pub(crate) held_back: bool,
 }
 
 impl Findings {
@@ -28,6 +30,7 @@ impl Findings {
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);
         self.absent = self.absent.or(more.absent);
+        self.held_back |= more.held_back;
     }
 }
 

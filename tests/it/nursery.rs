@@ -93,6 +93,10 @@ pub(crate) struct Stock {
     pub(crate) answers: Option<usize>,
     pub(crate) latency: Duration,
     pub(crate) has_v2: bool,
+    /// Version 1 answers no more than so many batches, and says nothing of the others.
+    pub(crate) v1_most: Option<usize>,
+    /// A batch that is removed once so many requests for batches were answered.
+    pub(crate) removal: Option<(usize, String)>,
     /// It answers everything, whatever the dates.
     pub(crate) ignores_dates: bool,
 }
@@ -148,6 +152,13 @@ impl Stock {
             Some(left) => *left -= 1,
             None => {}
         }
+        self.removal = match self.removal.take() {
+            Some((0, id)) => {
+                self.items.remove(&id).unwrap();
+                None
+            }
+            removal => removal.map(|(left, id)| (left - 1, id)),
+        };
         let bound = |name: &str| asked.query(name).map(|date| second(&date));
         let (mut start, mut end) = (bound("start_date"), bound("end_date"));
         let texts = |items: &[&Item]| {
@@ -155,7 +166,9 @@ impl Stock {
             texts.join(",")
         };
         if asked.path() == "/v1/batches" {
-            return Answer::ok(format!("[{}]", texts(&self.matching(start, end))));
+            let mut found = self.matching(start, end);
+            found.truncate(self.v1_most.unwrap_or(usize::MAX));
+            return Answer::ok(format!("[{}]", texts(&found)));
         }
         // The cursor says all: where the page begins, and the bounds.
         let mut first = 0;
@@ -212,6 +225,8 @@ impl Nursery {
             answers: None,
             latency: Duration::ZERO,
             has_v2: true,
+            v1_most: None,
+            removal: None,
             ignores_dates: false,
         }));
         let held = Arc::clone(&stock);

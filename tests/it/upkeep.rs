@@ -253,6 +253,59 @@ fn a_full_run_that_does_not_finish_marks_nothing() {
 }
 
 #[test]
+fn a_full_run_that_left_batches_out_marks_nothing() {
+    let nursery = Nursery::open();
+    nursery.stock().fill("a", days(30));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().edit("a0010", "batch_id", "null");
+    let ended = shelf.complete(&nursery, &["--full", "--lenient"]);
+    assert!(
+        ended.stderr.contains("vanished cannot be told"),
+        "{ended:?}"
+    );
+    assert_eq!(shelf.status()["vanished"], 0);
+    nursery.stock().items.remove("a0010").unwrap();
+    shelf.complete(&nursery, &["--full", "--lenient"]);
+    assert_eq!(shelf.status()["vanished"], 1);
+}
+
+#[test]
+fn what_version_1_may_hold_back_has_not_vanished() {
+    let nursery = Nursery::open();
+    nursery.stock().page = 500;
+    let crowded = now() - DAY;
+    nursery.stock().fill("a", (0..1200).map(|_| crowded));
+    let shelf = Shelf::new();
+    assert_eq!(shelf.counts(&nursery, &[]), [1200, 0, 0]);
+    nursery.stock().v1_most = Some(1000);
+    let ended = shelf.complete(&nursery, &["--full", "--api", "v1"]);
+    assert!(ended.stderr.contains("may hold back more"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("vanished cannot be told"),
+        "{ended:?}"
+    );
+    assert_eq!(shelf.status()["vanished"], 0);
+}
+
+#[test]
+fn what_pages_pass_over_while_they_shift_has_not_vanished() {
+    let nursery = Nursery::open();
+    nursery.stock().order = Order::None;
+    nursery.stock().fill("a", days(30));
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().items.remove("a0007").unwrap();
+    // Pages are counted from the first batch: without it, the first of the second page is on none.
+    nursery.stock().removal = Some((1, "a0000".to_owned()));
+    let ended = shelf.complete(&nursery, &["--full"]);
+    assert_eq!(nursery.stock().removal, None);
+    assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
+    let marked = "SELECT batch_id FROM batches WHERE vanished IS NOT NULL";
+    assert_eq!(shelf.all::<String>(marked), ["a0007"]);
+}
+
+#[test]
 fn hostile_text_is_kept_to_the_letter() {
     let nursery = Nursery::open();
     let hostile = [
@@ -716,6 +769,20 @@ fn an_archive_from_the_future_is_taken_back_to_now() {
 }
 
 #[test]
+fn a_clock_that_falls_behind_a_little_is_not_called_wrong() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    nursery.stock().clock = Some(-20);
+    let known = nursery.asked();
+    let ended = shelf.complete(&nursery, &["--lookback", "0s"]);
+    assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
+    let start = nursery.asked_since(known)[0].query("start_date");
+    let start = second(&start.expect("not everything again"));
+    assert!((20..200).contains(&(now() - start)), "{}", date(start));
+}
+
+#[test]
 fn a_service_whose_clock_jumps_loses_nothing() {
     let nursery = a_year();
     let shelf = Shelf::new();
@@ -768,20 +835,6 @@ fn what_changes_during_a_run_is_the_newest_in_the_end() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(child.wait().unwrap().success());
-#[test]
-fn a_clock_that_falls_behind_a_little_is_not_called_wrong() {
-    let nursery = a_year();
-    let shelf = Shelf::new();
-    shelf.complete(&nursery, &[]);
-    nursery.stock().clock = Some(-20);
-    let known = nursery.asked();
-    let ended = shelf.complete(&nursery, &["--lookback", "0s"]);
-    assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
-    let start = nursery.asked_since(known)[0].query("start_date");
-    let start = second(&start.expect("not everything again"));
-    assert!((20..200).contains(&(now() - start)), "{}", date(start));
-}
-
     nursery.stock().latency = Duration::ZERO;
     shelf.complete(&nursery, &["--lookback", "99y"]);
     shelf.assert_holds(&nursery.stock().texts(), "the newest");
