@@ -297,7 +297,8 @@ impl Archive {
 
     /// Counts the batches that the service has, and those that vanished from it.
     pub(crate) fn count(&self) -> Result<(u64, u64), Failure> {
-        let sql = "SELECT count(*), count(vanished) FROM batches";
+        // Two counts, because indexes answer both, and the table is many times larger.
+        let sql = "SELECT count(*), (SELECT count(*) FROM batches WHERE vanished IS NOT NULL) FROM batches";
         let counted = self.db.query_row(sql, [], |row| {
             let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
             Ok((all - vanished, vanished))
