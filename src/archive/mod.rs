@@ -449,6 +449,27 @@ fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
     Ok(Content::Archive)
 }
 
+/// Refuses to put anything else in the place of an archive, of whichever trayscan: it is more than an export
+/// could bring back.
+pub(crate) fn spare(path: &Path) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    if path.metadata().is_ok_and(|metadata| metadata.is_file())
+        && let Ok(file) = File::open(path)
+    {
+        // What cannot be read here is found out where it is opened to be written.
+        let _ = file.take(100).read_to_end(&mut head);
+    }
+    let id = schema::APPLICATION_ID.to_be_bytes();
+    if !head.starts_with(b"SQLite format 3\0") || head.get(68..72) != Some(&id[..]) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Kind::Output,
+        format!("`{}` is an archive of `trayscan sync`", path.display()),
+    )
+    .hint("choose another name for the export; or remove the archive first, with its history"))
+}
+
 fn later(path: &Path, version: i64) -> Failure {
     Failure::new(
         Kind::Output,

@@ -939,6 +939,29 @@ fn an_export_beyond_the_archive_draws_a_warning() {
 }
 
 #[test]
+fn no_export_takes_the_place_of_an_archive() {
+    let server = Server::start(&[]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    let before = fs::read(&shelf.path).unwrap();
+    let path = shelf.path.to_str().unwrap();
+    let link = shelf.folder.path().join("link.csv");
+    symlink(&shelf.path, &link).unwrap();
+    for flags in [
+        &["-f", "csv", "-o", path][..],
+        &["-o", link.to_str().unwrap()],
+        &["-f", "csv", "--manifest", path],
+    ] {
+        let ended = export(&shelf.path, flags);
+        assert_eq!(ended.code, Some(8), "{flags:?}: {ended:?}");
+        let ended = crate::harness::export(&server, flags);
+        assert_eq!(ended.code, Some(8), "{flags:?}: {ended:?}");
+        assert!(ended.stderr.contains("is an archive"), "{ended:?}");
+        assert!(fs::read(&shelf.path).unwrap() == before, "{flags:?}");
+    }
+}
+
+#[test]
 fn the_sandbox_can_be_archived_again_and_again() {
     let shelf = Shelf::new();
     for expected in [[250, 0, 0], [0, 0, 250]] {
