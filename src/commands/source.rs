@@ -20,6 +20,8 @@ use crate::service::retry::RetryPolicy;
 use crate::service::{Service, Stats, Version};
 use crate::settings::{Access, BaseUrl, Manners, Origin, Secret, Settings};
 
+const DAY: i64 = 86_400;
+
 /// Where to take batches from.
 pub(super) struct Source {
     place: Place,
@@ -98,11 +100,17 @@ impl Source {
             return Ok(Some(why.to_owned()));
         };
         // Where nothing else is asked for, all that the archive is meant to hold is. What is yet to come
-        // cannot be missed.
-        let has_been = |end: &i64| *end <= Utc::now().timestamp();
+        // cannot be missed, and an archive that is brought up to date every day has the rest.
+        let now = Utc::now().timestamp();
+        let asked_end = match range.end {
+            Some(asked) if asked <= now => asked,
+            Some(_) if now - end > DAY => now,
+            _ if range.start > Some(end) => now,
+            _ => end,
+        };
         let asked = Range {
             start: range.start.or(archive.since()?.second()),
-            end: range.end.filter(has_been).or(Some(end)),
+            end: Some(asked_end),
             excludes_end: false,
         };
         let missing: Vec<String> = coverage.missing(&asked).iter().map(gap).collect();

@@ -939,6 +939,32 @@ fn an_export_beyond_the_archive_draws_a_warning() {
 }
 
 #[test]
+fn an_archive_that_fell_behind_is_not_called_complete() {
+    let server = Server::start(&[]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    let sql = "UPDATE coverage SET covered_through = '2026-06-15T00:00:00Z'";
+    shelf.open().execute(sql, []).unwrap();
+    let receipt = shelf.folder.path().join("receipt");
+    for (flags, complete) in [
+        (&[][..], true),
+        (&["--start", "2026-05"], true),
+        (&["--end", "2026-05"], true),
+        (&["--start", "2026-07"], false),
+        (&["--end", "2026-07"], false),
+        (&["--start", "2026-06", "--end", "today"], false),
+        (&["--start", "7d"], false),
+    ] {
+        let place = ["-f", "csv", "--manifest", receipt.to_str().unwrap()];
+        let ended = exported(&shelf, &[&place[..], flags].concat());
+        let manifest: Value = serde_json::from_slice(&fs::read(&receipt).unwrap()).unwrap();
+        assert_eq!(manifest["complete"], complete, "{flags:?}");
+        let warning = "warning: the archive is not known to be complete";
+        assert_eq!(ended.stderr.contains(warning), !complete, "{flags:?}");
+    }
+}
+
+#[test]
 fn no_export_takes_the_place_of_an_archive() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
