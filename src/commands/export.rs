@@ -216,6 +216,7 @@ impl Opened {
             let manner = writers::Manner {
                 compression: destination.compression,
                 no_clobber,
+                manifest: manifest.map(Path::to_owned),
                 digested: manifest.map(|_| wanted.fields.columns.clone()),
                 maker: Box::new(make),
             };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 
 use super::output::Compression;
-use super::target::{follow_links, is_stdout};
+use super::target::{is_stdout, place};
 use super::template::Template;
 use crate::cli::{Format, OutputArgs};
 use crate::error::{Failure, Kind};
@@ -136,11 +136,6 @@ fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
         return Err(usage("`--manifest` needs a file".to_owned())
             .hint("standard output is for the data: name a file for the receipt"));
     }
-    let place = |path: &Path| {
-        follow_links(path)
-            .ok()
-            .and_then(|path| std::path::absolute(path).ok())
-    };
     if args
         .output
         .as_deref()

@@ -15,6 +15,7 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
+use super::target::place;
 use super::template::Template;
 use super::unfinished::Folders;
 use super::{BatchWriter, Compression, Notes, Output, Target};
@@ -32,6 +33,8 @@ pub(crate) type Maker = Box<dyn Fn(Output) -> Result<Box<dyn BatchWriter>, Failu
 pub(crate) struct Manner {
     pub(crate) compression: Compression,
     pub(crate) no_clobber: bool,
+    /// Where the manifest goes: no batches may.
+    pub(crate) manifest: Option<PathBuf>,
     /// Columns to digest, where somebody wants to know about each file.
     pub(crate) digested: Option<Vec<usize>>,
     pub(crate) maker: Maker,
@@ -130,6 +133,10 @@ impl Spool {
             folders
                 .make_for(&path)
                 .map_err(|error| cannot_make(&path, error))?;
+            let manifest = self.manner.manifest.as_deref();
+            if manifest.is_some_and(|manifest| place(manifest) == place(&path)) {
+                return Err(taken(&path));
+            }
             let target = Target::open(Some(&path), self.manner.no_clobber)?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
             written.push((path, share, sealed));
@@ -219,6 +226,17 @@ fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.is_dir());
     let found = found.filter(|folder| !folder.as_os_str().is_empty());
     found.unwrap_or(Path::new(".")).to_owned()
+}
+
+fn taken(path: &Path) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "`--manifest` and one of the files of `-o` are both `{}`",
+            path.display()
+        ),
+    )
+    .hint("give the manifest a name that no value makes")
 }
 
 fn cannot_make(path: &Path, error: io::Error) -> Failure {

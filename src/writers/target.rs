@@ -216,7 +216,7 @@ fn is_open_file(path: &Path) -> bool {
 }
 
 /// Returns the file that a chain of links leads to, whether it exists or not.
-pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
     // As many as Linux follows.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
@@ -227,6 +227,16 @@ pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("too many links lead in circles"))
+}
+
+/// Returns the one name of what `path` leads to, whether it exists or not.
+pub(super) fn place(path: &Path) -> Option<PathBuf> {
+    let path = follow_links(path).ok()?;
+    let folder = folder_of(&path);
+    let folder = folder
+        .canonicalize()
+        .or_else(|_| std::path::absolute(folder));
+    Some(folder.ok()?.join(path.file_name()?))
 }
 
 impl Fresh {

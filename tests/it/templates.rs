@@ -161,6 +161,21 @@ fn the_manifest_lists_each_file() {
 }
 
 #[test]
+fn the_manifest_takes_no_place_of_a_file() {
+    let server = Server::start(&["--batches", "50"]);
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    for manifest in ["2025.json", "sub/../2025.json"] {
+        let manifest = folder.path().join(manifest);
+        let args = ["--manifest", manifest.to_str().unwrap()];
+        let ended = to(&server, folder.path(), "{year}.json", &args);
+        assert_eq!(ended.code, Some(8), "{ended:?}");
+        assert!(ended.stderr.contains("--manifest"), "{ended:?}");
+        assert_eq!(files(folder.path()).len(), 0, "nothing is published");
+    }
+}
+
+#[test]
 fn a_failure_leaves_everything_as_it_was() {
     let server = Server::start(&["--batches", "2000", "--page-size", "100"]);
     let folder = TempDir::new().unwrap();
