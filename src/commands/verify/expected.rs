@@ -154,10 +154,11 @@ impl Expected {
             |file: &&File| file.bytes == measured.bytes && file.sha256 == measured.sha256;
         let entry = match &manifest.files[..] {
             [only] => Some(only),
+            // Its place comes first: there, the bytes of another of these files are the wrong ones.
             files => files
                 .iter()
-                .find(has_bytes)
-                .or_else(|| files.iter().find(|file| self.is_at(file, path)))
+                .find(|file| self.is_at(file, path))
+                .or_else(|| files.iter().find(has_bytes))
                 .or_else(|| files.iter().find(|file| has_name_of(file, path))),
         };
         let same_bytes = entry.as_ref().is_some_and(has_bytes);
