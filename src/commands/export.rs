@@ -29,12 +29,12 @@ const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
-    let place = wanted.destination.path.clone();
+    let destination = wanted.destination.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
     stoppable::run(
         async move || export(&from_environment, &args, &wanted).await,
-        || left_behind(place.as_deref()),
+        || left_behind(&destination),
     )
 }
 
@@ -254,7 +254,12 @@ fn place(destination: &Destination, written: &[Written]) -> String {
 }
 
 /// Says what a run that did not finish leaves behind.
-fn left_behind(path: Option<&Path>) -> String {
+fn left_behind(destination: &Destination) -> String {
+    if destination.template.is_some() {
+        let name = destination.name();
+        return format!("each file of {name} is as it was before, or new and whole");
+    }
+    let path = destination.path.as_deref();
     // What is no regular file was written through, and has what came so far.
     let whole = path.filter(|path| path.metadata().map_or(true, |metadata| metadata.is_file()));
     match whole {
@@ -269,7 +274,7 @@ fn stopped(failure: Failure, source: &Source, destination: &Destination) -> anyh
     if failure.kind == Kind::ClosedPipe || pages == 0 {
         return failure.into();
     }
-    let left = left_behind(destination.path.as_deref());
+    let left = left_behind(destination);
     anyhow::Error::new(failure).context(format!(
         "the export stopped after {} ({}); {left}",
         count(pages, "page", "pages"),
@@ -292,19 +297,7 @@ fn warnings(
             "{batches} came again with other content; the first stays"
         ));
     }
-    if let Some(field) = findings.absent {
-        warnings.push(format!(
-            "`{field}` is missing in some batches; it counts as null"
-        ));
-    }
-    if lenient && findings.flawed > 0 {
-        warnings.push(format!(
-            "{} break the interface ({} left out, for want of a batch_id); the first: {}",
-            count(findings.flawed, "batch", "batches"),
-            findings.skipped,
-            findings.example.as_deref().unwrap_or_default(),
-        ));
-    }
+    warnings.extend(oddities(findings, lenient));
     if !notes.left_out.is_empty() {
         let (format, fields) = (destination.format.name(), notes.left_out.join(", "));
         warnings.push(format!(
@@ -312,6 +305,22 @@ fn warnings(
         ));
     }
     warnings
+}
+
+/// Says what is wrong with batches that were taken nevertheless.
+pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
+    let absent = findings
+        .absent
+        .map(|field| format!("`{field}` is missing in some batches; it counts as null"));
+    let flawed = (lenient && findings.flawed > 0).then(|| {
+        format!(
+            "{} the interface ({} left out, for want of a batch_id); the first: {}",
+            count(findings.flawed, "batch breaks", "batches break"),
+            findings.skipped,
+            findings.example.as_deref().unwrap_or_default(),
+        )
+    });
+    absent.into_iter().chain(flawed).collect()
 }
 
 fn tell_notes(notes: &Notes, tally: &Tally) {

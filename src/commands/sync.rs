@@ -9,7 +9,7 @@ use chrono::Utc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::export::count;
+use super::export::{count, oddities};
 use super::source::Asked;
 use super::{changes, status};
 use crate::archive::{Archive, Owner, Run, Since};
@@ -195,21 +195,12 @@ fn stopped(failure: Failure, run: &Run, args: &SyncArgs) -> anyhow::Error {
 }
 
 fn tell_findings(report: &Report, lenient: bool) {
-    let findings = &report.findings;
-    if let Some(field) = findings.absent {
-        log::warn!("`{field}` is missing in some batches; it counts as null");
-    }
-    if lenient && findings.flawed > 0 {
-        log::warn!(
-            "{} break the interface ({} left out, for want of a batch_id); the first: {}",
-            count(findings.flawed, "batch", "batches"),
-            findings.skipped,
-            findings.example.as_deref().unwrap_or_default(),
-        );
+    for oddity in oddities(&report.findings, lenient) {
+        log::warn!("{oddity}");
     }
     if report.run.vanished > 0 {
         log::warn!(
-            "{} vanished from the service; the archive keeps them, marked with the time",
+            "{} vanished from the service; the archive keeps what vanished, marked with the time",
             count(report.run.vanished, "batch has", "batches have")
         );
     }
