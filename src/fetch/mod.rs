@@ -77,8 +77,8 @@ pub(crate) struct Pages {
     /// Which windows come next, where many share the work.
     plan: Option<Plan>,
     covered: Covered,
-    /// Many share the work, or did.
-    opened: bool,
+    /// Version 2 has answered: it is there, whatever it says later.
+    is_there: bool,
     /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
     /// the service compares them with.
     opening: Roll,
@@ -135,7 +135,7 @@ impl Pages {
             lanes: Lanes::new(manner.workers, manner.frugal),
             plan: None,
             covered: Covered::Unknown(range),
-            opened: false,
+            is_there: false,
             opening: Roll::new(),
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
@@ -148,6 +148,7 @@ impl Pages {
     pub(crate) fn another(&self, range: Range) -> Self {
         let mut pages = Self::with(Arc::clone(&self.asker), self.manner, range);
         pages.version = self.version;
+        pages.is_there = self.is_there || !self.fetched.is_empty();
         pages
     }
 
@@ -308,7 +309,7 @@ impl Pages {
     fn start(&mut self) -> bool {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
-        let may_be_missing = self.manner.api == Api::Auto && !self.opened;
+        let may_be_missing = self.manner.api == Api::Auto && !self.is_there;
         let workers = self.manner.workers;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
@@ -341,12 +342,12 @@ impl Pages {
                 self.lanes.insert(&report, &parts);
             }
             Outcome::Opened(plan, first) => {
-                self.opened = true;
+                self.is_there = true;
                 self.plan = Some(plan);
                 self.opening = first;
             }
             Outcome::Split(parts, first) => {
-                self.opened = true;
+                self.is_there = true;
                 self.opening = first;
                 let parts: Vec<_> = parts
                     .iter()

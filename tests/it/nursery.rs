@@ -93,6 +93,8 @@ pub(crate) struct Stock {
     pub(crate) answers: Option<usize>,
     pub(crate) latency: Duration,
     pub(crate) has_v2: bool,
+    /// Requests for batches that version 2 answers before it is not there any more.
+    pub(crate) v2_answers: Option<usize>,
     /// Version 1 answers no more than so many batches, and says nothing of the others.
     pub(crate) v1_most: Option<usize>,
     /// A batch that is removed once so many requests for batches were answered.
@@ -194,7 +196,10 @@ impl Stock {
         let answer = match asked.path() {
             "/v2/auth" if self.has_v2 => token(),
             "/v1/auth" => token(),
-            "/v2/batches" if self.has_v2 => self.batches(asked),
+            "/v2/batches" if self.has_v2 && self.v2_answers != Some(0) => {
+                self.v2_answers = self.v2_answers.map(|left| left - 1);
+                self.batches(asked)
+            }
             "/v1/batches" => self.batches(asked),
             _ => Answer::error(404, "Not Found"),
         };
@@ -225,6 +230,7 @@ impl Nursery {
             answers: None,
             latency: Duration::ZERO,
             has_v2: true,
+            v2_answers: None,
             v1_most: None,
             removal: None,
             ignores_dates: false,

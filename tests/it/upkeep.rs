@@ -705,6 +705,27 @@ fn version_1_is_kept_up_with_too() {
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 1);
 }
 
+#[test]
+fn a_version_that_has_answered_is_not_given_up() {
+    let nursery = a_year();
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &[]);
+    // A gap, so that there are two ranges to ask for.
+    let sql = "INSERT INTO coverage SELECT ?1, covered_through FROM coverage";
+    let (gap, end) = (date(now() - 100 * DAY), date(now() - 99 * DAY));
+    shelf.open().execute(sql, [&end]).unwrap();
+    let sql = "UPDATE coverage SET covered_through = ?1 WHERE covered_from IS NULL";
+    shelf.open().execute(sql, [&gap]).unwrap();
+    nursery.stock().v2_answers = Some(1);
+    let ended = shelf.sync(&nursery, &[]);
+    assert_eq!(ended.code, Some(6), "{ended:?}");
+    assert_eq!(nursery.service.asked_for("/v1/batches").len(), 0);
+    assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
+    nursery.stock().v2_answers = None;
+    shelf.complete(&nursery, &[]);
+    shelf.assert_holds(&nursery.stock().texts(), "later");
+}
+
 // Clocks.
 
 /// Returns where the archive ends.
