@@ -14,7 +14,7 @@ use super::source::Asked;
 use super::{changes, status};
 use crate::archive::{Archive, Owner, Run, Since};
 use crate::cli::{Cli, SyncArgs};
-use crate::dates::Range;
+use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
 use crate::fetch::Manner;
 use crate::signals::Signals;
@@ -111,6 +111,7 @@ async fn synchronise(
     let owner = owner(&source, args);
     let ran = sync::run(&archive, &owner, pages, order, &source.stats, stop).await;
     drop(progress);
+    tell_beginning(&archive, order);
     let gaps = gaps(&archive);
     // What went well is kept, even where nothing has come yet.
     if ran.as_ref().is_ok_and(|report| report.failure.is_none()) {
@@ -144,6 +145,19 @@ async fn synchronise(
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
+}
+
+/// Says that `--start` has no effect where the archive begins earlier.
+fn tell_beginning(archive: &Archive, order: &Order) {
+    let Ok(since) = archive.since().map(Since::second) else {
+        return;
+    };
+    if order.start.is_some_and(|start| since < Some(start)) {
+        let since = since.map_or_else(|| "with the first batch".to_owned(), written);
+        ui::note(&format!(
+            "the archive begins earlier ({since}) and stays so: `--start` only reaches further back"
+        ));
+    }
 }
 
 /// Counts what is missing between the beginning of the archive and its end.

@@ -159,8 +159,10 @@ fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
         &["--full", "--start", "2026"],
         &["--full"],
     ] {
-        shelf.complete(&server, later);
+        let ended = shelf.complete(&server, later);
         shelf.assert_holds(&from("2025-06-01"), &format!("{later:?}"));
+        let told = ended.stderr.contains("the archive begins earlier");
+        assert_eq!(told, later.contains(&"--start"), "{ended:?}");
         assert_eq!(shelf.status()["since"], "2025-06-01T00:00:00Z");
     }
     let known = from("2025-06-01").len() as u64;
