@@ -30,6 +30,7 @@ mod pages;
 // All of them, again whenever they change.
 mod live;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -173,6 +174,8 @@ impl Archive {
         self.db.pragma_update(None, "cache_size", -CACHE)?;
         // Power may fail at any moment.
         self.db.pragma_update(None, "synchronous", "FULL")?;
+        // Somebody may have chosen another journal, with which it would be more than one file.
+        self.db.pragma_update(None, "journal_mode", "DELETE")?;
         // Asking undoes what a killed run left half done, be it the making of the archive itself.
         if self.is_blank()? {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
@@ -313,14 +316,24 @@ impl Archive {
         counted.map_err(|error| self.failure(error))
     }
 
-    /// Counts the batches created in each month, such as `2026-05`, in order of time.
+    /// Counts the batches of each month that the service has, such as `2026-05`, in order of time.
     pub(crate) fn months(&self) -> Result<Vec<(String, u64)>, Failure> {
         let read = || -> rusqlite::Result<Vec<(String, u64)>> {
-            let sql = "SELECT substr(batch_creation_date, 1, 7) AS month, count(*) FROM batches
-                WHERE batch_creation_date IS NOT NULL GROUP BY month ORDER BY month";
-            let mut rows = self.db.prepare(sql)?;
-            rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
+            let count = |only: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
+                let sql = format!(
+                    "SELECT substr(batch_creation_date, 1, 7) AS month, count(*) FROM batches
+                    WHERE batch_creation_date IS NOT NULL {only} GROUP BY month"
+                );
+                let mut rows = self.db.prepare(&sql)?;
+                rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect()
+            };
+            // Two steps, because indexes answer both, and the table is many times larger.
+            let mut months = count("")?;
+            for (month, vanished) in count("AND vanished IS NOT NULL")? {
+                *months.entry(month).or_default() -= vanished;
+            }
+            Ok(months.into_iter().collect())
         };
         read().map_err(|error| self.failure(error))
     }
@@ -447,27 +460,6 @@ fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
         return Err(later(path, version.into()));
     }
     Ok(Content::Archive)
-}
-
-/// Refuses to put anything else in the place of an archive, of whichever trayscan: it is more than an export
-/// could bring back.
-pub(crate) fn spare(path: &Path) -> Result<(), Failure> {
-    let mut head = Vec::new();
-    if path.metadata().is_ok_and(|metadata| metadata.is_file())
-        && let Ok(file) = File::open(path)
-    {
-        // What cannot be read here is found out where it is opened to be written.
-        let _ = file.take(100).read_to_end(&mut head);
-    }
-    let id = schema::APPLICATION_ID.to_be_bytes();
-    if !head.starts_with(b"SQLite format 3\0") || head.get(68..72) != Some(&id[..]) {
-        return Ok(());
-    }
-    Err(Failure::new(
-        Kind::Output,
-        format!("`{}` is an archive of `trayscan sync`", path.display()),
-    )
-    .hint("choose another name for the export; or remove the archive first, with its history"))
 }
 
 fn later(path: &Path, version: i64) -> Failure {

@@ -174,18 +174,24 @@ impl Values for PlainRow {
 impl PlainTable {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = super::connect(path, flags).map_err(|error| super::failure(path, error))?;
-        let table = Self {
-            path: path.to_owned(),
-            columns: columns(&db).map_err(|error| super::failure(path, error))?,
-            db,
+        let refused = || {
+            let message = format!(
+                "`{}` is no archive, and has no table `batches` of an export",
+                path.display()
+            );
+            Failure::new(error::Kind::Usage, message)
+                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive")
         };
-        if table.columns.is_empty() {
-            let message = format!("`{}` has no table `batches` of an export", path.display());
-            return Err(Failure::new(error::Kind::Usage, message)
-                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive"));
+        let db = super::connect(path, flags).map_err(|error| refused().caused_by(error))?;
+        let columns = columns(&db).map_err(|error| refused().caused_by(error))?;
+        if columns.is_empty() {
+            return Err(refused());
         }
-        Ok(table)
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            columns,
+        })
     }
 
     /// Returns the fields that have a column, one bit each.

@@ -10,7 +10,6 @@ use chrono::{DateTime, Utc};
 use super::receipt::Receipt;
 use super::source::{Batches, Source};
 use super::stoppable;
-use crate::archive;
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
@@ -209,9 +208,6 @@ impl Opened {
         let make = move |output| writers::create(format, output, &output_args, style.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = args.output.manifest.as_deref();
-        for path in destination.path.as_deref().into_iter().chain(manifest) {
-            archive::spare(path)?;
-        }
         let (files, live) = if let Some(template) = destination.template.clone() {
             let manner = writers::Manner {
                 compression: destination.compression,
@@ -320,7 +316,8 @@ pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
             findings.example.as_deref().unwrap_or_default(),
         )
     });
-    absent.into_iter().chain(flawed).collect()
+    let held_back = findings.held_back.clone();
+    absent.into_iter().chain(flawed).chain(held_back).collect()
 }
 
 fn tell_notes(notes: &Notes, tally: &Tally) {

@@ -142,13 +142,12 @@ impl Flat {
             .finish()
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if received >= LIMIT {
-            got.findings.held_back = true;
             self.repeats
                 .check(self.repeats.digest(digest, &got.page.batches))?;
-            log::warn!(
+            got.findings.held_back = Some(format!(
                 "{received} batches within one second ({}): version 1 may hold back more",
                 self.window.describe()
-            );
+            ));
         }
         Ok(Answered::Whole(got))
     }

@@ -21,7 +21,7 @@ pub(crate) struct Findings {
     /// A nullable field that was not even there.
     pub(crate) absent: Option<&'static str>,
     /// Version 1 answered as much as it may to one second: there may be more.
-    pub(crate) held_back: bool,
+    pub(crate) held_back: Option<String>,
 }
 
 impl Findings {
@@ -30,7 +30,7 @@ impl Findings {
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);
         self.absent = self.absent.or(more.absent);
-        self.held_back |= more.held_back;
+        self.held_back = self.held_back.take().or(more.held_back);
     }
 }
 

@@ -129,7 +129,9 @@ impl Spool {
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
         for part in parts {
-            let path = PathBuf::from(&part.name);
+            // A file of this name, and not standard output.
+            let name = if part.name == "-" { "./-" } else { &part.name };
+            let path = PathBuf::from(name);
             folders
                 .make_for(&path)
                 .map_err(|error| cannot_make(&path, error))?;

@@ -247,6 +247,26 @@ fn folders_that_were_made_go_where_a_later_file_fails() {
 }
 
 #[test]
+fn a_crop_called_minus_is_a_file_like_others() {
+    let folder = TempDir::new().unwrap();
+    let archive = folder.path().join("a.db");
+    let made = crate::harness::run(&["sync", archive.to_str().unwrap(), "--sandbox", "-q"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let db = rusqlite::Connection::open(&archive).unwrap();
+    let sql = r#"UPDATE batches SET received = replace(received, '"crop_type":"Tomato"', '"crop_type":"-"')"#;
+    db.execute(sql, []).unwrap();
+    drop(db);
+    let mut command = crate::harness::trayscan(&["export", "--archive", "a.db", "-f", "json"]);
+    command
+        .args(["-o", "{crop_type}"])
+        .current_dir(folder.path());
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.stdout, "");
+    assert!(!read(&folder.path().join("-")).is_empty());
+}
+
+#[test]
 fn values_that_there_are_not_are_refused() {
     let ended = crate::harness::run(&["export", "--sandbox", "-o", "{week}.csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
