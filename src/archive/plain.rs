@@ -80,7 +80,7 @@ impl Plain {
             }
         }
         if self.has_extra {
-            insert.raw_bind_parameter(self.columns.len() + 1, extra(batch))?;
+            insert.raw_bind_parameter(self.columns.len() + 1, batch.extra())?;
         }
         insert.raw_execute()?;
         Ok(Ok(()))
@@ -140,15 +140,6 @@ fn significant_digits(text: &str) -> usize {
         digits
     };
     digits.len()
-}
-
-/// Returns the fields that nobody announced, as one JSON object; nothing where there are none.
-fn extra(batch: &Batch) -> Option<String> {
-    let fields: Vec<String> = batch
-        .unknown()
-        .map(|(name, value)| format!("{name}:{value}"))
-        .collect();
-    (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
 }
 
 /// The table of a database that an export made.

@@ -284,6 +284,15 @@ impl Batch {
             .map(|(name, value)| (self.part(name), self.part(value)))
     }
 
+    /// Returns the fields that the interface does not know as one JSON object; nothing where there are none.
+    pub(crate) fn extra(&self) -> Option<String> {
+        let fields: Vec<String> = self
+            .unknown()
+            .map(|(name, value)| format!("{name}:{value}"))
+            .collect();
+        (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
+    }
+
     fn part(&self, span: &Range<u32>) -> &str {
         let start = self.object.start;
         &self.page[(start + span.start) as usize..(start + span.end) as usize]

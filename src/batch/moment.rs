@@ -32,6 +32,15 @@ impl Moment {
         })
     }
 
+    /// Returns it in milliseconds since 1970; nothing where it is finer than that.
+    pub(crate) fn milliseconds(&self) -> Option<i64> {
+        if self.fraction.len() > 3 {
+            return None;
+        }
+        let fraction = format!("{:0<3}", self.fraction).parse::<i64>().ok()?;
+        self.second.checked_mul(1000)?.checked_add(fraction)
+    }
+
     /// The very start of a second.
     pub(crate) fn at(second: i64) -> Self {
         Self {
@@ -92,6 +101,19 @@ mod tests {
         assert!(at("2026-05-01T06:00:00.999999Z") < at("2026-05-01T06:00:01Z"));
         assert_eq!(at("2026-05-01T06:00:00.50Z"), at("2026-05-01T06:00:00.5Z"));
         assert_eq!(at("2026-05-01T06:00:00.000Z"), Moment::at(1_777_615_200));
+    }
+
+    #[test]
+    fn milliseconds_are_exact_or_none() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:01.5Z", Some(1500)),
+            ("1970-01-01T00:00:01.0250Z", Some(1025)),
+            ("1969-12-31T23:59:59.999Z", Some(-1)),
+            ("9999-12-31T23:59:59.999Z", Some(253_402_300_799_999)),
+            ("1970-01-01T00:00:01.0005Z", None),
+        ] {
+            assert_eq!(at(text).milliseconds(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ Examples:
   trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
   trayscan export -o 'lake/year={year}/month={month}/batches.csv.gz'
+  trayscan export -o batches.parquet
   trayscan export -o batches.sqlite
   trayscan export -f singer --state state.json | target-jsonl
   trayscan export -f ndjson | jq -r .batch_name
@@ -175,6 +176,7 @@ pub(crate) enum Format {
     Csv,
     Tsv,
     Table,
+    Parquet,
     Sqlite,
     Singer,
 }
@@ -182,7 +184,7 @@ pub(crate) enum Format {
 impl Format {
     /// Tells whether it is written to a file and nowhere else.
     pub(crate) fn needs_file(self) -> bool {
-        matches!(self, Self::Sqlite)
+        matches!(self, Self::Parquet | Self::Sqlite)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -192,6 +194,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Table => "table",
+            Self::Parquet => "parquet",
             Self::Sqlite => "sqlite",
             Self::Singer => "singer",
         }

@@ -20,7 +20,7 @@ use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::ui::{self, ProgressLine};
 use crate::writers::{
-    self, Destination, Files, Notes, Output, Spool, State, Style, Target, Written,
+    self, About, Destination, Files, Notes, Output, Spool, State, Style, Target, Written,
 };
 
 /// How much before the end of an earlier run is sent again.
@@ -93,7 +93,7 @@ async fn export(
         mut files,
         live,
         receipt,
-    } = Opened::new(args, wanted)?;
+    } = Opened::new(args, wanted, &source)?;
     let mut digest = receipt
         .as_ref()
         .map(|_| SetDigest::new(&wanted.fields.columns));
@@ -195,7 +195,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(args: &ExportArgs, wanted: &Wanted) -> Result<Self, Failure> {
+    fn new(args: &ExportArgs, wanted: &Wanted, source: &Source) -> Result<Self, Failure> {
         let destination = &wanted.destination;
         let style = Style {
             fields: wanted.fields.clone(),
@@ -203,6 +203,10 @@ impl Opened {
             color: destination.path.is_none() && ui::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
             bookmark: wanted.state.as_ref().and_then(State::bookmark),
+            about: About {
+                range: wanted.range.describe(),
+                base_url: source.base_url(),
+            },
         };
         let (format, output_args) = (destination.format, args.output.clone());
         let make = move |output| writers::create(format, output, &output_args, style.clone());

@@ -22,12 +22,13 @@ pub(crate) struct Destination {
     pub(crate) compression: Compression,
 }
 
-const ENDINGS: [(&str, Format); 7] = [
+const ENDINGS: [(&str, Format); 8] = [
     ("json", Format::Json),
     ("ndjson", Format::Ndjson),
     ("jsonl", Format::Ndjson),
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
+    ("parquet", Format::Parquet),
     ("sqlite", Format::Sqlite),
     ("db", Format::Sqlite),
 ];
@@ -62,7 +63,7 @@ impl Destination {
         let (compression, inner) = compression(path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
             return Err(usage(format!("the name `{}` does not tell the format", path.display()))
-                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .sqlite or .db"));
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .parquet, .sqlite or .db"));
         };
         check_flags(args, format)?;
         if format.needs_file() && compression != Compression::None {

@@ -9,6 +9,7 @@ mod files;
 mod json;
 mod object;
 mod output;
+mod parquet;
 mod singer;
 mod spool;
 mod sqlite;
@@ -83,6 +84,16 @@ pub(crate) struct Style {
     pub(crate) extracted: String,
     /// The date that an earlier run ended with.
     pub(crate) bookmark: Option<String>,
+    pub(crate) about: About,
+}
+
+/// What a file tells of itself, where its format has a place for that.
+#[derive(Clone, Default)]
+pub(crate) struct About {
+    /// What was asked for, in words.
+    pub(crate) range: String,
+    /// The service that the batches are from.
+    pub(crate) base_url: Option<String>,
 }
 
 /// Makes the writer for `format`.
@@ -106,6 +117,12 @@ pub(crate) fn create(
             csv::Dialect::new(args, b'\t')?,
         )),
         Format::Table => Box::new(table::Table::new(output, style)),
+        Format::Parquet => Box::new(parquet::Parquet::new(
+            output,
+            &style.fields,
+            style.about,
+            style.extracted,
+        )?),
         Format::Sqlite => Box::new(sqlite::Sqlite::new(output, &style.fields)?),
         Format::Singer => Box::new(singer::Singer::new(
             output,

@@ -38,7 +38,9 @@ impl BatchWriter for Sqlite {
                     ui::brief(&value)
                 ),
             )
-            .hint("leave the field out with `--fields`, or write json, csv or parquet, which keep every digit");
+            .hint(
+                "leave the field out with `--fields`, or write json or csv, which keep every digit",
+            );
             io::Error::other(refused)
         })
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{BatchWriter, Compression, Output, Style, Target, create};
+use super::{About, BatchWriter, Compression, Output, Style, Target, create};
 use crate::batch::{Batch, COLUMNS, Kind};
 use crate::cli::{Format, OutputArgs};
 use crate::select::Fields;
@@ -32,6 +32,7 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         color: false,
         extracted: "2026-05-02T00:00:00Z".to_owned(),
         bookmark: None,
+        about: About::default(),
     };
     create(format, output, &OutputArgs::default(), style).expect("a writer")
 }
@@ -77,8 +78,10 @@ fn batch(id: usize, text: &str, nulls: bool) -> Batch {
 
 /// Reads an export back with an independent reader, as rows of plain text; null is nothing.
 fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
-    if format == Format::Sqlite {
-        return Some(database_rows(bytes));
+    match format {
+        Format::Sqlite => return Some(database_rows(bytes)),
+        Format::Parquet => return Some(parquet_rows(bytes)),
+        _ => {}
     }
     let text = std::str::from_utf8(bytes).expect("text");
     let row = |object: &Value| {
@@ -121,7 +124,7 @@ fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
         Format::Tsv => Some(separated(b'\t')),
         Format::Singer => Some(text.lines().filter_map(singer_row).collect()),
         // For eyes, not for programs.
-        Format::Table | Format::Sqlite => None,
+        Format::Table | Format::Parquet | Format::Sqlite => None,
     }
 }
 
@@ -152,6 +155,38 @@ fn database_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
     };
     let rows = rows.query_map([], row).expect("rows");
     rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Reads typed columns row by row.
+fn parquet_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
+    use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use ::parquet::record::Field;
+    let file = SerializedFileReader::new(bytes::Bytes::copy_from_slice(bytes)).expect("a file");
+    let cell = |field: &Field| match field {
+        Field::Null => None,
+        Field::Str(text) => Some(text.clone()),
+        Field::Bool(flag) => Some(flag.to_string()),
+        Field::Long(number) => Some(number.to_string()),
+        Field::TimestampMillis(number) => {
+            let moment = chrono::DateTime::from_timestamp_millis(*number).expect("a date");
+            Some(moment.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
+        }
+        // As the crate writes it.
+        Field::Decimal(_) => Some(field.to_string()),
+        other => panic!("{other:?}"),
+    };
+    let row = |row: ::parquet::record::Row| {
+        let columns = row.get_column_iter().take(COLUMNS.len());
+        columns
+            .zip(&COLUMNS)
+            .map(|((name, field), column)| {
+                assert_eq!(name, column.name);
+                cell(field)
+            })
+            .collect()
+    };
+    let rows = file.get_row_iter(None).expect("rows");
+    rows.map(|found| row(found.expect("a row"))).collect()
 }
 
 /// Reads a message; nothing where it is no batch.
@@ -256,9 +291,9 @@ fn a_full_disk_is_an_error_and_no_file() {
     if !full.exists() {
         return;
     }
-    // What needs a file finds out at once that this is none.
+    // A database finds out at once that this is no file.
     let streams = Format::value_variants().iter();
-    for format in streams.filter(|format| !format.needs_file()) {
+    for format in streams.filter(|format| **format != Format::Sqlite) {
         for &compression in compressions(*format) {
             let mut writer = writer(*format, compression, &full);
             let wrote = writer.write(&batch(1, "x", false));
