@@ -16,6 +16,7 @@ mod csv;
 mod database;
 mod dialect;
 mod json;
+mod parquet;
 
 // What a writer wrote, a reader reads: in every dialect.
 #[cfg(test)]

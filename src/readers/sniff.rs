@@ -25,24 +25,22 @@ pub(super) enum Packing {
 }
 
 /// How files begin that cannot be read, what they are, and what helps.
-const FOREIGN: [(&[u8], &str, &str); 2] = [
-    (
-        b"PK\x03\x04",
-        "is a spreadsheet or a zip archive, and those cannot be verified yet",
-        "unpack it, or export the same batches as csv",
-    ),
-    (
-        b"PAR1",
-        "is a Parquet file, and those cannot be verified yet",
-        "export the same batches as ndjson or csv",
-    ),
-];
+const FOREIGN: [(&[u8], &str, &str); 1] = [(
+    b"PK\x03\x04",
+    "is a spreadsheet or a zip archive, and those cannot be verified yet",
+    "unpack it, or export the same batches as csv",
+)];
 
-const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, sqlite, and archives";
+const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, parquet, sqlite, and archives";
 
 /// Tells whether it is a SQLite file, such as an archive.
 pub(super) fn is_database(head: &[u8]) -> bool {
     head.starts_with(b"SQLite format 3\0")
+}
+
+/// Tells whether it is a Parquet file.
+pub(super) fn is_parquet(head: &[u8]) -> bool {
+    head.starts_with(b"PAR1")
 }
 
 /// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.

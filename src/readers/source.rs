@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
-use super::{Each, Remarks, Unreadable, archive, csv, database, json, sniff};
+use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 
@@ -113,6 +113,10 @@ impl Source {
                 }),
             };
         }
+        if sniff::is_parquet(&head) {
+            drop(rest);
+            return parquet::read(self.file()?, each);
+        }
         let packing = sniff::packing(&head)?;
         let bytes = head.chain(rest);
         let unpacked: Box<dyn Read + '_> = match packing {
@@ -156,6 +160,19 @@ impl Source {
         self.bytes()
             .and_then(measure)
             .map_err(|error| Unreadable::from(error).of(&name))
+    }
+
+    /// Opens it as a file, for formats that are not read from front to back.
+    fn file(&mut self) -> io::Result<File> {
+        match &mut self.place {
+            Place::File(path) => File::open(path),
+            Place::Spooled(spooled) => {
+                spooled.rewind()?;
+                let mut file = tempfile::tempfile()?;
+                io::copy(spooled, &mut file)?;
+                Ok(file)
+            }
+        }
     }
 
     /// Opens it, from its start.

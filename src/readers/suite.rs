@@ -14,7 +14,7 @@ use crate::cli::{Format, OutputArgs};
 use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::select::Fields;
-use crate::writers::{self, Compression, Output, Style, Target};
+use crate::writers::{self, About, Compression, Output, Style, Target};
 
 /// A batch with these values; where there is none, it is null or as short as can be.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
@@ -65,6 +65,7 @@ impl Export<'_> {
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
+            about: About::default(),
         };
         let mut writer = writers::create(self.format, output, &self.args, style).expect("a writer");
         for batch in batches {
@@ -108,11 +109,18 @@ fn texts() -> impl Strategy<Value = Option<String>> {
 }
 
 fn batches() -> impl Strategy<Value = Vec<Batch>> {
+    batches_of(
+        "-?[0-9]{1,4}(\\.[0-9]{1,3})?",
+        "20[0-9]{2}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,4})?Z",
+    )
+}
+
+/// Batches with such numbers and dates.
+fn batches_of(number: &'static str, date: &'static str) -> impl Strategy<Value = Vec<Batch>> {
     let number = prop_oneof![
         1 => Just(None),
-        4 => "-?[0-9]{1,4}(\\.[0-9]{1,3})?".prop_map(Some),
+        4 => number.prop_map(Some),
     ];
-    let date = "20[0-9]{2}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,4})?Z";
     let one = (prop::collection::vec(texts(), 6), number, date);
     prop::collection::vec(one, 0..6).prop_map(|all| {
         let one = |(id, (texts, number, date)): (usize, (Vec<_>, Option<String>, String))| {
@@ -181,6 +189,28 @@ proptest! {
             format: if array { Format::Json } else { Format::Ndjson },
             compression,
             args: OutputArgs { numbers, ..OutputArgs::default() },
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn typed_columns_come_back(
+        batches in batches_of(
+            "-?[0-9]{1,16}(\\.[0-9]{1,2}0{0,3})?",
+            "(0|1|2|9)[0-9]{3}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,3}0{0,3})?Z",
+        ),
+        fields in fields(),
+    ) {
+        let export = Export {
+            format: Format::Parquet,
+            compression: Compression::None,
+            args: OutputArgs::default(),
             fields: &fields,
         };
         let (written, read) = export.there_and_back(&batches);

@@ -52,6 +52,10 @@ mod templates;
 #[cfg(unix)]
 mod loads;
 
+// Parquet: types, exactness, what engines see.
+#[cfg(unix)]
+mod parquet;
+
 // Settings: precedence, secrets, the config file, `check`.
 #[cfg(unix)]
 mod settings;

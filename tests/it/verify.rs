@@ -1107,7 +1107,7 @@ fn what_is_no_export_is_refused_in_words() {
     for (name, bytes, code, why) in [
         ("b.db", &b"SQLite format 3\0\0\0"[..], 2, "is no archive"),
         ("b.xlsx", b"PK\x03\x04...", 2, "is a spreadsheet"),
-        ("b.parquet", b"PAR1...", 2, "is a Parquet file"),
+        ("b.parquet", b"PAR1...", 7, "is damaged or cut short"),
         (
             "b.csv",
             b"<html>\n<body>\n",

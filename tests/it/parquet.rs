@@ -1,0 +1,491 @@
+//! Parquet: the types of its columns, exactness, what it refuses, and what engines see of it.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
+use ::parquet::file::statistics::Statistics;
+use ::parquet::record::{Field, Row};
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Server, export, run};
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_owned()
+    }
+
+    /// Makes an archive of some batches, the seventh of which was received with `change` made to it;
+    /// returns its name and the identifier of that one.
+    fn archive(&self, from: &str, to: &str) -> (String, String) {
+        let archive = self.name("archive.db");
+        good(run(&["sync", &archive, "--sandbox", "-q"]));
+        let db = Connection::open(&archive).unwrap();
+        let received = "SELECT batch_id, received FROM batches WHERE rowid = 7";
+        let (id, text): (String, String) = db
+            .query_row(received, [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
+        let place = text.find(from).unwrap() + from.len();
+        let end = place + text[place..].find([',', '}']).unwrap();
+        let changed = format!("{}{to}{}", &text[..place], &text[end..]);
+        let sql = "UPDATE batches SET received = ?1 WHERE rowid = 7";
+        db.execute(sql, [changed]).unwrap();
+        (archive, id)
+    }
+}
+
+fn good(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+fn open(path: &Path) -> SerializedFileReader<File> {
+    SerializedFileReader::new(File::open(path).unwrap()).unwrap()
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let file = open(path);
+    let rows = file.get_row_iter(None).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
+    row.get_column_iter()
+        .find_map(|(other, field)| (other == name).then_some(field))
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn facts(path: &Path) -> HashMap<String, String> {
+    let file = open(path);
+    let facts = file.metadata().file_metadata().key_value_metadata();
+    let facts = facts.unwrap().iter();
+    facts
+        .map(|fact| (fact.key.clone(), fact.value.clone().unwrap()))
+        .collect()
+}
+
+#[test]
+fn columns_are_typed_and_tell_their_bounds() {
+    let server = Server::start(&["--batches", "400"]);
+    let folder = Folder::new();
+    let path = folder.at("b.parquet");
+    good(export(&server, &["-o", path.to_str().unwrap()]));
+    let file = open(&path);
+    let schema = file.metadata().file_metadata().schema_descr();
+    assert_eq!(schema.num_columns(), 19);
+    for column in schema.columns() {
+        let decimal = LogicalType::decimal(2, 18);
+        let instant = LogicalType::timestamp(true, TimeUnit::MILLIS);
+        let (physical, logical) = match column.name() {
+            "batch_creation_date" => (Physical::INT64, Some(instant)),
+            "number_of_images" | "total_cells_per_tray" => (Physical::INT64, None),
+            "warnings" => (Physical::BOOLEAN, None),
+            name if name.starts_with("avg_") => (Physical::INT64, Some(decimal)),
+            _ => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        assert_eq!(column.physical_type(), physical, "{}", column.name());
+        assert_eq!(column.logical_type_ref(), logical.as_ref());
+        let required = column.name() == "batch_id";
+        let repetition = column.self_type().get_basic_info().repetition();
+        assert_eq!(repetition == Repetition::REQUIRED, required);
+    }
+    // Readers skip by date without reading any.
+    let mut dates: Vec<i64> = rows(&path)
+        .iter()
+        .map(|row| match field(row, "batch_creation_date") {
+            Field::TimestampMillis(date) => *date,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    dates.sort_unstable();
+    let group = file.metadata().row_group(0);
+    let Some(Statistics::Int64(bounds)) = group.column(2).statistics() else {
+        panic!("no statistics");
+    };
+    assert_eq!(bounds.min_opt(), dates.first());
+    assert_eq!(bounds.max_opt(), dates.last());
+    assert_eq!(bounds.null_count_opt(), Some(0));
+    for column in group.columns() {
+        assert!(matches!(column.compression(), Compression::ZSTD(_)));
+        let name = column.column_path().string();
+        let has_dictionary = column.dictionary_page_offset().is_some();
+        match name.as_str() {
+            "crop_type" | "scanned_by_email" | "avg_germination_rate" => assert!(has_dictionary),
+            "batch_id" | "batch_creation_date" => assert!(!has_dictionary),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_value_is_there_exactly() {
+    let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
+    let folder = Folder::new();
+    let path = folder.at("b.parquet");
+    good(export(&server, &["-o", path.to_str().unwrap()]));
+    let rows = rows(&path);
+    let batches = server.flat("");
+    assert_eq!(rows.len(), batches.len());
+    let by_id: HashMap<&str, &Value> = batches
+        .iter()
+        .map(|batch| (batch["batch_id"].as_str().unwrap(), batch))
+        .collect();
+    let mut nulls = 0;
+    for row in &rows {
+        let Field::Str(id) = field(row, "batch_id") else {
+            panic!("no id");
+        };
+        let batch = by_id[id.as_str()];
+        for (name, field) in row.get_column_iter() {
+            match (field, &batch[name]) {
+                (Field::Null, Value::Null) => nulls += 1,
+                (Field::Str(text), value) if name == "extra" => {
+                    assert_eq!(*value, Value::Null);
+                    let extra: Value = serde_json::from_str(text).unwrap();
+                    assert_eq!(extra["tray_material"], batch["tray_material"]);
+                    assert_eq!(extra["scanner"], batch["scanner"]);
+                }
+                (Field::Str(text), value) => assert_eq!(value, text),
+                (Field::Long(number), value) => assert_eq!(value, number),
+                (Field::Bool(flag), value) => assert_eq!(value, flag),
+                (Field::Decimal(_), value) => assert_eq!(value, &field.to_string()),
+                (Field::TimestampMillis(date), value) => {
+                    let text = value.as_str().unwrap();
+                    let expected = chrono::DateTime::parse_from_rfc3339(text).unwrap();
+                    assert_eq!(*date, expected.timestamp_millis(), "{text}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+    assert!(nulls > 0);
+}
+
+#[test]
+fn the_file_tells_what_it_is_and_is_verified() {
+    let server = Server::start(&["--batches", "300"]);
+    let folder = Folder::new();
+    let (path, manifest) = (folder.name("b.parquet"), folder.name("m.json"));
+    let range = ["--start", "2025", "--end", "2025"];
+    good(export(
+        &server,
+        &[&["-o", &path, "--manifest", &manifest][..], &range].concat(),
+    ));
+    let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let facts = facts(Path::new(&path));
+    assert_eq!(facts["trayscan.set_digest"], receipt["set_digest"]);
+    assert_eq!(facts["trayscan.batches"], receipt["batches"].to_string());
+    assert_eq!(facts["trayscan.base_url"], receipt["request"]["base_url"]);
+    assert_eq!(
+        facts["trayscan.range"],
+        "2025-01-01T00:00:00Z through 2025-12-31"
+    );
+    assert_eq!(facts["trayscan.version"], env!("CARGO_PKG_VERSION"));
+    assert!(facts["trayscan.extracted"].ends_with('Z'));
+
+    good(run(&["verify", &path, "--manifest", &manifest]));
+    let json = folder.name("b.json");
+    good(export(&server, &[&["-o", &json][..], &range].concat()));
+    good(run(&["verify", &path, "--against", &json]));
+    good(run(&["verify", &json, "--against", &path]));
+    // Also through a pipe.
+    let command = format!(
+        "cat '{path}' | '{}' verify - --against '{json}'",
+        env!("CARGO_BIN_EXE_trayscan")
+    );
+    let piped = Command::new("sh").args(["-c", &command]).output().unwrap();
+    good(Ended::of(piped));
+    // One that lacks a batch differs.
+    let fewer = folder.name("fewer.parquet");
+    let limit = ["--limit", "20"];
+    good(export(
+        &server,
+        &[&["-o", &fewer][..], &range, &limit].concat(),
+    ));
+    let ended = run(&["verify", &fewer, "--against", &json]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+}
+
+#[test]
+fn fields_have_their_order_and_an_empty_export_its_columns() {
+    let server = Server::start(&["--batches", "5", "--fault", "unknown-fields"]);
+    let folder = Folder::new();
+    let path = folder.name("b.parquet");
+    let names = |path: &str| {
+        let file = open(Path::new(path));
+        let columns = file.metadata().file_metadata().schema_descr().columns();
+        let names: Vec<String> = columns
+            .iter()
+            .map(|column| column.path().string())
+            .collect();
+        names.join(",")
+    };
+    let fields = ["--fields", "warnings,crop_type,batch_id"];
+    good(export(&server, &[&["-o", &path][..], &fields].concat()));
+    assert_eq!(names(&path), "warnings,crop_type,batch_id");
+    let fields = ["--fields", "-comment"];
+    good(export(&server, &[&["-o", &path][..], &fields].concat()));
+    assert!(names(&path).ends_with("analysis_link,warnings,extra"));
+
+    let manifest = folder.name("m.json");
+    let range = ["--end", "1999", "--manifest", &manifest];
+    good(export(&server, &[&["-o", &path][..], &range].concat()));
+    assert!(names(&path).starts_with("batch_id,batch_name,"));
+    assert!(rows(Path::new(&path)).is_empty());
+    assert_eq!(facts(Path::new(&path))["trayscan.batches"], "0");
+    good(run(&["verify", &path, "--manifest", &manifest]));
+}
+
+#[test]
+fn what_a_column_cannot_hold_is_refused_and_named() {
+    for (name, value, into) in [
+        ("avg_germination_rate", "\"87.505\"", "DECIMAL(18,2)"),
+        (
+            "avg_usable_seedlings",
+            "\"10000000000000000\"",
+            "DECIMAL(18,2)",
+        ),
+        (
+            "batch_creation_date",
+            "\"2026-05-01T06:00:00.0001Z\"",
+            "TIMESTAMP(ms)",
+        ),
+    ] {
+        let folder = Folder::new();
+        let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
+        let path = folder.name("b.parquet");
+        fs::write(&path, "old").unwrap();
+        let ended = run(&["export", "--archive", &archive, "-o", &path]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let why = format!("`{name}` is {}, which {into}", value.trim_matches('"'));
+        for word in [&id, &why] {
+            assert!(ended.stderr.contains(word), "{word}: {ended:?}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let without = format!("--fields=-{name}");
+        good(run(&[
+            "export",
+            "--archive",
+            &archive,
+            "-o",
+            &path,
+            &without,
+        ]));
+    }
+}
+
+#[test]
+fn decimals_are_exact_whatever_their_sign_and_zeros() {
+    for (value, expected) in [
+        ("\"-0.05\"", "-0.05"),
+        ("\"-12\"", "-12.00"),
+        ("\"087.5000\"", "87.50"),
+        ("\"-9999999999999999.99\"", "-9999999999999999.99"),
+    ] {
+        let folder = Folder::new();
+        let (archive, id) = folder.archive("\"avg_germination_rate\":", value);
+        let (path, json) = (folder.name("b.parquet"), folder.name("b.json"));
+        good(run(&["export", "--archive", &archive, "-o", &path]));
+        let rows = rows(Path::new(&path));
+        let is_it =
+            |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
+        let row = rows.iter().find(is_it).unwrap();
+        let Field::Decimal(decimal) = field(row, "avg_germination_rate") else {
+            panic!("{row:?}");
+        };
+        let number = i64::from_be_bytes(decimal.data().try_into().unwrap());
+        assert_eq!(
+            number.to_string(),
+            expected.replace(['.'], "").replace("-005", "-5")
+        );
+        good(run(&["export", "--archive", &archive, "-o", &json]));
+        good(run(&["verify", &path, "--against", &json]));
+    }
+}
+
+#[test]
+fn with_lenient_what_is_no_value_is_null() {
+    for (name, value) in [
+        ("number_of_images", "\"many\""),
+        ("batch_creation_date", "\"yesterday\""),
+        ("avg_germination_rate", "\"1e3\""),
+        ("warnings", "1"),
+    ] {
+        let folder = Folder::new();
+        let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
+        let path = folder.name("b.parquet");
+        good(run(&[
+            "export",
+            "--archive",
+            &archive,
+            "-o",
+            &path,
+            "--lenient",
+        ]));
+        let rows = rows(Path::new(&path));
+        let is_it =
+            |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
+        let row = rows.iter().find(is_it).unwrap();
+        assert_eq!(*field(row, name), Field::Null);
+        // Its own digest is that of what it holds.
+        let ended = good(run(&["verify", &path, "-f", "json"]));
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let digest = &facts(Path::new(&path))["trayscan.set_digest"];
+        assert!(ended.stdout.contains(digest.as_str()), "{report}");
+    }
+}
+
+#[test]
+fn it_needs_a_file_and_no_further_compression() {
+    for args in [
+        &["-f", "parquet"][..],
+        &["-f", "parquet", "-o", "-"],
+        &["-o", "b.parquet.gz"],
+        &["-o", "b.parquet.zst"],
+        &["-o", "b.parquet", "--numbers"],
+    ] {
+        let ended = run(&[&["export", "--sandbox"][..], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn what_is_damaged_is_refused_in_words() {
+    let server = Server::start(&["--batches", "50"]);
+    let folder = Folder::new();
+    let path = folder.name("b.parquet");
+    good(export(&server, &["-o", &path]));
+    let whole = fs::read(&path).unwrap();
+    let cut = folder.name("cut.parquet");
+    for length in [4, 5, 12, whole.len() / 2, whole.len() - 1] {
+        fs::write(&cut, &whole[..length]).unwrap();
+        let ended = run(&["verify", &cut]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
+    }
+    // A flipped bit is found or changes a value; it never brings the program down.
+    for place in (4..whole.len()).step_by(whole.len() / 40) {
+        let mut flipped = whole.clone();
+        flipped[place] ^= 0x55;
+        fs::write(&cut, &flipped).unwrap();
+        let ended = run(&["verify", &cut, "--against", &path]);
+        assert!(matches!(ended.code, Some(0 | 2 | 7)), "{place}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_lake_has_a_file_for_each_month() {
+    let server = Server::start(&["--batches", "900"]);
+    let folder = Folder::new();
+    let template = folder.name("lake/year={year}/month={month}/batches.parquet");
+    let manifest = folder.name("m.json");
+    good(export(&server, &["-o", &template, "--manifest", &manifest]));
+    let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    let files = receipt["files"].as_array().unwrap();
+    assert!(files.len() > 30);
+    let mut batches = 0;
+    for file in files {
+        let path = Path::new(file["path"].as_str().unwrap());
+        let facts = facts(path);
+        assert_eq!(facts["trayscan.set_digest"], file["set_digest"]);
+        assert_eq!(facts["trayscan.batches"], file["batches"].to_string());
+        batches += rows(path).len();
+    }
+    assert_eq!(batches, 900);
+}
+
+/// Makes a Python with DuckDB and pyarrow, once; nothing where that cannot be had.
+fn python() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines");
+    let python = folder.join("bin/python");
+    let has_both = || {
+        let imported = Command::new(&python)
+            .args(["-c", "import duckdb, pyarrow"])
+            .output();
+        imported.is_ok_and(|output| output.status.success())
+    };
+    if !has_both() {
+        let steps = format!(
+            "python3 -m venv '{0}' && '{0}/bin/pip' install -q duckdb pyarrow pytz",
+            folder.display()
+        );
+        let made = Command::new("sh").args(["-c", &steps]).output();
+        if !made.is_ok_and(|output| output.status.success()) || !has_both() {
+            eprintln!("skipped: no Python with duckdb and pyarrow can be had here");
+            return None;
+        }
+    }
+    Some(python)
+}
+
+#[test]
+#[ignore = "installs DuckDB and pyarrow from PyPI"]
+fn duckdb_and_pyarrow_read_it() {
+    let Some(python) = python() else { return };
+    let server = Server::start(&["--batches", "5000", "--fault", "unknown-fields"]);
+    let folder = Folder::new();
+    let (one, lake) = (folder.name("b.parquet"), folder.name("lake"));
+    good(export(&server, &["-o", &one]));
+    let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
+    good(export(&server, &["-o", &template]));
+    // Hundredths, added up by hand.
+    let rates = server.flat("").into_iter().filter_map(|batch| {
+        let rate = batch["avg_germination_rate"].as_str()?.to_owned();
+        let (whole, fraction) = rate.split_once('.')?;
+        assert_eq!(fraction.len(), 2);
+        format!("{whole}{fraction}").parse::<i64>().ok()
+    });
+    let sum: i64 = rates.sum();
+    let sum = format!("{}.{:02}", sum / 100, sum % 100);
+    let script = r"
+import sys, duckdb, pyarrow as pa, pyarrow.parquet as pq, pyarrow.compute as pc
+one, lake, total = sys.argv[1:]
+sql = lambda text: duckdb.sql(text).fetchall()
+assert str(sql(f'SELECT sum(avg_germination_rate) FROM {one!r}')[0][0]) == total
+lake = f'{lake}/*/*/*.parquet'
+months = f'read_parquet({lake!r}, hive_partitioning = true)'
+assert str(sql(f'SELECT sum(avg_germination_rate) FROM {months}')[0][0]) == total
+assert sql(f'SELECT count(*) FROM {months} WHERE year <> year(batch_creation_date AT TIME ZONE $$UTC$$) OR month::INT <> month(batch_creation_date AT TIME ZONE $$UTC$$)') == [(0,)]
+assert sql(f'SELECT count(*), count(DISTINCT batch_id) FROM {months}') == [(5000, 5000)]
+types = {row[0]: row[1] for row in sql(f'DESCRIBE SELECT * FROM {one!r}')}
+assert types['avg_germination_rate'] == 'DECIMAL(18,2)', types
+assert types['batch_creation_date'] == 'TIMESTAMP WITH TIME ZONE', types
+assert types['warnings'] == 'BOOLEAN' and types['number_of_images'] == 'BIGINT', types
+assert types['batch_id'] == types['extra'] == 'VARCHAR', types
+file = pq.ParquetFile(one)
+table = file.read()
+kind = lambda name: table.schema.field(name).type
+assert kind('avg_germination_rate') == pa.decimal128(18, 2)
+assert kind('batch_creation_date') == pa.timestamp('ms', tz='UTC')
+assert kind('batch_id') == pa.string() and kind('warnings') == pa.bool_() and kind('number_of_images') == pa.int64()
+assert str(pc.sum(table['avg_germination_rate']).as_py()) == total
+assert table.schema.field('batch_id').nullable is False
+assert table.num_rows == int(file.metadata.metadata[b'trayscan.batches'])
+stats = file.metadata.row_group(0).column(2).statistics
+assert stats.has_min_max and stats.min == pc.min(table['batch_creation_date']).as_py(), stats
+print('read', duckdb.__version__, pa.__version__)
+";
+    let output = Command::new(python)
+        .args(["-c", script, &one, &lake, &sum])
+        .env("TZ", "UTC")
+        .output()
+        .unwrap();
+    let ended = good(Ended::of(output));
+    assert!(ended.stdout.starts_with("read "), "{ended:?}");
+}
