@@ -53,6 +53,7 @@ ndjson\t''
 csv\t''
 tsv\t''
 table\t''
+parquet\t''
 sqlite\t''
 singer\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) beside the export: what was asked for, counts, digests' -r -F
