@@ -4,16 +4,18 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::ops::ControlFlow;
 
-use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
+use ::parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
 use chrono::DateTime;
 
 use super::{Each, Place, Record, Remarks, Unreadable};
 use crate::batch::{COLUMNS, Kind, Values, find_column};
+use crate::ui;
 
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;
@@ -22,7 +24,8 @@ const ROWS: usize = 4096;
 const EXTRA: &str = "extra";
 
 pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
-    let reader = SerializedFileReader::new(file).map_err(damaged)?;
+    let reader = contained(|| SerializedFileReader::new(file))?;
+    check_packing(reader.metadata())?;
     let (columns, unknown) = columns(reader.metadata().file_metadata().schema_descr().columns())?;
     let bits = columns.iter().fold(0, |all, found| all | 1 << found.column);
     let remarks = Remarks {
@@ -32,7 +35,7 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
     };
     let mut count = 0;
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(damaged)?;
+        let group = contained(|| reader.get_row_group(group))?;
         let mut rows = Rows::new(group.as_ref(), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
@@ -50,6 +53,28 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
         }
     }
     Ok(remarks)
+}
+
+/// Runs what reads the file: where that is damaged, the parquet crate returns an error, or panics.
+fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Unreadable> {
+    let read = ui::contain(work);
+    let read = read.unwrap_or_else(|| Err(ParquetError::General("no sense in it".to_owned())));
+    read.map_err(damaged)
+}
+
+/// Refuses what others packed in ways that are not unpacked here.
+fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
+    let chunks = file.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let mut packings = chunks.map(ColumnChunkMetaData::compression);
+    let known =
+        |packing: &Compression| matches!(packing, Compression::UNCOMPRESSED | Compression::ZSTD(_));
+    match packings.find(|packing| !known(packing)) {
+        None => Ok(()),
+        Some(packing) => Err(Unreadable::Foreign {
+            why: format!("is a Parquet file packed with {packing}, and only zstd can be unpacked"),
+            hint: "write it with zstd, or without packing",
+        }),
+    }
 }
 
 fn damaged(error: ParquetError) -> Unreadable {
@@ -168,7 +193,7 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     fn new(group: &dyn RowGroupReader, columns: &'a [Found]) -> Result<Self, Unreadable> {
         let reader = |found: &'a Found| {
-            let reader = group.get_column_reader(found.leaf).map_err(damaged)?;
+            let reader = contained(|| group.get_column_reader(found.leaf))?;
             Ok((found, reader))
         };
         Ok(Self {
@@ -255,9 +280,8 @@ fn values<T: DataType>(
     text: impl Fn(&T::T) -> Result<String, Unreadable>,
 ) -> Result<(), Unreadable> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
-    let (rows, found, _) = reader
-        .read_records(ROWS, Some(&mut levels), None, &mut values)
-        .map_err(damaged)?;
+    let (rows, found, _) =
+        contained(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
     let mut values = values[..found].iter().map(text);
     if levels.is_empty() {
         for value in values {
@@ -300,6 +324,12 @@ fn written(number: i64, form: Form) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_over_damaged_data_is_an_error() {
+        let read = contained::<()>(|| panic!("what is this"));
+        assert!(matches!(read, Err(Unreadable::Broken { .. })));
+    }
 
     #[test]
     fn numbers_are_written_as_what_they_mean() {

@@ -380,7 +380,9 @@ fn what_is_damaged_is_refused_in_words() {
         assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
     }
     // A flipped bit is found or changes a value; it never brings the program down.
-    for place in (4..whole.len()).step_by(whole.len() / 40) {
+    let everywhere = (4..whole.len()).step_by(whole.len() / 40);
+    let footer = (whole.len() - 3000..whole.len()).step_by(75);
+    for place in everywhere.chain(footer) {
         let mut flipped = whole.clone();
         flipped[place] ^= 0x55;
         fs::write(&cut, &flipped).unwrap();
@@ -444,6 +446,7 @@ fn duckdb_and_pyarrow_read_it() {
     good(export(&server, &["-o", &one]));
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
     good(export(&server, &["-o", &template]));
+    let (copy, snappy) = (folder.name("copy.parquet"), folder.name("snappy.parquet"));
     // Hundredths, added up by hand.
     let rates = server.flat("").into_iter().filter_map(|batch| {
         let rate = batch["avg_germination_rate"].as_str()?.to_owned();
@@ -455,7 +458,7 @@ fn duckdb_and_pyarrow_read_it() {
     let sum = format!("{}.{:02}", sum / 100, sum % 100);
     let script = r"
 import sys, duckdb, pyarrow as pa, pyarrow.parquet as pq, pyarrow.compute as pc
-one, lake, total = sys.argv[1:]
+one, lake, total, copy, snappy = sys.argv[1:]
 sql = lambda text: duckdb.sql(text).fetchall()
 assert str(sql(f'SELECT sum(avg_germination_rate) FROM {one!r}')[0][0]) == total
 lake = f'{lake}/*/*/*.parquet'
@@ -479,13 +482,20 @@ assert table.schema.field('batch_id').nullable is False
 assert table.num_rows == int(file.metadata.metadata[b'trayscan.batches'])
 stats = file.metadata.row_group(0).column(2).statistics
 assert stats.has_min_max and stats.min == pc.min(table['batch_creation_date']).as_py(), stats
+duckdb.sql(f'COPY (FROM {one!r}) TO {copy!r} (COMPRESSION zstd)')
+pq.write_table(table, snappy, compression='snappy')
 print('read', duckdb.__version__, pa.__version__)
 ";
     let output = Command::new(python)
-        .args(["-c", script, &one, &lake, &sum])
+        .args(["-c", script, &one, &lake, &sum, &copy, &snappy])
         .env("TZ", "UTC")
         .output()
         .unwrap();
     let ended = good(Ended::of(output));
     assert!(ended.stdout.starts_with("read "), "{ended:?}");
+    // What DuckDB makes of it holds the same; how others pack is not always known.
+    good(run(&["verify", &copy, "--against", &one]));
+    let ended = run(&["verify", &snappy]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("packed with SNAPPY"), "{ended:?}");
 }
