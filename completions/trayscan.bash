@@ -619,14 +619,14 @@ _trayscan() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "json ndjson csv tsv table parquet sqlite singer" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "json ndjson csv tsv table xlsx parquet sqlite singer" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
                     return 0
                     ;;
                 -f)
-                    COMPREPLY=($(compgen -W "json ndjson csv tsv table parquet sqlite singer" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "json ndjson csv tsv table xlsx parquet sqlite singer" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

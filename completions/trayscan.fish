@@ -53,6 +53,7 @@ ndjson\t''
 csv\t''
 tsv\t''
 table\t''
+xlsx\t''
 parquet\t''
 sqlite\t''
 singer\t''"

@@ -8,11 +8,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OpenFlags};
 
 use super::schema::column_definition;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Kind, Values, find_column};
+use crate::batch::{
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, EXACT_DIGITS, Kind, Values, find_column,
+    significant_digits,
+};
 use crate::error::{self, Failure};
 
-/// What REAL keeps of a decimal number: so many digits come back as they were.
-const EXACT_DIGITS: usize = 15;
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 16 * 1024;
 
@@ -129,19 +130,6 @@ fn bind(
     Ok(Ok(()))
 }
 
-/// Counts the digits of a decimal number from the first that is not zero to the last.
-fn significant_digits(text: &str) -> usize {
-    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-    let digits = digits.trim_start_matches('0');
-    // Zeros at the end of a fraction say nothing.
-    let digits = if text.contains('.') {
-        digits.trim_end_matches('0')
-    } else {
-        digits
-    };
-    digits.len()
-}
-
 /// The table of a database that an export made.
 pub(crate) struct PlainTable {
     path: PathBuf,
@@ -233,23 +221,4 @@ fn text(cell: ValueRef<'_>, kind: Kind) -> Option<String> {
         ValueRef::Real(number) => number.to_string(),
         ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::significant_digits;
-
-    #[test]
-    fn digits_count_from_the_first_that_says_something() {
-        for (text, count) in [
-            ("87.50", 3),
-            ("-0.00", 0),
-            ("0.0012", 2),
-            ("1200", 4),
-            ("123456789012345.6", 16),
-            ("1.00000000000000000", 1),
-        ] {
-            assert_eq!(significant_digits(text), count, "{text}");
-        }
-    }
 }

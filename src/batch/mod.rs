@@ -22,7 +22,7 @@ use memchr::memchr;
 
 pub(crate) use index::Flaw;
 pub(crate) use moment::{Moment, whole_second};
-pub(crate) use number::{compare as compare_numbers, is_number};
+pub(crate) use number::{EXACT_DIGITS, compare as compare_numbers, is_number, significant_digits};
 
 /// What a field holds (interface, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,7 @@ pub(crate) const COLUMNS: [Column; 18] = [
 pub(crate) const BATCH_ID: usize = 0;
 pub(crate) const CREATION_DATE: usize = 2;
 pub(crate) const CROP_TYPE: usize = 3;
+pub(crate) const ANALYSIS_LINK: usize = 15;
 pub(crate) const WARNINGS: usize = 17;
 
 /// All columns, one bit each.

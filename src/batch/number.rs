@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+/// What a binary number of 64 bits keeps of a decimal one: so many digits come back as they were.
+pub(crate) const EXACT_DIGITS: usize = 15;
+
 /// Tells whether `text` is a decimal number: digits, perhaps a sign before and a fraction behind.
 pub(crate) fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -21,6 +24,19 @@ pub(crate) fn compare(left: &str, right: &str) -> Ordering {
         (false, false) => left.compare_size(&right),
         (true, true) => right.compare_size(&left),
     }
+}
+
+/// Counts the digits of a decimal number from the first that is not zero to the last.
+pub(crate) fn significant_digits(text: &str) -> usize {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let digits = digits.trim_start_matches('0');
+    // Zeros at the end of a fraction say nothing.
+    let digits = if text.contains('.') {
+        digits.trim_end_matches('0')
+    } else {
+        digits
+    };
+    digits.len()
 }
 
 /// A number without the zeros that say nothing.
@@ -72,6 +88,20 @@ mod tests {
             "", "-", ".5", "5.", "+1", "1e5", "1,5", " 1", "1.2.3", "NaN", "--1", "٣",
         ] {
             assert!(!is_number(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_count_from_the_first_that_says_something() {
+        for (text, count) in [
+            ("87.50", 3),
+            ("-0.00", 0),
+            ("0.0012", 2),
+            ("1200", 4),
+            ("123456789012345.6", 16),
+            ("1.00000000000000000", 1),
+        ] {
+            assert_eq!(significant_digits(text), count, "{text}");
         }
     }
 

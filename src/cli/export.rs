@@ -17,6 +17,7 @@ Examples:
   trayscan export --start 2026-05 --end 2026-05 -o may.ndjson.zst
   trayscan export --where crop_type=Tomato --where 'avg_germination_rate<80' -f csv
   trayscan export -o 'lake/year={year}/month={month}/batches.csv.gz'
+  trayscan export --since 30d -o batches.xlsx
   trayscan export -o batches.parquet
   trayscan export -o batches.sqlite
   trayscan export -f singer --state state.json | target-jsonl
@@ -176,6 +177,7 @@ pub(crate) enum Format {
     Csv,
     Tsv,
     Table,
+    Xlsx,
     Parquet,
     Sqlite,
     Singer,
@@ -184,7 +186,7 @@ pub(crate) enum Format {
 impl Format {
     /// Tells whether it is written to a file and nowhere else.
     pub(crate) fn needs_file(self) -> bool {
-        matches!(self, Self::Parquet | Self::Sqlite)
+        matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -194,6 +196,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Tsv => "tsv",
             Self::Table => "table",
+            Self::Xlsx => "xlsx",
             Self::Parquet => "parquet",
             Self::Sqlite => "sqlite",
             Self::Singer => "singer",

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -20,7 +21,7 @@ use crate::pipeline::{self, Plan, Tally, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::ui::{self, ProgressLine};
 use crate::writers::{
-    self, About, Destination, Files, Notes, Output, Spool, State, Style, Target, Written,
+    self, Destination, Facts, Files, Notes, Output, Spool, State, Style, Target, Written,
 };
 
 /// How much before the end of an earlier run is sent again.
@@ -93,7 +94,8 @@ async fn export(
         mut files,
         live,
         receipt,
-    } = Opened::new(args, wanted, &source)?;
+        facts,
+    } = Opened::new(args, wanted, source.base_url())?;
     let mut digest = receipt
         .as_ref()
         .map(|_| SetDigest::new(&wanted.fields.columns));
@@ -126,6 +128,10 @@ async fn export(
                 wanted.range.describe()
             ))
             .into());
+    }
+    if let Some(version) = pages.version() {
+        // It is set here and nowhere else.
+        let _ = facts.version.set(version.to_string());
     }
     let (written, notes) = files.publish()?;
     let mut warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
@@ -192,10 +198,16 @@ struct Opened {
     /// Somebody may be reading along.
     live: bool,
     receipt: Option<Output>,
+    facts: Arc<Facts>,
 }
 
 impl Opened {
-    fn new(args: &ExportArgs, wanted: &Wanted, source: &Source) -> Result<Self, Failure> {
+    fn new(args: &ExportArgs, wanted: &Wanted, base_url: Option<String>) -> Result<Self, Failure> {
+        let facts = Arc::new(Facts {
+            range: wanted.range.describe(),
+            source: base_url.unwrap_or_default(),
+            ..Facts::default()
+        });
         let destination = &wanted.destination;
         let style = Style {
             fields: wanted.fields.clone(),
@@ -203,10 +215,7 @@ impl Opened {
             color: destination.path.is_none() && ui::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
             bookmark: wanted.state.as_ref().and_then(State::bookmark),
-            about: About {
-                range: wanted.range.describe(),
-                base_url: source.base_url(),
-            },
+            facts: Arc::clone(&facts),
         };
         let (format, output_args) = (destination.format, args.output.clone());
         let make = move |output| writers::create(format, output, &output_args, style.clone());
@@ -240,6 +249,7 @@ impl Opened {
             files,
             live,
             receipt,
+            facts,
         })
     }
 }
@@ -302,6 +312,15 @@ fn warnings(
         let (format, fields) = (destination.format.name(), notes.left_out.join(", "));
         warnings.push(format!(
             "{format} has no place for the fields {fields}: they are left out"
+        ));
+    }
+    if notes.escaped_cells > 0 {
+        let (format, cells) = (
+            destination.format.name(),
+            count(notes.escaped_cells, "text cell", "text cells"),
+        );
+        warnings.push(format!(
+            "{cells} with control characters that {format} cannot carry; they stand there as escapes such as \\u{{1}}"
         ));
     }
     warnings

@@ -17,6 +17,7 @@ mod database;
 mod dialect;
 mod json;
 mod parquet;
+mod xlsx;
 
 // What a writer wrote, a reader reads: in every dialect.
 #[cfg(test)]
@@ -25,6 +26,8 @@ mod suite;
 use std::ops::ControlFlow;
 
 pub(crate) use source::{Measured, Source};
+#[cfg(test)]
+pub(crate) use xlsx::undo_escapes;
 
 use crate::batch::Values;
 use crate::error::{Failure, Kind};

@@ -57,7 +57,7 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
 
 /// Runs what reads the file: where that is damaged, the parquet crate returns an error, or panics.
 fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Unreadable> {
-    let read = ui::contain(work);
+    let read = ui::caught(work).ok();
     let read = read.unwrap_or_else(|| Err(ParquetError::General("no sense in it".to_owned())));
     read.map_err(damaged)
 }

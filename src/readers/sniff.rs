@@ -24,14 +24,7 @@ pub(super) enum Packing {
     Zstd,
 }
 
-/// How files begin that cannot be read, what they are, and what helps.
-const FOREIGN: [(&[u8], &str, &str); 1] = [(
-    b"PK\x03\x04",
-    "is a spreadsheet or a zip archive, and those cannot be verified yet",
-    "unpack it, or export the same batches as csv",
-)];
-
-const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, parquet, sqlite, and archives";
+const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, xlsx, parquet, sqlite, and archives";
 
 /// Tells whether it is a SQLite file, such as an archive.
 pub(super) fn is_database(head: &[u8]) -> bool {
@@ -43,21 +36,20 @@ pub(super) fn is_parquet(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
+/// Tells whether it is a zip archive, such as a spreadsheet.
+pub(super) fn is_zip(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x03\x04")
+}
+
 /// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.
-pub(super) fn packing(head: &[u8]) -> Result<Packing, Unreadable> {
-    if let Some((_, why, hint)) = FOREIGN.iter().find(|(magic, ..)| head.starts_with(magic)) {
-        return Err(Unreadable::Foreign {
-            why: (*why).to_owned(),
-            hint,
-        });
-    }
-    Ok(if head.starts_with(&[0x1f, 0x8b]) {
+pub(super) fn packing(head: &[u8]) -> Packing {
+    if head.starts_with(&[0x1f, 0x8b]) {
         Packing::Gzip
     } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Packing::Zstd
     } else {
         Packing::None
-    })
+    }
 }
 
 /// Returns the ending that tells the format, in small letters.
@@ -145,11 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_known_by_how_it_begins() {
-        for (magic, ..) in FOREIGN {
-            assert!(packing(magic).is_err());
-        }
-        assert_eq!(packing(b"\x1f\x8b\x08").ok(), Some(Packing::Gzip));
-        assert_eq!(packing(b"batch_id").ok(), Some(Packing::None));
+    fn how_it_is_packed_is_known_by_how_it_begins() {
+        assert_eq!(packing(b"\x1f\x8b\x08"), Packing::Gzip);
+        assert_eq!(packing(b"batch_id"), Packing::None);
     }
 }

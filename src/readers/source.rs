@@ -1,14 +1,14 @@
 //! A file or standard input, opened as often as needed, unpacked.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _};
+use std::io::{self, BufReader, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
-use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff};
+use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff, xlsx};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 
@@ -117,7 +117,17 @@ impl Source {
             drop(rest);
             return parquet::read(self.file()?, each);
         }
-        let packing = sniff::packing(&head)?;
+        if sniff::is_zip(&head) {
+            drop(rest);
+            return match &mut self.place {
+                Place::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
+                Place::Spooled(spooled) => {
+                    spooled.rewind()?;
+                    xlsx::read(BufReader::new(spooled), each)
+                }
+            };
+        }
+        let packing = sniff::packing(&head);
         let bytes = head.chain(rest);
         let unpacked: Box<dyn Read + '_> = match packing {
             Packing::None => Box::new(bytes),

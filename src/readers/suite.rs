@@ -14,7 +14,7 @@ use crate::cli::{Format, OutputArgs};
 use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::select::Fields;
-use crate::writers::{self, About, Compression, Output, Style, Target};
+use crate::writers::{self, Compression, Output, Style, Target};
 
 /// A batch with these values; where there is none, it is null or as short as can be.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
@@ -65,7 +65,7 @@ impl Export<'_> {
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
-            about: About::default(),
+            facts: std::sync::Arc::default(),
         };
         let mut writer = writers::create(self.format, output, &self.args, style).expect("a writer");
         for batch in batches {
@@ -171,6 +171,18 @@ proptest! {
                 excel,
                 ..OutputArgs::default()
             },
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+
+    #[test]
+    fn workbooks_come_back(batches in batches(), fields in fields()) {
+        let export = Export {
+            format: Format::Xlsx,
+            compression: Compression::None,
+            args: OutputArgs::default(),
             fields: &fields,
         };
         let (written, read) = export.there_and_back(&batches);

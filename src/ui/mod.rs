@@ -13,7 +13,7 @@ mod visible;
 
 pub(crate) use errors::{report, report_usage};
 pub(crate) use grid::grid;
-pub(crate) use panics::{contain, guard};
+pub(crate) use panics::{caught, guard};
 pub(crate) use progress::ProgressLine;
 pub(crate) use stdout::print;
 pub(crate) use visible::{escape_json, one_line};

@@ -6,34 +6,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Failure, Kind};
 
-thread_local! {
-    /// Whoever called what runs here knows what to make of a panic.
-    static CONTAINED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `work`, which is not ours and may panic where data is damaged; nothing where it did. What it
-/// worked on must not be used again then.
-pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
-    CONTAINED.set(true);
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
-    CONTAINED.set(false);
-    done.ok()
-}
-
 /// Runs `work` and turns a panic in it, or carried into it from a task, into exit code 1.
 pub(crate) fn guard(work: impl FnOnce() -> u8) -> u8 {
     static TOLD: AtomicBool = AtomicBool::new(false);
 
     panic::set_hook(Box::new(|info| {
-        if CONTAINED.get() {
-            return;
-        }
         // The first panic is the cause; those that follow while unwinding only hide it.
-        if !TOLD.swap(true, Ordering::Relaxed) {
+        if !EXPECTED.get() && !TOLD.swap(true, Ordering::Relaxed) {
             super::report(&describe(info).into());
         }
     }));
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Kind::Internal.code())
+}
+
+thread_local! {
+    /// A panic on this thread is dealt with by whoever asked for the work.
+    static EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` of a library that panics where it should return an error; returns what it said then.
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let before = EXPECTED.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    EXPECTED.set(before);
+    done.map_err(|what| match what.downcast::<String>() {
+        Ok(text) => *text,
+        Err(what) => what
+            .downcast_ref::<&str>()
+            .map_or_else(String::new, |text| (*text).to_owned()),
+    })
 }
 
 /// Says where it happened, and what only where the words are fixed in the source: a formatted

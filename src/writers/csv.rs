@@ -214,7 +214,7 @@ impl BatchWriter for Csv {
                 self.formula_cells
             },
             left_out: self.left_out.into_iter().collect(),
-            hidden_columns: 0,
+            ..Notes::default()
         };
         Ok((self.output, notes))
     }

@@ -22,12 +22,13 @@ pub(crate) struct Destination {
     pub(crate) compression: Compression,
 }
 
-const ENDINGS: [(&str, Format); 8] = [
+const ENDINGS: [(&str, Format); 9] = [
     ("json", Format::Json),
     ("ndjson", Format::Ndjson),
     ("jsonl", Format::Ndjson),
     ("csv", Format::Csv),
     ("tsv", Format::Tsv),
+    ("xlsx", Format::Xlsx),
     ("parquet", Format::Parquet),
     ("sqlite", Format::Sqlite),
     ("db", Format::Sqlite),
@@ -63,7 +64,7 @@ impl Destination {
         let (compression, inner) = compression(path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
             return Err(usage(format!("the name `{}` does not tell the format", path.display()))
-                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .parquet, .sqlite or .db"));
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
         };
         check_flags(args, format)?;
         if format.needs_file() && compression != Compression::None {
@@ -112,12 +113,12 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
         )
         .hint("it is a folder: name a file in it"));
     }
-    let spreadsheet = [".xlsx", ".xls", ".ods"]
+    let spreadsheet = [".xls", ".ods"]
         .iter()
         .any(|ending| text.to_lowercase().ends_with(ending));
     if spreadsheet {
         return Err(usage(format!("`-o {text}`: this format cannot be written"))
-            .hint("a spreadsheet opens CSV as well: `-o batches.csv --excel`"));
+            .hint("every spreadsheet program opens this one: `-o batches.xlsx`"));
     }
     if text.contains("://") {
         return Err(usage(format!(

@@ -17,12 +17,14 @@ mod table;
 mod target;
 mod template;
 mod unfinished;
+mod xlsx;
 
 // What every format must pass.
 #[cfg(test)]
 mod suite;
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use csv::FORMULA;
 pub(crate) use destination::Destination;
@@ -59,11 +61,14 @@ pub(crate) struct Notes {
     pub(crate) left_out: Vec<String>,
     /// Columns for which the terminal has no room.
     pub(crate) hidden_columns: usize,
+    /// Text cells with visible escapes for what the format cannot carry.
+    pub(crate) escaped_cells: u64,
 }
 
 impl Notes {
     fn add(&mut self, more: Self) {
         self.formula_cells += more.formula_cells;
+        self.escaped_cells += more.escaped_cells;
         self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
         for field in more.left_out {
             if !self.left_out.contains(&field) {
@@ -84,16 +89,18 @@ pub(crate) struct Style {
     pub(crate) extracted: String,
     /// The date that an earlier run ended with.
     pub(crate) bookmark: Option<String>,
-    pub(crate) about: About,
+    pub(crate) facts: Arc<Facts>,
 }
 
-/// What a file tells of itself, where its format has a place for that.
-#[derive(Clone, Default)]
-pub(crate) struct About {
-    /// What was asked for, in words.
+/// What a file tells of the export that it comes from.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Of dates, in words.
     pub(crate) range: String,
-    /// The service that the batches are from.
-    pub(crate) base_url: Option<String>,
+    /// The address of the service; empty where it is not known.
+    pub(crate) source: String,
+    /// The version of the interface: known once the batches have come.
+    pub(crate) version: OnceLock<String>,
 }
 
 /// Makes the writer for `format`.
@@ -120,10 +127,11 @@ pub(crate) fn create(
         Format::Parquet => Box::new(parquet::Parquet::new(
             output,
             &style.fields,
-            style.about,
+            &style.facts,
             style.extracted,
         )?),
         Format::Sqlite => Box::new(sqlite::Sqlite::new(output, &style.fields)?),
+        Format::Xlsx => Box::new(xlsx::Xlsx::new(output, style)?),
         Format::Singer => Box::new(singer::Singer::new(
             output,
             style.fields,

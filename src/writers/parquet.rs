@@ -19,7 +19,7 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
 use bytes::Bytes;
 
-use super::{About, BatchWriter, Notes, Output};
+use super::{BatchWriter, Facts, Notes, Output};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment, Values};
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
@@ -54,7 +54,7 @@ impl Parquet {
     pub(super) fn new(
         output: Output,
         fields: &Fields,
-        about: About,
+        about: &Facts,
         extracted: String,
     ) -> Result<Self, Failure> {
         let mut columns: Vec<Held> = fields.columns.iter().copied().map(Held::field).collect();
@@ -73,10 +73,11 @@ impl Parquet {
         });
         let mut facts = vec![
             ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("trayscan.range", about.range),
+            ("trayscan.range", about.range.clone()),
             ("trayscan.extracted", extracted),
         ];
-        facts.extend(about.base_url.map(|url| ("trayscan.base_url", url)));
+        let source = Some(about.source.clone()).filter(|source| !source.is_empty());
+        facts.extend(source.map(|source| ("trayscan.base_url", source)));
         Ok(Self {
             writer: writer.map_err(|error| Failure::from_output(io_error(error)))?,
             columns,

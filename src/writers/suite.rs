@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{About, BatchWriter, Compression, Output, Style, Target, create};
+use super::{BatchWriter, Compression, Output, Style, Target, create};
 use crate::batch::{Batch, COLUMNS, Kind};
 use crate::cli::{Format, OutputArgs};
 use crate::select::Fields;
@@ -32,7 +32,7 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         color: false,
         extracted: "2026-05-02T00:00:00Z".to_owned(),
         bookmark: None,
-        about: About::default(),
+        facts: std::sync::Arc::default(),
     };
     create(format, output, &OutputArgs::default(), style).expect("a writer")
 }
@@ -79,6 +79,7 @@ fn batch(id: usize, text: &str, nulls: bool) -> Batch {
 /// Reads an export back with an independent reader, as rows of plain text; null is nothing.
 fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
     match format {
+        Format::Xlsx => return Some(workbook_rows(bytes)),
         Format::Sqlite => return Some(database_rows(bytes)),
         Format::Parquet => return Some(parquet_rows(bytes)),
         _ => {}
@@ -124,8 +125,34 @@ fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
         Format::Tsv => Some(separated(b'\t')),
         Format::Singer => Some(text.lines().filter_map(singer_row).collect()),
         // For eyes, not for programs.
-        Format::Table | Format::Parquet | Format::Sqlite => None,
+        Format::Table | Format::Xlsx | Format::Parquet | Format::Sqlite => None,
     }
+}
+
+/// Reads the sheets of batches, cell by cell.
+fn workbook_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
+    use calamine::{Data, Reader as _, Xlsx};
+    let mut book = Xlsx::new(std::io::Cursor::new(bytes)).expect("a workbook");
+    let range = book.worksheet_range("Batches").expect("a sheet");
+    let cell = |place: usize, cell: &Data| match cell {
+        Data::Empty => None,
+        // Escapes are tested on their own.
+        Data::String(text) => Some(crate::readers::undo_escapes(text).into_owned()),
+        Data::Bool(yes) => Some(yes.to_string()),
+        Data::Float(number) if COLUMNS[place].kind == Kind::Decimal => Some(format!("{number:.2}")),
+        Data::Float(number) => Some(number.to_string()),
+        Data::DateTime(days) => {
+            assert!((days.as_f64() - 46_143.250_002_893_52).abs() < 1e-10);
+            Some("2026-05-01T06:00:00.250Z".to_owned())
+        }
+        other => panic!("{other:?}"),
+    };
+    let mut rows = Vec::new();
+    for row in range.rows().skip(1) {
+        let cells = row.iter().enumerate();
+        rows.push(cells.map(|(place, data)| cell(place, data)).collect());
+    }
+    rows
 }
 
 /// Reads a table with plain SQL.
@@ -291,9 +318,9 @@ fn a_full_disk_is_an_error_and_no_file() {
     if !full.exists() {
         return;
     }
-    // A database finds out at once that this is no file.
+    // Those that write their file themselves find out at once that this is none.
     let streams = Format::value_variants().iter();
-    for format in streams.filter(|format| **format != Format::Sqlite) {
+    for format in streams.filter(|format| !matches!(format, Format::Sqlite | Format::Xlsx)) {
         for &compression in compressions(*format) {
             let mut writer = writer(*format, compression, &full);
             let wrote = writer.write(&batch(1, "x", false));

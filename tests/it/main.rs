@@ -104,6 +104,9 @@ mod manifest;
 // An archive that is served, while others write it.
 #[cfg(unix)]
 mod archive;
+// Workbooks, as others read them.
+mod xlsx;
+
 // `verify`: files held against manifests, other files and the service.
 mod verify;
 

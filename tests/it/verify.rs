@@ -926,6 +926,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         ("c.csv", ""),
         ("d.csv", "--excel --no-header"),
         ("e.tsv", "--decimal-comma"),
+        ("f.xlsx", ""),
     ] {
         let path = folder.at(name);
         let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
@@ -1106,7 +1107,12 @@ fn what_is_no_export_is_refused_in_words() {
     folder.export(&server, "a.txt", &["-f", "table"]);
     for (name, bytes, code, why) in [
         ("b.db", &b"SQLite format 3\0\0\0"[..], 2, "is no archive"),
-        ("b.xlsx", b"PK\x03\x04...", 2, "is a spreadsheet"),
+        (
+            "b.xlsx",
+            b"PK\x03\x04...",
+            7,
+            "the spreadsheet cannot be read",
+        ),
         ("b.parquet", b"PAR1...", 7, "is damaged or cut short"),
         (
             "b.csv",

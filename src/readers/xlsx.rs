@@ -1,0 +1,265 @@
+//! `xlsx`: the sheets of batches in a workbook, row by row, whoever saved it last.
+
+use std::borrow::Cow;
+use std::io::{Read, Seek};
+use std::ops::ControlFlow;
+
+use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
+use chrono::DateTime;
+
+use super::{Each, Place, Record, Remarks, Unreadable};
+use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column};
+
+/// The sheet that holds batches; others go on with a number behind this name.
+const SHEET: &str = "Batches";
+const DAY: f64 = 86_400_000_000.0;
+/// Days before 1970 from which dates are counted.
+const EPOCH: i64 = 25_569;
+
+/// Reads the batches of the workbook in `bytes`.
+pub(super) fn read(bytes: impl Read + Seek, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+    let mut book = Xlsx::new(bytes).map_err(broken)?;
+    if book.has_1904_epoch() {
+        return Err(Unreadable::Foreign {
+            why: "counts its dates from 1904".to_owned(),
+            hint: "export the same batches again, or as csv",
+        });
+    }
+    let mut remarks = Remarks::default();
+    let mut count = 0;
+    for name in sheets(&book.sheet_names()) {
+        let mut cells = book.worksheet_cells_reader(&name).map_err(broken)?;
+        let mut header = Header::default();
+        let mut row = Row::default();
+        let mut at = None;
+        loop {
+            let cell = cells.next_cell().map_err(broken)?;
+            let place = cell.as_ref().map(Cell::get_position);
+            let next = place.map(|(row, _)| row);
+            if at.is_some() && at != next {
+                if header.is_read {
+                    count += 1;
+                    if row.hand_on(&header, count, each)? == ControlFlow::Break(()) {
+                        return Ok(remarks);
+                    }
+                } else {
+                    header.is_read = true;
+                    header.check(&name, &mut remarks)?;
+                }
+            }
+            let (Some(cell), Some((_, place))) = (cell, place) else {
+                break;
+            };
+            at = next;
+            if header.is_read {
+                row.add(&header, place, cell.get_value());
+            } else {
+                header.add(place, cell.get_value())?;
+            }
+        }
+        if !header.is_read {
+            header.check(&name, &mut remarks)?;
+        }
+    }
+    Ok(remarks)
+}
+
+/// Returns the sheets with batches: by their names, or else the first.
+fn sheets(names: &[String]) -> Vec<String> {
+    let is_batches = |name: &&String| {
+        let rest = name.strip_prefix(SHEET);
+        rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
+    };
+    let found: Vec<String> = names.iter().filter(is_batches).cloned().collect();
+    if found.is_empty() {
+        names.iter().take(1).cloned().collect()
+    } else {
+        found
+    }
+}
+
+/// Which column of the sheet holds which field.
+#[derive(Default)]
+struct Header {
+    is_read: bool,
+    columns: Vec<(u32, usize)>,
+    unknown: Vec<String>,
+}
+
+impl Header {
+    fn add(&mut self, place: u32, value: &DataRef<'_>) -> Result<(), Unreadable> {
+        let Some(name) = text(Kind::Text, value) else {
+            return Ok(());
+        };
+        let name = name.trim().trim_end_matches(" (UTC)");
+        match find_column(name) {
+            Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
+                let why = format!("`{name}` is there twice");
+                Err(Unreadable::broken(Place::Line(1), why))
+            }
+            Some(column) => {
+                self.columns.push((place, column));
+                Ok(())
+            }
+            None => {
+                self.unknown.push(name.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    fn bits(&self) -> u32 {
+        self.columns
+            .iter()
+            .fold(0, |bits, (_, column)| bits | 1 << column)
+    }
+
+    /// Looks whether there is a field at all, and the same ones as in the sheet before.
+    fn check(&mut self, sheet: &str, remarks: &mut Remarks) -> Result<(), Unreadable> {
+        let bits = self.bits();
+        let why = if bits == 0 {
+            format!("the first row of the sheet `{sheet}` names no field of a batch")
+        } else if remarks.columns.is_some_and(|before| before != bits) {
+            format!("the sheet `{sheet}` has other fields than the one before it")
+        } else {
+            remarks.columns = Some(bits);
+            for name in self.unknown.drain(..) {
+                if !remarks.unknown.contains(&name) {
+                    remarks.unknown.push(name);
+                }
+            }
+            return Ok(());
+        };
+        Err(Unreadable::Broken {
+            place: None,
+            why,
+            hint: None,
+        })
+    }
+}
+
+/// The values of one row.
+#[derive(Default)]
+struct Row {
+    cells: [Option<String>; COLUMNS.len()],
+}
+
+impl Row {
+    fn add(&mut self, header: &Header, place: u32, value: &DataRef<'_>) {
+        let known = header.columns.iter().find(|(at, _)| *at == place);
+        if let Some(&(_, column)) = known {
+            self.cells[column] = text(COLUMNS[column].kind, value);
+        }
+    }
+
+    fn hand_on(
+        &mut self,
+        header: &Header,
+        count: u64,
+        each: &mut Each<'_>,
+    ) -> Result<ControlFlow<()>, Unreadable> {
+        let columns = header.bits();
+        // Rows that people emptied are none.
+        if columns & 1 << BATCH_ID != 0 && self.cells.iter().all(Option::is_none) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let record = Record {
+            values: &*self,
+            columns,
+            sound: false,
+            place: Place::Batch(count),
+        };
+        let wanted = each(&record).map_err(Unreadable::Told);
+        self.cells = Default::default();
+        wanted
+    }
+}
+
+impl Values for Row {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.cells[column].as_deref().map(Cow::Borrowed)
+    }
+}
+
+/// Returns what a cell says, as the service would write it.
+fn text(kind: Kind, value: &DataRef<'_>) -> Option<String> {
+    let text = match value {
+        DataRef::Empty => return None,
+        DataRef::String(text) => undo_escapes(text).into_owned(),
+        DataRef::SharedString(text) => undo_escapes(text).into_owned(),
+        DataRef::Bool(yes) => yes.to_string(),
+        DataRef::Int(number) => number.to_string(),
+        DataRef::Float(days) if kind == Kind::Date => instant(*days),
+        DataRef::Float(number) => number.to_string(),
+        DataRef::DateTime(days) if kind == Kind::Date => instant(days.as_f64()),
+        DataRef::DateTime(days) => days.as_f64().to_string(),
+        DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => text.clone(),
+        DataRef::Error(error) => error.to_string(),
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Returns the instant that is so many days away; they keep microseconds.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "what is out of range is no date, and stays a number"
+)]
+fn instant(days: f64) -> String {
+    let whole = days.floor();
+    let micros = ((days - whole) * DAY).round() as i64;
+    let seconds = (whole as i64).checked_sub(EPOCH);
+    let micros = seconds
+        .and_then(|days| days.checked_mul(86_400_000_000))
+        .and_then(|start| start.checked_add(micros));
+    let moment = micros.and_then(DateTime::from_timestamp_micros);
+    moment.map_or_else(
+        || days.to_string(),
+        |moment| moment.format("%Y-%m-%dT%H:%M:%S%.fZ").to_string(),
+    )
+}
+
+/// Undoes the escapes for characters that no XML can carry, such as `\u{1}`, and for what looks like one.
+pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\u{") {
+        return Cow::Borrowed(text);
+    }
+    let mut undone = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\u{") {
+        undone.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let digits = rest[3..].split_once('}').map_or("", |(digits, _)| digits);
+        let letter = u32::from_str_radix(digits, 16)
+            .ok()
+            .and_then(char::from_u32);
+        let letter = letter.filter(|letter| {
+            let is_escaped = matches!(letter, '\0'..='\u{1f}' | '\\' | '\u{fffe}' | '\u{ffff}');
+            is_escaped && rest.starts_with(&letter.escape_unicode().to_string())
+        });
+        let length = if let Some(letter) = letter {
+            undone.push(letter);
+            digits.len() + 4
+        } else {
+            undone.push('\\');
+            1
+        };
+        rest = &rest[length..];
+    }
+    undone.push_str(rest);
+    Cow::Owned(undone)
+}
+
+fn broken(error: XlsxError) -> Unreadable {
+    match error {
+        XlsxError::Io(error) => Unreadable::Io(error),
+        XlsxError::FileNotFound(_) => Unreadable::Foreign {
+            why: "is a zip archive, and no spreadsheet".to_owned(),
+            hint: "unpack it, and name the export in it",
+        },
+        other => Unreadable::Broken {
+            place: None,
+            why: format!("the spreadsheet cannot be read: {other}"),
+            hint: Some("it is damaged or cut short: copy or export it again"),
+        },
+    }
+}

@@ -1,0 +1,418 @@
+//! `xlsx`: what a workbook holds, read by another library, and what is refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Cursor, Read as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use calamine::{Data, DataType as _, Range, Reader as _, Xlsx};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Server, export, export_with, run};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
+
+/// A workbook that was exported.
+struct Book {
+    folder: TempDir,
+    bytes: Vec<u8>,
+    ended: Ended,
+}
+
+impl Book {
+    /// Exports batches that are right but for these fields.
+    fn of(batches: &[&[(&str, &str)]], args: &[&str]) -> Self {
+        let (folder, ended) = try_export(batches, args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let bytes = fs::read(folder.path().join("a.xlsx")).unwrap();
+        Self {
+            folder,
+            bytes,
+            ended,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn open(&self) -> Xlsx<Cursor<&[u8]>> {
+        Xlsx::new(Cursor::new(&self.bytes[..])).unwrap()
+    }
+
+    fn sheet(&self, name: &str) -> Range<Data> {
+        self.open().worksheet_range(name).unwrap()
+    }
+
+    /// Returns the cell of a field, in the row of a batch.
+    fn cell(&self, row: usize, field: &str) -> Data {
+        let sheet = self.sheet("Batches");
+        let names = sheet.rows().next().unwrap();
+        let is_named = |cell: &Data| cell.to_string().trim_end_matches(" (UTC)") == field;
+        let place = names.iter().position(is_named).unwrap();
+        sheet.rows().nth(row).unwrap()[place].clone()
+    }
+
+    /// Returns a part of the package as it is written.
+    fn part(&self, name: &str) -> String {
+        let mut archive = zip::ZipArchive::new(Cursor::new(&self.bytes[..])).unwrap();
+        let mut text = String::new();
+        let mut part = archive.by_name(name).unwrap();
+        part.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn try_export(batches: &[&[(&str, &str)]], args: &[&str]) -> (TempDir, Ended) {
+    let batches: Vec<String> = (1..)
+        .zip(batches)
+        .map(|(number, other)| {
+            let mut fields = fields(&format!("b{number}"));
+            for (name, value) in *other {
+                fields.retain(|(known, _)| known != name);
+                fields.push(((*name).to_owned(), (*value).to_owned()));
+            }
+            object(&fields)
+        })
+        .collect();
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (path, manifest) = (at("a.xlsx"), at("a.json"));
+    let place = ["-o", &path, "--manifest", &manifest];
+    let ended = export_with(service.address, "secret", &[&place[..], args].concat());
+    (folder, ended)
+}
+
+#[test]
+fn cells_have_the_types_of_their_fields() {
+    let book = Book::of(
+        &[&[
+            ("batch_id", "\"007\""),
+            ("batch_creation_date", "\"2026-05-01T06:00:00.125Z\""),
+            ("avg_germination_rate", "\"87.50\""),
+            ("avg_usable_seedlings", "\"1.005\""),
+            ("warnings", "true"),
+        ]],
+        &[],
+    );
+    assert_eq!(book.cell(1, "batch_id"), Data::String("007".to_owned()));
+    assert_eq!(book.cell(1, "number_of_images"), Data::Float(12.0));
+    assert_eq!(book.cell(1, "avg_germination_rate"), Data::Float(87.5));
+    assert_eq!(book.cell(1, "avg_usable_seedlings"), Data::Float(1.005));
+    assert_eq!(book.cell(1, "warnings"), Data::Bool(true));
+    assert_eq!(book.cell(1, "comment"), Data::Empty);
+    let Data::DateTime(days) = book.cell(1, "batch_creation_date") else {
+        panic!("{:?}", book.cell(1, "batch_creation_date"));
+    };
+    assert!((days.as_f64() - (46_143.25 + 0.125 / 86_400.0)).abs() < 1e-11);
+    let sheet = book.part("xl/worksheets/sheet1.xml");
+    for part in [
+        "<pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\" state=\"frozen\"/>",
+        "<autoFilter ref=\"A1:R2\"/>",
+    ] {
+        assert!(sheet.contains(part), "{part} in {sheet}");
+    }
+    let styles = book.part("xl/styles.xml");
+    for part in ["yyyy-mm-dd hh:mm:ss.000", "<b/>", "FFFFF2CC"] {
+        assert!(styles.contains(part), "{part} in {styles}");
+    }
+}
+
+#[test]
+fn columns_stand_in_the_order_of_the_fields() {
+    let book = Book::of(
+        &[&[("more", "1")], &[]],
+        &["--fields", "comment,batch_creation_date,batch_id"],
+    );
+    let sheet = book.sheet("Batches");
+    let names: Vec<String> = sheet
+        .rows()
+        .next()
+        .unwrap()
+        .iter()
+        .map(Data::to_string)
+        .collect();
+    assert_eq!(names, ["comment", "batch_creation_date (UTC)", "batch_id"]);
+    assert_eq!(sheet.height(), 3);
+    assert!(!book.ended.stderr.contains("more"), "{:?}", book.ended);
+    let book = Book::of(&[&[("more", "1")], &[]], &[]);
+    let warning = "xlsx has no place for the fields more: they are left out";
+    assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
+}
+
+#[test]
+fn about_tells_what_the_manifest_tells() {
+    let book = Book::of(
+        &[&[], &[]],
+        &["--start", "2026-05-01", "--end", "2026-05-02"],
+    );
+    let sheet = book.sheet("About");
+    let about: BTreeMap<String, Data> = sheet
+        .rows()
+        .map(|row| (row[0].to_string(), row[1].clone()))
+        .collect();
+    let manifest = fs::read(book.path("a.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(
+        about["Set digest"].to_string(),
+        manifest["set_digest"].as_str().unwrap()
+    );
+    assert_eq!(about["Batches"], Data::Float(2.0));
+    assert_eq!(about["Version"].to_string(), "v2");
+    assert!(
+        about["Range"].to_string().contains("2026-05-01"),
+        "{about:?}"
+    );
+    assert!(about["Service"].to_string().starts_with("http://127.0.0.1"));
+    // The same time as files have it: some refuse a workbook where it is none.
+    let core = book.part("docProps/core.xml");
+    let Data::DateTime(asked) = &about["Asked (UTC)"] else {
+        panic!("{about:?}");
+    };
+    let (_, created) = core.split_once("dcterms:W3CDTF\">").unwrap();
+    let midnight = chrono::NaiveDate::parse_from_str(&created[..10], "%Y-%m-%d").unwrap();
+    let epoch = chrono::NaiveDate::from_ymd_opt(1899, 12, 30).unwrap();
+    let days = u32::try_from((midnight - epoch).num_days()).unwrap();
+    assert!(
+        (f64::from(days) - asked.as_f64().floor()).abs() < 0.5,
+        "{core}"
+    );
+    assert!(about["Written by"].to_string().starts_with("trayscan "));
+}
+
+#[test]
+fn nothing_runs_as_a_formula() {
+    let texts = [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\tx",
+        "=HYPERLINK(\"http://x\")",
+    ];
+    let comments: Vec<String> = texts.iter().map(|text| json!(text).to_string()).collect();
+    let batches: Vec<[(&str, &str); 2]> = comments
+        .iter()
+        .map(|comment| [("comment", comment.as_str()), ("analysis_link", comment)])
+        .collect();
+    let batches: Vec<&[(&str, &str)]> = batches.iter().map(|batch| &batch[..]).collect();
+    let book = Book::of(&batches, &[]);
+    for (row, text) in (1..).zip(texts) {
+        for field in ["comment", "analysis_link"] {
+            assert_eq!(book.cell(row, field), Data::String(text.to_owned()));
+        }
+    }
+    assert!(!book.part("xl/worksheets/sheet1.xml").contains("<f>"));
+    assert!(!book.ended.stderr.contains("formula"), "{:?}", book.ended);
+}
+
+#[test]
+fn only_addresses_on_the_web_are_links() {
+    let links = [
+        ("https://example.org/r/1?a=b&c=%20#top", true),
+        ("http://example.org/", true),
+        ("javascript:alert(1)", false),
+        ("file:///etc/passwd", false),
+        ("mailto:a@example.org", false),
+        ("https://", false),
+        ("https://example.org/a b", false),
+        ("https://example.org/%zz", false),
+        ("internal:About!A1", false),
+    ];
+    let texts = links.map(|(link, _)| json!(link).to_string());
+    let batches: Vec<[(&str, &str); 1]> = texts
+        .iter()
+        .map(|text| [("analysis_link", text.as_str())])
+        .collect();
+    let batches: Vec<&[(&str, &str)]> = batches.iter().map(|batch| &batch[..]).collect();
+    let book = Book::of(&batches, &[]);
+    let live = book.open().hyperlinks_by_sheet_name("Batches").unwrap();
+    for (row, (link, is_live)) in (1..).zip(links) {
+        assert_eq!(
+            book.cell(row as usize, "analysis_link"),
+            Data::String(link.to_owned())
+        );
+        let found = live.iter().any(|live| live.contains(row, 15));
+        assert_eq!(found, is_live, "{link}");
+    }
+}
+
+#[test]
+fn control_characters_are_seen_counted_and_come_back() {
+    let book = Book::of(
+        &[
+            &[("comment", "\"a\\u0001b\\u001b[31m\"")],
+            &[("comment", "\"\\\\u{1} _x0041_ \\r\\n\"")],
+            &[("comment", "\"plain\\tC:\\\\u\"")],
+        ],
+        &[],
+    );
+    let text = |text: &str| Data::String(text.to_owned());
+    assert_eq!(book.cell(1, "comment"), text("a\\u{1}b\\u{1b}[31m"));
+    assert_eq!(book.cell(2, "comment"), text("\\u{5c}u{1} _x0041_ \r\n"));
+    assert_eq!(book.cell(3, "comment"), text("plain\tC:\\u"));
+    let warning = "2 text cells with control characters that xlsx cannot carry";
+    assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
+    let ended = run(&[
+        "verify",
+        &book.path("a.xlsx"),
+        "--manifest",
+        &book.path("a.json"),
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn what_a_cell_cannot_hold_is_refused_with_its_batch() {
+    let fits = json!("🌱".repeat(16_383)).to_string();
+    let text = json!("🌱".repeat(16_384)).to_string();
+    Book::of(&[&[("comment", &fits)]], &[]);
+    for (field, value, why) in [
+        (
+            "comment",
+            text.as_str(),
+            "batch `b2`: `comment` has 32768 characters",
+        ),
+        (
+            "avg_germination_rate",
+            "\"1234567890.1234567\"",
+            "batch `b2`: `avg_germination_rate` is 1234567890.1234567, which a spreadsheet cannot",
+        ),
+        (
+            "number_of_images",
+            "1234567890123456",
+            "batch `b2`: `number_of_images` is 1234567890123456, which",
+        ),
+    ] {
+        let (folder, ended) = try_export(&[&[], &[(field, value)]], &[]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn dates_that_days_cannot_count_stand_as_text() {
+    let book = Book::of(
+        &[
+            &[("batch_creation_date", "\"2026-05-01T06:00:00.123456Z\"")],
+            &[("batch_creation_date", "\"2026-05-01T06:00:00.1234567Z\"")],
+            &[("batch_creation_date", "\"1899-05-01T06:00:00Z\"")],
+        ],
+        &[],
+    );
+    assert!(book.cell(1, "batch_creation_date").is_datetime());
+    for (row, text) in [
+        (2, "2026-05-01T06:00:00.1234567Z"),
+        (3, "1899-05-01T06:00:00Z"),
+    ] {
+        let cell = book.cell(row, "batch_creation_date");
+        assert_eq!(cell, Data::String(text.to_owned()));
+    }
+    let ended = run(&[
+        "verify",
+        &book.path("a.xlsx"),
+        "--manifest",
+        &book.path("a.json"),
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn batches_with_warnings_are_marked() {
+    let book = Book::of(&[&[("warnings", "true")], &[]], &[]);
+    let sheet = book.part("xl/worksheets/sheet1.xml");
+    let styles = |row: u32| -> Vec<String> {
+        let (_, rest) = sheet.split_once(&format!("<row r=\"{row}\"")).unwrap();
+        let (cells, _) = rest.split_once("</row>").unwrap();
+        let style = |cell: &str| {
+            cell.split_once(" s=\"")
+                .unwrap()
+                .1
+                .split('"')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        cells.split("<c ").skip(1).map(style).collect()
+    };
+    let (marked, plain) = (styles(2), styles(3));
+    // Its empty cells too.
+    assert_eq!(marked.len(), 18);
+    assert!(
+        marked.iter().all(|style| !plain.contains(style)),
+        "{marked:?} {plain:?}"
+    );
+}
+
+#[test]
+fn it_needs_a_file_and_is_not_packed() {
+    for (args, why) in [
+        (
+            &["-f", "xlsx"][..],
+            "xlsx cannot be written to standard output",
+        ),
+        (&["-o", "a.xlsx.gz"], "xlsx is not compressed"),
+        (&["-o", "a.ods"], "`-o batches.xlsx`"),
+        (&["-o", "a.xlsx", "--excel"], "`--excel` is for csv and tsv"),
+    ] {
+        let ended = run(&[&["export", "--sandbox"], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    }
+}
+
+#[test]
+fn workbooks_are_verified_like_any_export() {
+    let server = Server::start(&["--batches", "3000"]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (book, manifest, csv) = (at("a.xlsx"), at("a.manifest"), at("a.csv"));
+    assert_eq!(
+        export(&server, &["-o", &book, "--manifest", &manifest]).code,
+        Some(0)
+    );
+    assert_eq!(export(&server, &["-o", &csv]).code, Some(0));
+    for against in [["--manifest", &manifest], ["--against", &csv]] {
+        let ended = run(&[&["verify", &book][..], &against].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let part = at("b.xlsx");
+    assert_eq!(
+        export(&server, &["-o", &part, "--limit", "2999"]).code,
+        Some(0)
+    );
+    let ended = run(&["verify", &part, "--against", &csv]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    // Cut short, it is nothing.
+    let bytes = fs::read(&book).unwrap();
+    fs::write(&part, &bytes[..bytes.len() / 2]).unwrap();
+    let ended = run(&["verify", &part, "--against", &csv]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    opens_in_libreoffice(folder.path(), 3000);
+}
+
+/// Converts `a.xlsx` to CSV with LibreOffice, where that is installed, and counts the batches.
+fn opens_in_libreoffice(folder: &Path, batches: usize) {
+    let home = format!(
+        "-env:UserInstallation=file://{}",
+        folder.join("home").display()
+    );
+    let out = folder.join("converted");
+    let tried = Command::new("soffice")
+        .args([&home, "--headless", "--convert-to", "csv", "--outdir"])
+        .arg(&out)
+        .arg(folder.join("a.xlsx"))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = tried else {
+        eprintln!("skipped: LibreOffice is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let mut reader = csv::Reader::from_path(out.join("a.csv")).unwrap();
+    assert_eq!(reader.records().count(), batches);
+}
