@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Failure, Kind};
-use crate::writers::{Compression, Output, Target};
+use crate::writers::{Compression, Output, Place, Target};
 
 /// Larger than any receipt; what is read by mistake may be anything.
 const SIZE_LIMIT: u64 = 256 << 20;
@@ -100,7 +100,7 @@ impl Manifest {
 
     /// Opens its place; comes before the first request, like that of the data.
     pub(crate) fn open(path: &Path, no_clobber: bool) -> Result<Output, Failure> {
-        let target = Target::open(Some(path), no_clobber)?;
+        let target = Target::open(&Place::new(Some(path))?, no_clobber)?;
         Output::new(target, Compression::None).map_err(Failure::from_output)
     }
 

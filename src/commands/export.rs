@@ -211,8 +211,8 @@ impl Opened {
         let destination = &wanted.destination;
         let style = Style {
             fields: wanted.fields.clone(),
-            width: ui::terminal_width().filter(|_| destination.path.is_none()),
-            color: destination.path.is_none() && ui::color_on_stdout(),
+            width: ui::terminal_width().filter(|_| destination.place.is_stdout()),
+            color: destination.place.is_stdout() && ui::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
             bookmark: wanted.state.as_ref().and_then(State::bookmark),
             facts: Arc::clone(&facts),
@@ -232,15 +232,15 @@ impl Opened {
             let spool = Spool::new(template, manner)?;
             (Files::Many(Box::new(spool)), false)
         } else {
-            let target = Target::open(destination.path.as_deref(), no_clobber)?;
+            let target = Target::open(&destination.place, no_clobber)?;
             let mut output =
                 Output::new(target, destination.compression).map_err(Failure::from_output)?;
             if manifest.is_some() {
                 output = output.hashed();
             }
-            let (live, path) = (output.is_live(), destination.path.clone());
+            let (live, place) = (output.is_live(), destination.place.clone());
             let writer = make(output)?;
-            (Files::One { writer, path }, live)
+            (Files::One { writer, place }, live)
         };
         let receipt = manifest
             .map(|path| Manifest::open(path, no_clobber))
@@ -269,13 +269,7 @@ fn left_behind(destination: &Destination) -> String {
         let name = destination.name();
         return format!("each file of {name} is as it was before, or new and whole");
     }
-    let path = destination.path.as_deref();
-    // What is no regular file was written through, and has what came so far.
-    let whole = path.filter(|path| path.metadata().map_or(true, |metadata| metadata.is_file()));
-    match whole {
-        Some(path) => format!("`{}` is as it was before", path.display()),
-        None => "the output is not complete".to_owned(),
-    }
+    destination.place.left_behind()
 }
 
 /// Says how far it came, where it came anywhere.

@@ -81,14 +81,13 @@ impl Receipt<'_> {
     }
 
     fn file(&self, written: &Written) -> File {
-        let path = written.path.as_ref();
         // The only one has all of it.
         let share = written.share.clone().unwrap_or_else(|| Share {
             batches: self.tally.written,
             set_digest: self.set_digest.clone(),
         });
         File {
-            path: path.map_or_else(|| "-".to_owned(), |path| path.display().to_string()),
+            path: written.place.address(),
             format: self.wanted.destination.format.name().to_owned(),
             bytes: written.published.bytes,
             sha256: written.published.sha256.clone(),

@@ -14,7 +14,7 @@ use crate::cli::{Format, OutputArgs};
 use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::select::Fields;
-use crate::writers::{self, Compression, Output, Style, Target};
+use crate::writers::{self, Compression, Output, Place, Style, Target};
 
 /// A batch with these values; where there is none, it is null or as short as can be.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
@@ -54,7 +54,7 @@ struct Export<'a> {
 
 impl Export<'_> {
     fn write(&self, path: &Path, batches: &[Batch]) {
-        let target = Target::open(Some(path), false).expect("a target");
+        let target = Target::open(&Place::File(path.to_owned()), false).expect("a target");
         let output = Output::new(target, self.compression).expect("an output");
         let style = Style {
             fields: Fields {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 
 use super::output::Compression;
+use super::place::Place;
 use super::target::{is_stdout, place};
 use super::template::Template;
 use crate::cli::{Format, OutputArgs};
@@ -14,9 +15,8 @@ use crate::error::{Failure, Kind};
 /// Where an export goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {
-    /// Nothing for standard output.
-    pub(crate) path: Option<PathBuf>,
-    /// The same, where it names one file per value.
+    pub(crate) place: Place,
+    /// Its name, where it names one file per value.
     pub(crate) template: Option<Template>,
     pub(crate) format: Format,
     pub(crate) compression: Compression,
@@ -37,8 +37,8 @@ const ENDINGS: [(&str, Format); 9] = [
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
         check_manifest(args)?;
-        let path = args.output.as_deref().filter(|path| !is_stdout(path));
-        let Some(path) = path else {
+        let place = Place::new(args.output.as_deref())?;
+        let Place::File(path) = &place else {
             let by_stream = if std::io::stdout().is_terminal() {
                 Format::Table
             } else {
@@ -54,7 +54,7 @@ impl Destination {
                 );
             }
             return Ok(Self {
-                path: None,
+                place,
                 template: None,
                 format,
                 compression: Compression::None,
@@ -75,8 +75,8 @@ impl Destination {
             );
         }
         Ok(Self {
-            path: Some(path.to_owned()),
             template: Template::parse(path)?,
+            place,
             format,
             compression,
         })
@@ -84,10 +84,7 @@ impl Destination {
 
     /// Names the place in messages.
     pub(crate) fn name(&self) -> String {
-        match &self.path {
-            Some(path) => format!("`{}`", path.display()),
-            None => "standard output".to_owned(),
-        }
+        self.place.name()
     }
 }
 
@@ -119,12 +116,6 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
     if spreadsheet {
         return Err(usage(format!("`-o {text}`: this format cannot be written"))
             .hint("every spreadsheet program opens this one: `-o batches.xlsx`"));
-    }
-    if text.contains("://") {
-        return Err(usage(format!(
-            "`-o {text}`: only files and standard output can be written"
-        ))
-        .hint("write a file, and copy it where it belongs"));
     }
     Ok(())
 }

@@ -1,25 +1,21 @@
 //! All that an export writes: one file or stream, or one file per value.
 
-use std::path::PathBuf;
-
 use super::spool::Spool;
-use super::{BatchWriter, Notes, Published};
+use super::{BatchWriter, Notes, Place, Published};
 use crate::batch::Batch;
 use crate::error::Failure;
 
 pub(crate) enum Files {
     One {
         writer: Box<dyn BatchWriter>,
-        /// Nothing for standard output.
-        path: Option<PathBuf>,
+        place: Place,
     },
     Many(Box<Spool>),
 }
 
 /// A file that is in its place.
 pub(crate) struct Written {
-    /// Nothing for standard output.
-    pub(crate) path: Option<PathBuf>,
+    pub(crate) place: Place,
     pub(crate) published: Published,
     /// What is in this one, where there are several and somebody wants to know.
     pub(crate) share: Option<Share>,
@@ -52,11 +48,11 @@ impl Files {
     /// Ends what was written and puts it in its place.
     pub(crate) fn publish(self) -> Result<(Vec<Written>, Notes), Failure> {
         match self {
-            Self::One { writer, path } => {
+            Self::One { writer, place } => {
                 let (output, notes) = writer.finish().map_err(Failure::from_output)?;
                 let published = output.publish()?;
                 let written = Written {
-                    path,
+                    place,
                     published,
                     share: None,
                 };

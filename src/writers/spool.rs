@@ -18,7 +18,7 @@ use super::output::Sealed;
 use super::target::place;
 use super::template::Template;
 use super::unfinished::Folders;
-use super::{BatchWriter, Compression, Notes, Output, Target};
+use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::Batch;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
@@ -132,6 +132,7 @@ impl Spool {
             // A file of this name, and not standard output.
             let name = if part.name == "-" { "./-" } else { &part.name };
             let path = PathBuf::from(name);
+            let file = Place::new(Some(&path))?;
             folders
                 .make_for(&path)
                 .map_err(|error| cannot_make(&path, error))?;
@@ -139,13 +140,13 @@ impl Spool {
             if manifest.is_some_and(|manifest| place(manifest) == place(&path)) {
                 return Err(taken(&path));
             }
-            let target = Target::open(Some(&path), self.manner.no_clobber)?;
+            let target = Target::open(&file, self.manner.no_clobber)?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
-            written.push((path, share, sealed));
+            written.push((file, share, sealed));
         }
-        let published = written.into_iter().map(|(path, share, sealed)| {
+        let published = written.into_iter().map(|(place, share, sealed)| {
             Ok(Written {
-                path: Some(path),
+                place,
                 published: sealed.publish()?,
                 share,
             })

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{BatchWriter, Compression, Output, Style, Target, create};
+use super::{BatchWriter, Compression, Output, Place, Style, Target, create};
 use crate::batch::{Batch, COLUMNS, Kind};
 use crate::cli::{Format, OutputArgs};
 use crate::select::Fields;
@@ -24,7 +24,7 @@ fn compressions(format: Format) -> &'static [Compression] {
 }
 
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
-    let target = Target::open(Some(path), false).expect("a target");
+    let target = Target::open(&Place::File(path.to_owned()), false).expect("a target");
     let output = Output::new(target, compression).expect("an output");
     let style = Style {
         fields: Fields::all(),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
 
+use super::place::Place;
 use super::unfinished;
 use crate::archive::Archive;
 use crate::error::{Failure, Kind};
@@ -37,46 +38,12 @@ struct Fresh {
 }
 
 impl Target {
-    /// Opens standard output, or the file at `path`; finds out now whether it can be written.
-    pub(crate) fn open(path: Option<&Path>, no_clobber: bool) -> Result<Self, Failure> {
-        let Some(path) = path.filter(|path| !is_stdout(path)) else {
-            let (sink, name) = (Sink::Stdout(io::stdout()), "standard output".to_owned());
-            return Ok(Self { sink, name });
-        };
-        let name = format!("`{}`", path.display());
-        let failure = |error: io::Error| cannot_write(&name, path, error);
-        let existing = match fs::metadata(path) {
-            Ok(metadata) => Some(metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failure(error)),
-        };
-        let sink = match existing {
-            Some(metadata) if metadata.is_dir() => {
-                return Err(failure(io::ErrorKind::IsADirectory.into()));
-            }
-            Some(metadata) if !metadata.is_file() || is_open_file(path) => {
-                let mut options = OpenOptions::new();
-                options.append(metadata.is_file()).write(true);
-                Sink::Through(options.open(path).map_err(failure)?)
-            }
-            Some(metadata) if metadata.is_file() && Archive::is_one(path) => {
-                return Err(Failure::new(
-                    Kind::Output,
-                    format!("{name} is an archive of `trayscan sync`, with all that it remembers"),
-                )
-                .hint("choose another name; `--archive` reads from it"));
-            }
-            Some(_) if no_clobber => {
-                return Err(Failure::new(
-                    Kind::Output,
-                    format!("{name} exists, and `--no-clobber` keeps it"),
-                )
-                .hint("choose another name, or leave `--no-clobber` out"));
-            }
-            existing => {
-                let path = follow_links(path).map_err(failure)?;
-                Sink::Fresh(Fresh::create(path, existing.as_ref(), !no_clobber).map_err(failure)?)
-            }
+    /// Opens `place`; finds out now whether it can be written.
+    pub(crate) fn open(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
+        let name = place.name();
+        let sink = match place {
+            Place::Stdout => Sink::Stdout(io::stdout()),
+            Place::File(path) => Sink::file(path, &name, no_clobber)?,
         };
         Ok(Self { sink, name })
     }
@@ -120,6 +87,45 @@ impl Target {
                 format!("{name} has appeared meanwhile, and `--no-clobber` keeps it"),
             ),
             _ => Failure::from_output(annotate(&name, error)),
+        })
+    }
+}
+
+impl Sink {
+    fn file(path: &Path, name: &str, no_clobber: bool) -> Result<Self, Failure> {
+        let failure = |error: io::Error| cannot_write(name, path, error);
+        let existing = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failure(error)),
+        };
+        Ok(match existing {
+            Some(metadata) if metadata.is_dir() => {
+                return Err(failure(io::ErrorKind::IsADirectory.into()));
+            }
+            Some(metadata) if !metadata.is_file() || is_open_file(path) => {
+                let mut options = OpenOptions::new();
+                options.append(metadata.is_file()).write(true);
+                Self::Through(options.open(path).map_err(failure)?)
+            }
+            Some(metadata) if metadata.is_file() && Archive::is_one(path) => {
+                return Err(Failure::new(
+                    Kind::Output,
+                    format!("{name} is an archive of `trayscan sync`, with all that it remembers"),
+                )
+                .hint("choose another name; `--archive` reads from it"));
+            }
+            Some(_) if no_clobber => {
+                return Err(Failure::new(
+                    Kind::Output,
+                    format!("{name} exists, and `--no-clobber` keeps it"),
+                )
+                .hint("choose another name, or leave `--no-clobber` out"));
+            }
+            existing => {
+                let path = follow_links(path).map_err(failure)?;
+                Self::Fresh(Fresh::create(path, existing.as_ref(), !no_clobber).map_err(failure)?)
+            }
         })
     }
 }

@@ -557,7 +557,7 @@ fn io_error(error: XlsxError) -> io::Error {
 mod tests {
     use super::*;
     use crate::readers::undo_escapes;
-    use crate::writers::{Compression, Target};
+    use crate::writers::{Compression, Place, Target};
     use calamine::Reader as _;
     use proptest::prelude::*;
 
@@ -572,7 +572,7 @@ mod tests {
     fn what_is_too_much_for_a_sheet_goes_on() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("a.xlsx");
-        let target = Target::open(Some(&path), false).expect("a target");
+        let target = Target::open(&Place::File(path.clone()), false).expect("a target");
         let output = Output::new(target, Compression::None).expect("an output");
         let style = Style {
             fields: Fields::all(),
