@@ -47,6 +47,10 @@ mod sync;
 // Which batches, which fields, in which order.
 mod select;
 
+// Figures over many batches, exact.
+#[allow(dead_code, unused_imports, reason = "some of it is for the report alone")]
+mod statistics;
+
 // Which batches have been written already.
 mod seen;
 

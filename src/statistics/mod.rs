@@ -1,0 +1,40 @@
+//! Figures over many batches: what `summary` shows in the terminal and `report` on a page.
+//!
+//! Everything is exact: values are decimals, counts are counts, and only what is shown is rounded, once, at
+//! the very end ([`two_digits`]). Memory grows with the number of groups and of *distinct* values, not with
+//! the number of batches, and nothing depends on the order in which batches come.
+//!
+//! A [`Groups`] is a sink of the pipeline: it puts each batch into the [`Figures`] of its [`Key`]. A
+//! [`Period`] is a day, ISO week or month, for keys and for series over time.
+
+// The values of one field, and their quartiles.
+mod distribution;
+
+// What is told of a group of batches.
+mod figures;
+
+// Which group a batch belongs to, and all of them.
+mod groups;
+mod key;
+
+// Days, weeks and months.
+mod period;
+
+// How a figure is shown.
+mod round;
+
+// The usable rate over time, in a few spans.
+mod trend;
+
+// One value, exact.
+mod value;
+
+pub(crate) use distribution::{Distribution, Quartiles};
+pub(crate) use figures::{Figures, Metric};
+pub(crate) use groups::{Group, Groups, Sums};
+pub(crate) use key::{By, Key, Part};
+pub(crate) use period::{Period, Step};
+pub(crate) use round::two_digits;
+pub(crate) use rust_decimal::Decimal;
+pub(crate) use trend::Marks;
+pub(crate) use value::Value;

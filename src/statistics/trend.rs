@@ -1,0 +1,240 @@
+//! The usable rate over time: medians over a few spans of equal length.
+//!
+//! How long the spans are is known only when the last batch has come, so values are gathered in spans that
+//! grow longer as time goes on: an hour at first, and so on up to many days, each a whole number of those
+//! before it. Which they are in the end depends on the first and the last second alone, not on what came when.
+
+use rust_decimal::Decimal;
+
+use super::distribution::Distribution;
+use super::value::Value;
+
+const HOUR: i64 = 3600;
+/// Marks that are shown, at most.
+pub(crate) const MARKS: i64 = 12;
+/// Spans that are kept, at most: enough that those which are shown fit the time well.
+const KEPT: i64 = 4 * MARKS;
+
+/// Values over time.
+#[derive(Clone, Debug)]
+pub(super) struct Trend {
+    time: Time,
+    /// By the number of their span, ascending.
+    spans: Vec<(i64, Distribution)>,
+}
+
+/// What the spans are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    /// Counted from 1970, longer with each level.
+    Growing(u32),
+    /// The parts of a time that is known, which ends just before `past`.
+    Within { first: i64, past: i64 },
+}
+
+/// Where the marks of a trend stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Seconds since 1970.
+    pub(crate) first: i64,
+    /// How long each is, in seconds.
+    pub(crate) each: i64,
+    pub(crate) count: i64,
+}
+
+impl Trend {
+    /// Begins one whose time is found out as batches come.
+    pub(super) fn growing() -> Self {
+        Self {
+            time: Time::Growing(0),
+            spans: Vec::new(),
+        }
+    }
+
+    /// Begins one for the time from `first` to just before `past`.
+    pub(super) fn within(first: i64, past: i64) -> Self {
+        Self {
+            time: Time::Within { first, past },
+            spans: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, second: i64, value: Value) {
+        let number = self.time.number(second);
+        let place = match self
+            .spans
+            .binary_search_by_key(&number, |(number, _)| *number)
+        {
+            Ok(place) => place,
+            Err(place) => {
+                self.spans.reserve_exact(1);
+                self.spans.insert(place, (number, Distribution::default()));
+                place
+            }
+        };
+        self.spans[place].1.take(value);
+        while let Time::Growing(level) = self.time
+            && self.length() > KEPT
+        {
+            self.coarsen(level + 1);
+        }
+    }
+
+    /// Returns how many spans there are from the first to the last.
+    fn length(&self) -> i64 {
+        match (self.spans.first(), self.spans.last()) {
+            (Some((first, _)), Some((last, _))) => last - first + 1,
+            _ => 0,
+        }
+    }
+
+    /// Makes spans as long as those of `level`.
+    fn coarsen(&mut self, level: u32) {
+        let Time::Growing(before) = self.time else {
+            return;
+        };
+        let times = width(level) / width(before);
+        self.time = Time::Growing(level);
+        let mut spans: Vec<(i64, Distribution)> = Vec::new();
+        for (number, distribution) in std::mem::take(&mut self.spans) {
+            let number = number.div_euclid(times);
+            match spans.last_mut() {
+                Some((last, whole)) if *last == number => whole.merge(&distribution),
+                _ => spans.push((number, distribution)),
+            }
+        }
+        self.spans = spans;
+    }
+
+    /// Returns where the marks stand that show all of it; nothing where nothing is there.
+    pub(super) fn marks(&self) -> Option<Marks> {
+        let (first, _) = self.spans.first()?;
+        Some(match self.time {
+            Time::Growing(level) => {
+                let together = ceiling(self.length(), MARKS);
+                Marks {
+                    first: first * width(level),
+                    each: together * width(level),
+                    count: ceiling(self.length(), together),
+                }
+            }
+            Time::Within { first, past } => Marks {
+                first,
+                each: (past - first) / MARKS,
+                count: MARKS,
+            },
+        })
+    }
+
+    /// Returns the median of each of `marks`, which are of this or of one that has all of this.
+    pub(super) fn medians(&self, marks: &Marks) -> Vec<Option<Decimal>> {
+        // Short spans lie within longer ones, so each is in one mark as a whole.
+        let place = |number: i64| match self.time {
+            Time::Growing(level) => (number * width(level) - marks.first).div_euclid(marks.each),
+            Time::Within { .. } => number,
+        };
+        let gathered = |mark: i64| {
+            let mut whole = Distribution::default();
+            for (_, distribution) in self
+                .spans
+                .iter()
+                .filter(|(number, _)| place(*number) == mark)
+            {
+                whole.merge(distribution);
+            }
+            whole.median()
+        };
+        (0..marks.count).map(gathered).collect()
+    }
+}
+
+impl Time {
+    /// Returns the number of the span that `second` lies in.
+    fn number(self, second: i64) -> i64 {
+        match self {
+            Self::Growing(level) => second.div_euclid(width(level)),
+            Self::Within { first, past } => ((second - first) * MARKS).div_euclid(past - first),
+        }
+    }
+}
+
+/// Returns how many seconds a span of `level` has: 1, 2, 4 and 8 hours; 1, 2, 4 days and so on.
+fn width(level: u32) -> i64 {
+    match level {
+        0..4 => HOUR << level,
+        _ => (24 * HOUR) << (level - 4),
+    }
+}
+
+fn ceiling(number: i64, divisor: i64) -> i64 {
+    (number + divisor - 1).div_euclid(divisor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[(i64, i32)]) -> Trend {
+        let mut trend = Trend::growing();
+        for (second, value) in values {
+            trend.add(*second, Value::Hundredths(*value));
+        }
+        trend
+    }
+
+    #[test]
+    fn spans_grow_with_the_time() {
+        for (last, expected) in [
+            (0, (HOUR, 1)),
+            (11 * HOUR, (HOUR, 12)),
+            (12 * HOUR, (2 * HOUR, 7)),
+            (47 * HOUR, (4 * HOUR, 12)),
+            (48 * HOUR, (6 * HOUR, 9)),
+            (1065 * 24 * HOUR, (96 * 24 * HOUR, 12)),
+        ] {
+            let marks = of(&[(0, 1), (last, 1)]).marks().expect("values");
+            assert_eq!((marks.each, marks.count), expected, "{last}");
+        }
+    }
+
+    #[test]
+    fn a_known_time_has_twelve_marks() {
+        let mut trend = Trend::within(100, 124);
+        for (second, value) in [(100, 1), (101, 3), (102, 7), (123, 9)] {
+            trend.add(second, Value::Hundredths(value));
+        }
+        let marks = trend.marks().expect("values");
+        let mut expected = vec![None; 12];
+        expected[0] = Some(Decimal::new(2, 2));
+        expected[1] = Some(Decimal::new(7, 2));
+        expected[11] = Some(Decimal::new(9, 2));
+        assert_eq!(trend.medians(&marks), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_does_not_matter(
+            (values, others) in prop::collection::vec((-10_i64.pow(8)..10_i64.pow(8), 0_i32..10_000), 1..60)
+                .prop_flat_map(|values| (Just(values.clone()), Just(values).prop_shuffle())),
+        ) {
+            let (trend, other) = (of(&values), of(&others));
+            let marks = trend.marks().expect("values");
+            prop_assert_eq!(Some(marks), other.marks());
+            prop_assert_eq!(trend.medians(&marks), other.medians(&marks));
+            prop_assert!(marks.count <= MARKS);
+            let (first, last) = (values.iter().min().expect("values").0, values.iter().max().expect("values").0);
+            prop_assert!(marks.first <= first && last < marks.first + marks.count * marks.each);
+            // A part of them is told with the marks of the whole, and as a sorted list would tell it.
+            let part: Vec<(i64, i32)> = values.iter().step_by(3).copied().collect();
+            let expected = (0..marks.count).map(|mark| {
+                let start = marks.first + mark * marks.each;
+                let mut within: Vec<i32> = part.iter().filter(|(second, _)| (start..start + marks.each).contains(second)).map(|(_, value)| *value).collect();
+                within.sort_unstable();
+                let last = within.len().checked_sub(1)?;
+                Some(Decimal::new(i64::from(within[last / 2] + within[last.div_ceil(2)]) * 5, 3))
+            });
+            prop_assert_eq!(of(&part).medians(&marks), expected.collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! One value of a decimal field, exact.
+
+use rust_decimal::Decimal;
+
+/// Digits before the point, at most.
+const WHOLE: usize = 15;
+/// Digits behind the point, at most.
+pub(super) const FRACTION: u32 = 10;
+
+/// A decimal number that all figures can be computed of without rounding.
+///
+/// That is one with up to 15 digits before the point and 10 behind it: a quartile needs two digits more, a
+/// deviation from the median one more before the point, and 28 digits are what a `Decimal` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Two digits or fewer behind the point, as nearly all have: so many hundredths.
+    Hundredths(i32),
+    /// Any other.
+    Other(Decimal),
+}
+
+impl Value {
+    /// Reads a decimal number as the service writes it; nothing where it is none, or has more digits than
+    /// figures can be exact with.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if let Some(hundredths) = hundredths(text.as_bytes()) {
+            return Some(Self::Hundredths(hundredths));
+        }
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+        let is_digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        // Zeros that say nothing take no room.
+        let (whole, fraction) = (
+            whole.trim_start_matches('0'),
+            fraction.trim_end_matches('0'),
+        );
+        if whole.len() > WHOLE || fraction.len() > FRACTION as usize {
+            return None;
+        }
+        let digits = [whole, fraction].concat();
+        let size = digits.bytes().fold(0_i128, |number, digit| {
+            number * 10 + i128::from(digit - b'0')
+        });
+        let signed = if unsigned.len() < text.len() {
+            -size
+        } else {
+            size
+        };
+        let scale = u32::try_from(fraction.len()).ok()?;
+        Self::new(Decimal::try_from_i128_with_scale(signed, scale).ok()?)
+    }
+
+    /// Takes `number`; nothing where it has more digits than figures can be exact with.
+    pub(crate) fn new(number: Decimal) -> Option<Self> {
+        let number = number.normalize();
+        if number.scale() > FRACTION || number.trunc().mantissa().unsigned_abs() >= 10_u128.pow(15)
+        {
+            return None;
+        }
+        if number.scale() <= 2 {
+            let hundredths = number.mantissa() * 10_i128.pow(2 - number.scale());
+            if let Ok(hundredths) = i32::try_from(hundredths) {
+                return Some(Self::Hundredths(hundredths));
+            }
+        }
+        Some(Self::Other(number))
+    }
+
+    pub(crate) fn decimal(self) -> Decimal {
+        match self {
+            Self::Hundredths(hundredths) => from_hundredths(hundredths),
+            Self::Other(number) => number,
+        }
+    }
+
+    /// Returns it in units of the last digit that any value has.
+    pub(super) fn units(self) -> i128 {
+        match self {
+            Self::Hundredths(hundredths) => i128::from(hundredths) * 10_i128.pow(FRACTION - 2),
+            Self::Other(number) => number.mantissa() * 10_i128.pow(FRACTION - number.scale()),
+        }
+    }
+}
+
+pub(super) fn from_hundredths(hundredths: i32) -> Decimal {
+    Decimal::new(i64::from(hundredths), 2)
+}
+
+/// Reads `87.50` and the like, which nearly all values are.
+fn hundredths(text: &[u8]) -> Option<i32> {
+    let (unsigned, sign) = match text {
+        [b'-', unsigned @ ..] => (unsigned, -1),
+        unsigned => (unsigned, 1),
+    };
+    let [whole @ .., b'.', tens, ones] = unsigned else {
+        return None;
+    };
+    // So many digits fit, and no more are usual.
+    if whole.is_empty() || whole.len() > 7 {
+        return None;
+    }
+    let digits = whole.iter().chain([tens, ones]);
+    let size = digits.copied().try_fold(0_i32, |number, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| number * 10 + i32::from(digit - b'0'))
+    });
+    size.map(|size| sign * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_value_is_the_same_however_it_is_written() {
+        for (text, expected) in [
+            ("87.50", 8750),
+            ("87.5", 8750),
+            ("87.500", 8750),
+            ("0087.5000000000000000000000000000000000000", 8750),
+            ("-0.00", 0),
+            ("-1", -100),
+            ("-0.05", -5),
+            ("21474836.47", i32::MAX),
+            ("-21474836.48", i32::MIN),
+        ] {
+            assert_eq!(
+                Value::parse(text),
+                Some(Value::Hundredths(expected)),
+                "{text}"
+            );
+        }
+        for text in [
+            "21474836.48",
+            "0.001",
+            "999999999999999.9999999999",
+            "-0.0000000001",
+        ] {
+            let value = Value::parse(text).expect(text);
+            assert!(matches!(value, Value::Other(_)), "{text}");
+            assert_eq!(value.decimal().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_exact_is_no_value() {
+        for text in [
+            "1000000000000000",
+            "-1000000000000000.00",
+            "0.00000000001",
+            "1234567890123456789012345678901234567890123456789",
+            "",
+            "-",
+            "1e5",
+            "5.",
+            ".5",
+            "1.2.3",
+            "NaN",
+            "٣.00",
+        ] {
+            assert_eq!(Value::parse(text), None, "{text}");
+        }
+        assert_eq!(Value::new(Decimal::MAX), None);
+        assert_eq!(Value::new(Decimal::MIN), None);
+        assert_eq!(Value::new(Decimal::new(1, 28)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_decimal_agree(number in -10_i64.pow(17)..10_i64.pow(17), scale in 0_u32..11) {
+            let decimal = Decimal::new(number, scale);
+            let value = Value::parse(&decimal.to_string());
+            prop_assert_eq!(value, Value::new(decimal));
+            if let Some(value) = value {
+                prop_assert_eq!(value.decimal(), decimal);
+                prop_assert_eq!(value.units(), i128::from(number) * 10_i128.pow(FRACTION - scale));
+            }
+        }
+    }
+}
