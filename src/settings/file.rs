@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::targets::Targets;
 use crate::error::{Failure, Kind};
 
 /// The keys of a profile, with what each holds.
@@ -63,6 +64,8 @@ impl Holds {
 pub(crate) struct Profile {
     pub(crate) name: String,
     table: Table,
+    /// What the file wants of crops, whichever profile holds.
+    pub(crate) targets: Targets,
 }
 
 impl Profile {
@@ -185,7 +188,7 @@ fn others_may_read(_: &Path) -> bool {
 }
 
 /// What is wrong, and what to do about it.
-type Problem = (String, Option<String>);
+pub(super) type Problem = (String, Option<String>);
 
 fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
@@ -197,9 +200,10 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
             Some("texts stand in quotes: key = \"value\"".to_owned()),
         )
     })?;
-    let top = ["default_profile", "profiles"];
+    let top = ["default_profile", "profiles", "targets"];
     check_top(&table)?;
-    check_keys(table.keys().filter(|key| *key != "targets"), &top, "")?;
+    check_keys(table.keys(), &top, "")?;
+    let targets = Targets::read(&table)?;
     let profiles = match table.get("profiles") {
         None => Table::new(),
         Some(Value::Table(profiles)) => profiles.clone(),
@@ -230,9 +234,13 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
         Some(Value::Table(table)) => Ok(Profile {
             name: name.to_owned(),
             table: table.clone(),
+            targets,
         }),
-        // Nobody asked for a profile, and there is none: the file says nothing.
-        _ if wanted.or(preferred).is_none() => Ok(Profile::default()),
+        // Nobody asked for a profile, and there is none: the file says nothing of the service.
+        _ if wanted.or(preferred).is_none() => Ok(Profile {
+            targets,
+            ..Profile::default()
+        }),
         _ => {
             let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
             let hint = match names.as_slice() {
@@ -258,7 +266,7 @@ fn check_top(table: &Table) -> Result<(), Problem> {
 }
 
 /// Refuses a key that nobody knows, and names the nearest one.
-fn check_keys<'a>(
+pub(super) fn check_keys<'a>(
     keys: impl Iterator<Item = &'a String>,
     known: &[&str],
     place: &str,
@@ -301,6 +309,12 @@ pub(crate) const TEMPLATE: &str = r#"# trayscan: settings. Flags and environment
 # timeout = "60s"         # longest time without a byte arriving
 # ca_cert = "ca.pem"      # certificate to trust beside the system's
 # allow_http = false      # plain http to another machine
+
+# What you want of a crop, in percent, for `trayscan report`.
+# [targets."Tomato"]
+# usable_rate_min = 90
+# germination_rate_min = 95
+# coefficient_of_variation_max = 25
 "#;
 
 #[cfg(test)]
@@ -350,6 +364,7 @@ mod tests {
         let active: String = TEMPLATE
             .lines()
             .map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.starts_with('[') => rest,
                 Some(rest) if rest.split(' ').nth(1) == Some("=") => rest,
                 _ => line,
             })
@@ -358,5 +373,8 @@ mod tests {
         for (key, _) in KEYS {
             assert!(profile.table.contains_key(key), "{key}");
         }
+        let target = profile.targets.of(Some("Tomato")).expect("a target");
+        assert!(target.usable_rate_min.is_some() && target.germination_rate_min.is_some());
+        assert!(target.coefficient_of_variation_max.is_some());
     }
 }

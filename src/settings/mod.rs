@@ -7,6 +7,7 @@ mod base_url;
 pub(crate) mod file;
 mod secret;
 mod secret_source;
+mod targets;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use base_url::BaseUrl;
 use file::Profile;
 pub(crate) use secret::{Secret, conceal};
 pub(crate) use secret_source::SecretSource;
+pub(crate) use targets::{Target, Targets};
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,144 @@
+//! What the user wants of each crop, from the config file. Targets are theirs: trayscan has none of its own.
+
+use toml::{Table, Value};
+
+use super::file::{Problem, check_keys};
+use crate::statistics::{self, Decimal};
+
+/// The targets of all crops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Targets {
+    crops: Vec<(String, Target)>,
+}
+
+/// What is wanted of one crop, in percent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) usable_rate_min: Option<Decimal>,
+    pub(crate) germination_rate_min: Option<Decimal>,
+    pub(crate) coefficient_of_variation_max: Option<Decimal>,
+}
+
+const KEYS: [&str; 3] = [
+    "usable_rate_min",
+    "germination_rate_min",
+    "coefficient_of_variation_max",
+];
+
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.crops.is_empty()
+    }
+
+    /// Returns the target of `crop`, whether it is written with capitals or without.
+    pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
+        let name = crop?.to_lowercase();
+        let found = self.crops.iter().find(|(crop, _)| *crop == name);
+        found.map(|(_, target)| target)
+    }
+
+    /// Reads the `targets` of a config file.
+    pub(super) fn read(file: &Table) -> Result<Self, Problem> {
+        let tables = match file.get("targets") {
+            None => return Ok(Self::default()),
+            Some(Value::Table(tables)) => tables,
+            Some(_) => return Err(no_table("targets")),
+        };
+        let mut crops: Vec<(String, Target)> = Vec::new();
+        for (crop, target) in tables {
+            let Value::Table(target) = target else {
+                return Err(no_table(&format!("targets.{crop}")));
+            };
+            check_keys(target.keys(), &KEYS, &format!("targets.{crop}."))?;
+            let percent = |key: &str| percent(target.get(key), crop, key);
+            let name = crop.to_lowercase();
+            if crops.iter().any(|(known, _)| *known == name) {
+                let hint = "capitals make no difference: keep one of them".to_owned();
+                return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
+            }
+            let target = Target {
+                usable_rate_min: percent(KEYS[0])?,
+                germination_rate_min: percent(KEYS[1])?,
+                coefficient_of_variation_max: percent(KEYS[2])?,
+            };
+            crops.push((name, target));
+        }
+        Ok(Self { crops })
+    }
+}
+
+fn no_table(name: &str) -> Problem {
+    let hint = "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`".to_owned();
+    (format!("`{name}` is no table"), Some(hint))
+}
+
+fn percent(value: Option<&Value>, crop: &str, key: &str) -> Result<Option<Decimal>, Problem> {
+    let text = match value {
+        None => return Ok(None),
+        Some(Value::Integer(number)) => number.to_string(),
+        // The shortest text that means the same number: what was written.
+        Some(Value::Float(number)) => number.to_string(),
+        Some(_) => String::new(),
+    };
+    let number = statistics::Value::parse(&text).map(statistics::Value::decimal);
+    let within = number.filter(|number| (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(number));
+    within.map(Some).ok_or_else(|| {
+        let hint = format!("write percent, such as `{key} = 90`");
+        (
+            format!("`targets.{crop}.{key}` must be a number from 0 to 100"),
+            Some(hint),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Targets, Problem> {
+        Targets::read(&text.parse().expect("TOML"))
+    }
+
+    #[test]
+    fn targets_are_found_whatever_the_capitals() {
+        let text = "[targets.\"Sweet pepper\"]\nusable_rate_min = 92.5\n[targets.tomato]\ngermination_rate_min = 90\n";
+        let targets = read(text).expect("targets");
+        let pepper = targets.of(Some("sweet Pepper")).expect("a target");
+        assert_eq!(pepper.usable_rate_min, Some(Decimal::new(925, 1)));
+        assert_eq!(pepper.germination_rate_min, None);
+        let tomato = targets.of(Some("Tomato")).expect("a target");
+        assert_eq!(tomato.germination_rate_min, Some(Decimal::from(90)));
+        assert!(targets.of(Some("Lettuce")).is_none() && targets.of(None).is_none());
+        assert!(read("").expect("none").is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, cause) in [
+            ("targets = 1", "`targets` is no table"),
+            ("[targets]\nTomato = 90", "`targets.Tomato` is no table"),
+            (
+                "[targets.Tomato]\nusable_min = 90",
+                "unknown key `targets.Tomato.usable_min`",
+            ),
+            (
+                "[targets.Tomato]\nusable_rate_min = \"90\"",
+                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+            ),
+            (
+                "[targets.Tomato]\nusable_rate_min = 101",
+                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+            ),
+            (
+                "[targets.Tomato]\nusable_rate_min = nan",
+                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+            ),
+            (
+                "[targets.Tomato]\n[targets.tomato]",
+                "`targets.tomato` is there twice",
+            ),
+        ] {
+            assert_eq!(read(text).expect_err(text).0, cause);
+        }
+    }
+}
