@@ -48,7 +48,11 @@ mod sync;
 mod select;
 
 // Figures over many batches, exact.
-#[allow(dead_code, unused_imports, reason = "some of it is for the report alone")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "some of it is for the report alone"
+)]
 mod statistics;
 
 // Which batches have been written already.
@@ -60,6 +64,9 @@ mod manifest;
 
 // Formats, and where bytes end up.
 mod writers;
+
+// The page that shows them to people.
+mod report;
 
 // Exports read back, whoever wrote them.
 mod readers;

@@ -18,6 +18,9 @@ mod serve;
 // `verify`.
 mod verify;
 
+// `report`.
+mod report;
+
 // Single words.
 mod words;
 
@@ -35,6 +38,7 @@ use clap_complete::Shell;
 
 pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, Format, OutputArgs, Progress};
+pub(crate) use report::ReportArgs;
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
 pub(crate) use sync::{ListFormat, SyncArgs};
@@ -51,6 +55,7 @@ Examples:
   trayscan export --sandbox               a first look, without any set-up
   trayscan export --since 30d -o a.csv    the last 30 days, to a file
   trayscan sync batches.db                an archive that is kept up to date
+  trayscan report --since 12w -o r.html   a page with charts
   trayscan verify a.csv --manifest m      prove that a file is what was exported
   trayscan check                          try credentials and service
   trayscan serve                          the service, with 250 made-up batches
@@ -159,6 +164,7 @@ impl ErrorFormat {
 pub(crate) enum Command {
     Export(Box<ExportArgs>),
     Sync(Box<SyncArgs>),
+    Report(Box<ReportArgs>),
     Verify(Box<VerifyArgs>),
     Check(CheckArgs),
     Serve(ServeArgs),
@@ -186,9 +192,10 @@ pub(crate) enum Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 8] = [
+pub(crate) const PAGES: [&str; 9] = [
     "export",
     "sync",
+    "report",
     "verify",
     "check",
     "serve",

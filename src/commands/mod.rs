@@ -6,6 +6,7 @@ mod config;
 mod export;
 mod generate;
 mod receipt;
+mod report;
 mod serve;
 mod source;
 mod status;
@@ -21,6 +22,7 @@ pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Export(args) => export::run(cli, args),
         Command::Sync(args) => sync::run(cli, args),
+        Command::Report(args) => report::run(cli, args),
         Command::Verify(args) => verify::run(cli, args),
         Command::Check(args) => check::run(cli, args),
         Command::Config(command) => config::run(cli, command),

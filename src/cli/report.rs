@@ -1,0 +1,105 @@
+//! `report`: one HTML page with charts.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::export::{Progress, RangeArgs};
+use super::service::ServiceArgs;
+use crate::statistics;
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  trayscan report --sandbox -o report.html
+  trayscan report --since 12w -o report.html
+  trayscan report --start 2026 --step month --archive batches.db -o 2026.html
+  trayscan report --since 12w --where crop_type=Tomato --title 'Tomato, house 3' -o tomato.html";
+
+/// Write one HTML page with charts, for any browser and for paper
+///
+/// The page needs no network and runs no script. It tells of the newest week (or day, or month) beside
+/// those before, of each crop, of batches that need attention, and of data that contradicts itself.
+/// Targets are your own, from the config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+
+    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
+    #[arg(long = "where", value_name = "EXPR", help_heading = "Selection")]
+    pub(crate) conditions: Vec<String>,
+
+    /// Carry on past batches that break the interface; values that cannot be read count as missing
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) lenient: bool,
+
+    /// End with code 9 when nothing matches
+    #[arg(long, help_heading = "Selection")]
+    pub(crate) fail_on_empty: bool,
+
+    /// File to write, such as report.html [default: standard output, unless it is a terminal]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Refuse to replace a file that exists
+    #[arg(long, help_heading = "Output")]
+    pub(crate) no_clobber: bool,
+
+    /// How long the steps are that are compared
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = ReportStep::Week,
+        help_heading = "Output"
+    )]
+    pub(crate) step: ReportStep,
+
+    /// What stands above the page, such as the name of the nursery
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Tray scans",
+        help_heading = "Output"
+    )]
+    pub(crate) title: String,
+
+    /// Tell who scanned the batches that need attention [default: no e-mail address on the page]
+    #[arg(long, help_heading = "Output")]
+    pub(crate) emails: bool,
+
+    /// Take batches from an archive that `trayscan sync` keeps; asks no service
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "sandbox",
+        help_heading = "Service"
+    )]
+    pub(crate) archive: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
+
+    /// When to show progress; `auto`: when standard error is a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) progress: Progress,
+}
+
+/// How long a step is, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportStep {
+    Day,
+    /// ISO weeks, Monday to Sunday
+    Week,
+    Month,
+}
+
+impl From<ReportStep> for statistics::Step {
+    fn from(step: ReportStep) -> Self {
+        match step {
+            ReportStep::Day => Self::Day,
+            ReportStep::Week => Self::Week,
+            ReportStep::Month => Self::Month,
+        }
+    }
+}

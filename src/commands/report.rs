@@ -1,0 +1,195 @@
+//! `report`: from pages to one HTML page.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+
+use super::export::{count, oddities};
+use super::source::Source;
+use super::stoppable;
+use crate::cli::{Cli, ReportArgs};
+use crate::dates::Range;
+use crate::error::{Failure, Kind};
+use crate::fetch::Findings;
+use crate::pipeline::{self, Plan, Tally};
+use crate::report::{self, Facts, Gathered};
+use crate::select::Condition;
+use crate::settings::file;
+use crate::ui::{self, ProgressLine};
+use crate::writers::{Compression, Output, Place, Target};
+
+pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
+    let wanted = Wanted::new(args)?;
+    let from_environment = cli.from_environment.clone();
+    let (args, place) = (args.clone(), wanted.place.clone());
+    stoppable::run(
+        async move || write_report(&from_environment, &args, wanted).await,
+        move || place.left_behind(),
+    )
+}
+
+/// What the command line asks for, checked before anything is sent.
+struct Wanted {
+    place: Place,
+    range: Range,
+    conditions: Vec<Condition>,
+    /// When the page is made.
+    now: DateTime<Utc>,
+}
+
+impl Wanted {
+    fn new(args: &ReportArgs) -> Result<Self, Failure> {
+        let asked = Utc::now();
+        Ok(Self {
+            place: place(args.output.as_deref())?,
+            range: Range::parse(
+                args.range.start.as_deref(),
+                args.range.end.as_deref(),
+                asked,
+            )?,
+            conditions: args
+                .conditions
+                .iter()
+                .map(|text| Condition::parse(text, asked))
+                .collect::<Result<_, _>>()?,
+            now: made(asked)?,
+        })
+    }
+}
+
+/// Returns when the page says that it was made: now, or what a build that must be repeatable says.
+fn made(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
+    const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+    let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(now);
+    };
+    let second = text.to_str().and_then(|text| text.parse().ok());
+    let moment = second.and_then(|second| DateTime::from_timestamp(second, 0));
+    moment.ok_or_else(|| {
+        Failure::new(Kind::Usage, format!("{VARIABLE} is no number of seconds"))
+            .hint("unset it, or give seconds since 1970, such as 1767225600")
+    })
+}
+
+/// Decides where the page goes, and catches what was meant otherwise.
+fn place(output: Option<&Path>) -> Result<Place, Failure> {
+    if output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::new(Kind::Usage, "a page is not for the terminal")
+            .hint("name a file: `-o report.html`; `trayscan summary` shows figures here"));
+    }
+    let ending = output.and_then(Path::extension);
+    let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());
+    if ending.is_some_and(|ending| OTHERS.contains(&ending.as_str())) {
+        return Err(Failure::new(Kind::Usage, "a report is an HTML page").hint(
+            "end its name with .html; `trayscan export` writes the other formats, and a browser prints the page as PDF",
+        ));
+    }
+    Place::new(output)
+}
+
+/// Endings of what a page is not.
+const OTHERS: [&str; 10] = [
+    "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf",
+];
+
+async fn write_report(
+    from_environment: &[String],
+    args: &ReportArgs,
+    wanted: Wanted,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let profile = file::read(
+        args.service.config.as_deref(),
+        args.service.profile.as_deref(),
+    )?;
+    let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
+    // Found out now, and not when all has come.
+    let target = Target::open(&wanted.place, args.no_clobber)?;
+    let mut output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+    log::info!("asking {} for {}", source.name(), wanted.range.asked());
+
+    let progress = ProgressLine::start(args.progress, false, &source.stats);
+    let mut pages = source.batches(wanted.range, false, args.lenient)?;
+    let plan = Plan {
+        conditions: wanted.conditions,
+        ..Plan::new(&wanted.range)
+    };
+    let made = wanted.now.timestamp();
+    let mut gathered = Gathered::new(args.step.into(), made);
+    let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;
+    drop(progress);
+    let tally = ran?;
+    if tally.written == 0 && args.fail_on_empty {
+        let hint = format!(
+            "asked for {}; `--fail-on-empty` makes this an error",
+            wanted.range.describe()
+        );
+        return Err(Failure::new(Kind::Empty, "nothing matched")
+            .hint(hint)
+            .into());
+    }
+    let findings = pages.findings();
+    let incomplete = source.incomplete(&wanted.range)?;
+    let named = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
+    let is_asked = args.archive.is_none() && !args.service.sandbox;
+    let facts = Facts {
+        title: args.title.clone(),
+        profile: named.filter(|_| is_asked),
+        source: if args.service.sandbox {
+            "the sandbox, whose batches are made up".to_owned()
+        } else {
+            source.base_url().unwrap_or_else(|| source.name())
+        },
+        range: wanted.range.describe(),
+        conditions: args.conditions.clone(),
+        version: pages.version().map(|version| version.to_string()),
+        made,
+        has_emails: args.emails,
+        noticed: noticed(&tally, &findings, incomplete.clone()),
+    };
+    let page = report::render(&gathered, &facts, &profile.targets)?;
+    output
+        .write_all(page.as_bytes())
+        .map_err(Failure::from_output)?;
+    output.publish()?;
+    let warnings = oddities(&findings, args.lenient)
+        .into_iter()
+        .chain(incomplete);
+    for warning in warnings {
+        log::warn!("{warning}");
+    }
+    ui::conclude(&format!(
+        "report of {} ({}) to {} in {:.1} s",
+        count(tally.written, "batch", "batches"),
+        wanted.range.describe(),
+        wanted.place.name(),
+        started.elapsed().as_secs_f64(),
+    ));
+    Ok(())
+}
+
+/// What the page should say of how its batches came.
+fn noticed(tally: &Tally, findings: &Findings, incomplete: Option<String>) -> Vec<(u64, String)> {
+    let told = |number: u64, one: &str, many: &str| {
+        (number > 0).then(|| (number, if number == 1 { one } else { many }.to_owned()))
+    };
+    let mut noticed: Vec<(u64, String)> = [
+        told(
+            tally.conflicts,
+            "batch came again with other content; the first counts",
+            "batches came again with other content; the first counts",
+        ),
+        told(
+            findings.flawed,
+            "batch breaks the interface; values that cannot be read count as missing",
+            "batches break the interface; values that cannot be read count as missing",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    noticed.extend(incomplete.map(|words| (1, format!("warning: {words}"))));
+    noticed
+}

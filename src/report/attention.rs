@@ -1,0 +1,186 @@
+//! Batches that somebody should look at: below the user's target, far below what the crop did in the steps
+//! before, or with a warning of the service.
+
+use std::collections::HashMap;
+
+use super::gather::{Gathered, together};
+use super::newest::{KEPT, Scan};
+use super::words::{plural, points};
+use crate::settings::{Target, Targets};
+use crate::statistics::{Decimal, Distribution, Period, two_digits};
+
+/// Rows on the page, at most.
+const ROWS: usize = 15;
+/// Steps that a batch is held against; the page calls them four.
+pub(super) const TRAILING: usize = 4;
+/// Values that tell what is usual, at least.
+const ENOUGH: u64 = 5;
+
+/// What needs attention, newest step first, the worst of a step first.
+pub(super) struct Attention<'a> {
+    pub(super) rows: Vec<Noticed<'a>>,
+    /// All that was noticed, those without a row too.
+    pub(super) noticed: usize,
+    /// Batches that were looked at, where that is not all of them.
+    pub(super) looked_at: Option<usize>,
+}
+
+/// A batch with the reasons why it is there.
+pub(super) struct Noticed<'a> {
+    pub(super) scan: &'a Scan,
+    pub(super) reasons: Vec<String>,
+    /// By how many points it lies below what was expected.
+    shortfall: Decimal,
+}
+
+/// What was usual for a crop before a step.
+struct Usual {
+    median: Decimal,
+    /// What lies below is not.
+    floor: Decimal,
+}
+
+impl<'a> Attention<'a> {
+    pub(super) fn new(gathered: &'a Gathered, targets: &Targets) -> Self {
+        let mut usual = HashMap::new();
+        let scans = gathered.newest.sorted();
+        let mut rows: Vec<Noticed<'a>> = Vec::new();
+        for scan in scans {
+            let period = gathered.step.period(scan.created);
+            let usual = usual
+                .entry((scan.crop.as_deref(), period))
+                .or_insert_with(|| usual_before(gathered, scan.crop.as_ref(), period))
+                .as_ref();
+            let target = targets.of(scan.crop.as_deref());
+            let (reasons, shortfall) = reasons(scan, target, usual);
+            if !reasons.is_empty() {
+                rows.push(Noticed {
+                    scan,
+                    reasons,
+                    shortfall,
+                });
+            }
+        }
+        let noticed = rows.len();
+        // Stable: within the same shortfall, the newest first.
+        rows.sort_by(|left, right| {
+            let step = |noticed: &Noticed<'_>| gathered.step.period(noticed.scan.created);
+            let by_step = step(right).cmp(&step(left));
+            by_step.then_with(|| right.shortfall.cmp(&left.shortfall))
+        });
+        rows.truncate(ROWS);
+        let offered = gathered.newest.offered;
+        Self {
+            rows,
+            noticed,
+            looked_at: (offered > KEPT).then_some(KEPT),
+        }
+    }
+
+    /// Says what the list is.
+    pub(super) fn note(&self, gathered: &Gathered, targets: &Targets) -> String {
+        let steps = gathered.step_words();
+        let target = if targets.is_empty() {
+            ""
+        } else {
+            ", that miss a target of yours"
+        };
+        let rule = format!(
+            "Batches that the service warns of{target}, or whose usable rate lies more than three median absolute deviations, and a point at least, below the median of their crop in the four {} before.",
+            steps.many
+        );
+        let looked_at = self.looked_at.map_or_else(String::new, |count| {
+            format!(" Of the newest {count} batches:")
+        });
+        let found = match (self.noticed, self.rows.len()) {
+            (0, _) => format!("{looked_at} None."),
+            (all, shown) if all == shown => {
+                format!(
+                    "{looked_at} {}, the newest {} first.",
+                    plural(all as u64, "batch", "batches"),
+                    steps.one
+                )
+            }
+            (all, shown) => format!(
+                "{looked_at} {}; the first {shown}, the newest {} first.",
+                plural(all as u64, "batch", "batches"),
+                steps.one
+            ),
+        };
+        format!("{rule}{found}")
+    }
+}
+
+/// Returns what was usual for `crop` in the steps before `period`; nothing where too little came.
+fn usual_before(gathered: &Gathered, crop: Option<&String>, period: Period) -> Option<Usual> {
+    let crop = gathered.crops.get(&crop.cloned())?;
+    let mut before = period;
+    let mut trailing = Vec::with_capacity(TRAILING);
+    for _ in 0..TRAILING {
+        before = before.previous();
+        trailing.extend(crop.steps.get(&before));
+    }
+    let rates = together(trailing.into_iter()).usable_rate.distribution;
+    usual(&rates)
+}
+
+fn usual(rates: &Distribution) -> Option<Usual> {
+    if rates.count() < ENOUGH {
+        return None;
+    }
+    let median = rates.median()?;
+    let spread = Decimal::from(3).checked_mul(rates.deviation()?)?;
+    let floor = median.checked_sub(spread.max(Decimal::ONE))?;
+    Some(Usual { median, floor })
+}
+
+fn reasons(scan: &Scan, target: Option<&Target>, usual: Option<&Usual>) -> (Vec<String>, Decimal) {
+    let mut reasons = Vec::new();
+    let mut shortfall = Decimal::ZERO;
+    let mut short = |by: Decimal| shortfall = shortfall.max(by);
+    if let Some(target) = target {
+        for (name, value, least) in [
+            ("usable", scan.usable_rate, target.usable_rate_min),
+            (
+                "germination",
+                scan.germination_rate,
+                target.germination_rate_min,
+            ),
+        ] {
+            if let (Some(value), Some(least)) = (value, least)
+                && value < least
+            {
+                let by = least - value;
+                short(by);
+                let (by, least) = (points(by), least.normalize());
+                reasons.push(format!("{name} {by} below target ({least}\u{a0}%)"));
+            }
+        }
+        if let (Some(value), Some(most)) = (scan.variation, target.coefficient_of_variation_max)
+            && value > most
+        {
+            let (value, most) = (two_digits(value), most.normalize());
+            reasons.push(format!("CV {value} % above target ({most}\u{a0}%)"));
+        }
+    }
+    if let (Some(usual), Some(rate)) = (usual, scan.usable_rate)
+        && rate < usual.floor
+    {
+        let by = usual.median - rate;
+        short(by);
+        let median = two_digits(usual.median);
+        reasons.push(format!(
+            "usable {} below its crop ({median}\u{a0}%)",
+            points(by)
+        ));
+    }
+    if scan.warnings {
+        let without = scan.usable_rate.is_none() && scan.germination_rate.is_none();
+        reasons.push(if without {
+            "warning, no figures".to_owned()
+        } else {
+            "warning".to_owned()
+        });
+    }
+    (reasons, shortfall)
+}

@@ -1,0 +1,109 @@
+//! Germination against usable seedlings, one dot per batch: what lies far below the diagonal came up but
+//! did not thrive.
+
+use std::collections::BTreeMap;
+
+use super::WIDTH;
+use crate::report::svg::{Anchor, Scale, Svg, Words, rounded_out, tick_label};
+
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = WIDTH - 10.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 40.0;
+
+/// One batch.
+pub(in crate::report) struct Spot {
+    pub(in crate::report) germination: f64,
+    pub(in crate::report) usable: f64,
+    /// Shows where a pointer rests on it.
+    pub(in crate::report) hint: String,
+    /// Where it leads to.
+    pub(in crate::report) link: Option<String>,
+    /// Among those of the newest step.
+    pub(in crate::report) is_new: bool,
+}
+
+pub(in crate::report) struct Scatter<'a> {
+    pub(in crate::report) words: Words<'a>,
+    pub(in crate::report) spots: &'a [Spot],
+    /// How many batches lie in each square of one point, by its lower corner; empty where every batch is a spot.
+    pub(in crate::report) crowd: &'a BTreeMap<(i16, i16), u64>,
+}
+
+pub(in crate::report) fn scatter(scatter: &Scatter<'_>) -> String {
+    let mut svg = Svg::with_links(WIDTH, HEIGHT, &scatter.words);
+    let spots = scatter
+        .spots
+        .iter()
+        .map(|spot| spot.germination.min(spot.usable));
+    let crowd = scatter
+        .crowd
+        .keys()
+        .map(|(germination, usable)| f64::from(*germination.min(usable)));
+    let least = spots.chain(crowd).fold(100.0, f64::min).max(0.0);
+    let scale = (rounded_out(least.min(99.0), 100.0, 5).0, 100.0);
+    let x = Scale::new(scale, (LEFT, RIGHT));
+    let y = Scale::new(scale, (BOTTOM, TOP));
+    for tick in x.ticks(5) {
+        svg.line("grid", (x.place(tick), TOP), (x.place(tick), BOTTOM));
+        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
+        let (below, left) = (
+            (x.place(tick), BOTTOM + 15.0),
+            (LEFT - 5.0, y.place(tick) + 4.0),
+        );
+        svg.label("tick", below, Anchor::Middle, &tick_label(tick));
+        svg.label("tick", left, Anchor::End, &tick_label(tick));
+    }
+    draw_crowd(&mut svg, scatter.crowd, &x, &y);
+    svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
+    let (new, old): (Vec<&Spot>, Vec<&Spot>) = scatter.spots.iter().partition(|spot| spot.is_new);
+    for spot in old.into_iter().chain(new) {
+        draw(
+            &mut svg,
+            spot,
+            (x.place(spot.germination), y.place(spot.usable)),
+        );
+    }
+    let middle = f64::midpoint(LEFT, RIGHT);
+    svg.label(
+        "axis",
+        (middle, HEIGHT - 6.0),
+        Anchor::Middle,
+        "germination rate, %",
+    );
+    svg.label(
+        "axis upright",
+        (-(TOP + BOTTOM) / 2.0, 12.0),
+        Anchor::Middle,
+        "usable rate, %",
+    );
+    svg.finish()
+}
+
+fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64)) {
+    let (class, radius) = if spot.is_new {
+        ("now", 4.5)
+    } else {
+        ("spot", 3.2)
+    };
+    let dot = |svg: &mut Svg| svg.dot(class, place, radius, Some(&spot.hint));
+    match &spot.link {
+        Some(link) => svg.link(link, dot),
+        None => dot(svg),
+    }
+}
+
+/// Shades each square by how many batches lie in it: five shades, each for four times as many.
+fn draw_crowd(svg: &mut Svg, crowd: &BTreeMap<(i16, i16), u64>, x: &Scale, y: &Scale) {
+    for ((germination, usable), count) in crowd {
+        let (left, right) = (
+            x.place((*germination).into()),
+            x.place(f64::from(*germination) + 1.0),
+        );
+        let (bottom, top) = (y.place((*usable).into()), y.place(f64::from(*usable) + 1.0));
+        let shade = 1 + count.ilog(4).min(4);
+        let class = format!("crowd crowd{shade}");
+        svg.rectangle(&class, (left, top), (right - left, bottom - top), None);
+    }
+}

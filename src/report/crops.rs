@@ -1,0 +1,312 @@
+//! Crops side by side: the table, and the charts with a row for each.
+
+use super::charts::{Boxed, Loss, boxes, losses, spark};
+use super::gather::{Crop, Gathered};
+use super::page::{Chart, crop_name, spread};
+use super::svg::Words;
+use super::trends::{last_steps, scale};
+use super::words::{drawn, figure, plural};
+use crate::settings::Targets;
+use crate::statistics::{Decimal, Figures, Metric, Period, two_digits};
+
+/// Steps in a sparkline.
+const SPARKS: usize = 12;
+/// Rows of the table, at most.
+const ROWS: usize = 100;
+/// Rows of a chart, at most.
+const BARS: usize = 16;
+
+/// A row of the table.
+#[derive(Default)]
+pub(super) struct CropRow {
+    pub(super) name: String,
+    pub(super) is_unknown: bool,
+    pub(super) batches: u64,
+    pub(super) germination: Middle,
+    pub(super) usable: Middle,
+    pub(super) gap: String,
+    pub(super) variation: String,
+    pub(super) size: String,
+    pub(super) spark: String,
+    pub(super) spark_words: String,
+    pub(super) target: Option<Judgement>,
+}
+
+/// A median and the quartiles around it.
+#[derive(Default)]
+pub(super) struct Middle {
+    pub(super) median: String,
+    pub(super) quartiles: String,
+}
+
+/// Whether a target is met.
+pub(super) struct Judgement {
+    pub(super) class: &'static str,
+    pub(super) words: String,
+}
+
+pub(super) struct Table {
+    pub(super) rows: Vec<CropRow>,
+    pub(super) total: CropRow,
+    pub(super) note: String,
+    pub(super) spark_steps: usize,
+    pub(super) spark_caption: String,
+}
+
+/// Returns the crops, those with the most batches first.
+pub(super) fn by_size(gathered: &Gathered) -> Vec<(Option<&str>, &Crop)> {
+    let mut crops: Vec<(Option<&str>, &Crop, u64)> = gathered
+        .crops
+        .iter()
+        .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
+        .collect();
+    // What has no name comes last; else by name where they are even.
+    crops.sort_by_key(|(name, _, batches)| (name.is_none(), u64::MAX - batches, *name));
+    crops
+        .into_iter()
+        .map(|(name, crop, _)| (name, crop))
+        .collect()
+}
+
+pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Period>) -> Table {
+    let words = gathered.step_words();
+    let steps = newest.map_or_else(Vec::new, |newest| last_steps(gathered, newest, SPARKS));
+    let crops = by_size(gathered);
+    let medians: Vec<Vec<Option<Decimal>>> = crops
+        .iter()
+        .map(|(_, crop)| medians(&steps, |period| crop.steps.get(&period).cloned()))
+        .collect();
+    let all = medians_of_all(gathered, &steps);
+    let drawn_ones = medians
+        .iter()
+        .chain([&all])
+        .flatten()
+        .flatten()
+        .map(|median| drawn(*median));
+    let scale = scale(drawn_ones.collect(), std::iter::empty());
+    let rows = crops.iter().zip(&medians).take(ROWS);
+    let rows = rows.map(|((name, crop), medians)| {
+        let total = crop.total();
+        CropRow {
+            name: crop_name(*name),
+            is_unknown: name.is_none(),
+            target: targets
+                .of(*name)
+                .and_then(|target| judge(&total.usable_rate, target.usable_rate_min?)),
+            ..row(&total, &steps, medians, scale)
+        }
+    });
+    let rows: Vec<CropRow> = rows.collect();
+    let left_out = crops.len() - rows.len();
+    let note = if left_out == 0 {
+        String::new()
+    } else {
+        let crops = plural(left_out as u64, "crop", "crops");
+        format!("{crops} with fewer batches are not listed; `trayscan summary` lists all.")
+    };
+    Table {
+        rows,
+        total: row(&gathered.total(), &steps, &all, scale),
+        note,
+        spark_steps: steps.len(),
+        spark_caption: format!(
+            "The small lines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
+            scale.0, words.one, words.one
+        ),
+    }
+}
+
+fn medians_of_all(gathered: &Gathered, steps: &[Period]) -> Vec<Option<Decimal>> {
+    medians(steps, |period| Some(gathered.at(period)))
+}
+
+fn medians(steps: &[Period], figures: impl Fn(Period) -> Option<Figures>) -> Vec<Option<Decimal>> {
+    let median = |period: &Period| figures(*period)?.usable_rate.distribution.median();
+    steps.iter().map(median).collect()
+}
+
+fn row(
+    figures: &Figures,
+    steps: &[Period],
+    medians: &[Option<Decimal>],
+    scale: (f64, f64),
+) -> CropRow {
+    let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(drawn)).collect();
+    CropRow {
+        batches: figures.batches,
+        germination: middle(&figures.germination_rate),
+        usable: middle(&figures.usable_rate),
+        gap: figure(figures.gap()),
+        variation: figure(figures.coefficient_of_variation.distribution.median()),
+        size: figure(figures.seedling_size.distribution.median()),
+        spark: spark(&values, scale),
+        spark_words: spark_words(steps, medians),
+        ..CropRow::default()
+    }
+}
+
+/// Says what a sparkline shows.
+fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
+    let said: Vec<String> = steps
+        .iter()
+        .zip(medians)
+        .filter_map(|(step, median)| Some(format!("{} {}", step.label(), two_digits((*median)?))))
+        .collect();
+    if said.is_empty() {
+        "no values in these steps".to_owned()
+    } else {
+        said.join(", ")
+    }
+}
+
+fn middle(metric: &Metric) -> Middle {
+    match metric.distribution.quartiles() {
+        Some(quartiles) => Middle {
+            median: two_digits(quartiles.median),
+            quartiles: format!(
+                "[{}, {}]",
+                two_digits(quartiles.low),
+                two_digits(quartiles.high)
+            ),
+        },
+        None => Middle {
+            median: "–".to_owned(),
+            quartiles: String::new(),
+        },
+    }
+}
+
+/// Holds the median against a target.
+fn judge(rates: &Metric, least: Decimal) -> Option<Judgement> {
+    let target = least.normalize();
+    Some(match rates.distribution.median() {
+        None => Judgement {
+            class: "open",
+            words: format!("no values for {target} %"),
+        },
+        Some(median) if median >= least => Judgement {
+            class: "met",
+            words: format!("✓ met, {target} %"),
+        },
+        Some(_) => Judgement {
+            class: "missed",
+            words: format!("✗ missed, {target} %"),
+        },
+    })
+}
+
+pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
+    let mut rows = Vec::new();
+    let mut crops = Vec::new();
+    for (name, crop) in by_size(gathered) {
+        let Some(shares) = crop.losses.shares() else {
+            continue;
+        };
+        let name = crop_name(name);
+        let parts = [shares.usable, shares.weak, shares.empty];
+        let mut row = vec![name.clone()];
+        row.extend(parts.iter().map(|part| two_digits(*part)));
+        row.push(crop.losses.batches.to_string());
+        rows.push(row);
+        crops.push(Loss {
+            name,
+            shares: parts.map(|part| (drawn(part), two_digits(part))),
+        });
+    }
+    if crops.is_empty() {
+        return None;
+    }
+    crops.truncate(BARS);
+    let worst = crops
+        .iter()
+        .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
+    let description = worst.map_or_else(String::new, |worst| {
+        format!(
+            "Stacked bars for {}. The fewest usable cells has {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
+            plural(crops.len() as u64, "crop", "crops"),
+            worst.name,
+            worst.shares[0].1,
+            worst.shares[1].1,
+            worst.shares[2].1
+        )
+    });
+    let words = Words {
+        id: "losses",
+        title: "What became of the cells of an average tray, in percent",
+        description: &description,
+    };
+    Some(Chart {
+        caption: "What became of the cells".to_owned(),
+        aside: "% of all cells, over the whole range".to_owned(),
+        legend: vec![
+            ("usable", "usable".to_owned()),
+            ("weak", "germinated, not usable".to_owned()),
+            ("empty", "not germinated".to_owned()),
+        ],
+        svg: losses(&crops, &words),
+        head: vec![
+            "crop",
+            "usable %",
+            "not usable %",
+            "not germinated %",
+            "batches",
+        ],
+        rows,
+    })
+}
+
+pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
+    let mut crops = Vec::new();
+    let mut rows = Vec::new();
+    for (name, crop) in by_size(gathered) {
+        let figures = crop.total();
+        let metric = &figures.coefficient_of_variation;
+        let Some(spread) = spread(metric, "%") else {
+            continue;
+        };
+        let name = crop_name(name);
+        let values = &metric.distribution;
+        let mut row = vec![name.clone()];
+        if let Some(quartiles) = values.quartiles() {
+            let cells = [
+                values.min(),
+                Some(quartiles.low),
+                Some(quartiles.median),
+                Some(quartiles.high),
+                values.max(),
+            ];
+            row.extend(cells.map(figure));
+        }
+        row.push(values.count().to_string());
+        rows.push(row);
+        crops.push(Boxed { name, spread });
+    }
+    if crops.is_empty() {
+        return None;
+    }
+    crops.truncate(BARS);
+    let least_even = crops
+        .iter()
+        .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
+    let description = least_even.map_or_else(String::new, |crop| {
+        format!(
+            "Boxes for {}; the lower, the more even. The least even is {}: {}.",
+            plural(crops.len() as u64, "crop", "crops"),
+            crop.name,
+            crop.spread.words
+        )
+    });
+    let words = Words {
+        id: "variation",
+        title: "Coefficient of variation of seedling size by crop, in percent",
+        description: &description,
+    };
+    Some(Chart {
+        caption: "How even seedlings are".to_owned(),
+        aside: "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all".to_owned(),
+        svg: boxes(&crops, &words),
+        head: vec!["crop", "least", "lower quartile", "median", "upper quartile", "most", "batches"],
+        rows,
+        ..Chart::default()
+    })
+}

@@ -1,0 +1,150 @@
+//! What the page needs of the batches, gathered as they come, in any order and in bounded memory.
+
+use std::collections::BTreeMap;
+
+use super::losses::Losses;
+use super::newest::Newest;
+use super::quality::Quality;
+use super::values::Reading;
+use crate::batch::{Batch, COLUMNS, CROP_TYPE};
+use crate::digest::SetDigest;
+use crate::error::{Failure, Kind};
+use crate::pipeline::Sink;
+use crate::statistics::{Figures, Period, Step};
+
+/// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
+const MOST: usize = 200_000;
+
+/// Everything that is told of a range.
+pub(crate) struct Gathered {
+    pub(super) step: Step,
+    /// By name; nothing for batches without a crop.
+    pub(super) crops: BTreeMap<Option<String>, Crop>,
+    pub(super) newest: Newest,
+    pub(super) quality: Quality,
+    /// How many batches lie in each square of germination and usable rate, by its lower corner, in percent.
+    pub(super) crowd: BTreeMap<(i16, i16), u64>,
+    /// Batches that have no figure at all.
+    pub(super) without_figures: u64,
+    digest: SetDigest,
+    /// Steps of all crops.
+    cells: usize,
+}
+
+/// The batches of one crop.
+#[derive(Default)]
+pub(super) struct Crop {
+    pub(super) steps: BTreeMap<Period, Figures>,
+    /// Batches whose date cannot be read, which belong to no step.
+    pub(super) undated: Figures,
+    pub(super) losses: Losses,
+}
+
+impl Gathered {
+    /// `now` in seconds since 1970.
+    pub(crate) fn new(step: Step, now: i64) -> Self {
+        let columns: Vec<usize> = (0..COLUMNS.len()).collect();
+        Self {
+            step,
+            crops: BTreeMap::new(),
+            newest: Newest::default(),
+            quality: Quality::new(now),
+            crowd: BTreeMap::new(),
+            without_figures: 0,
+            digest: SetDigest::new(&columns),
+            cells: 0,
+        }
+    }
+
+    pub(super) fn set_digest(&self) -> String {
+        self.digest.finish()
+    }
+
+    /// The newest step that has batches.
+    pub(super) fn last_step(&self) -> Option<Period> {
+        let last = |crop: &Crop| crop.steps.keys().next_back().copied();
+        self.crops.values().filter_map(last).max()
+    }
+
+    /// The oldest one.
+    pub(super) fn first_step(&self) -> Option<Period> {
+        let first = |crop: &Crop| crop.steps.keys().next().copied();
+        self.crops.values().filter_map(first).min()
+    }
+
+    /// The figures of all crops in one step.
+    pub(super) fn at(&self, period: Period) -> Figures {
+        let parts = self
+            .crops
+            .values()
+            .filter_map(|crop| crop.steps.get(&period));
+        together(parts)
+    }
+
+    /// The figures of all batches.
+    pub(super) fn total(&self) -> Figures {
+        let parts = self
+            .crops
+            .values()
+            .flat_map(|crop| crop.steps.values().chain([&crop.undated]));
+        together(parts)
+    }
+}
+
+impl Crop {
+    pub(super) fn batches(&self) -> u64 {
+        let parts = self.steps.values().chain([&self.undated]);
+        parts.map(|figures| figures.batches).sum()
+    }
+
+    pub(super) fn total(&self) -> Figures {
+        together(self.steps.values().chain([&self.undated]))
+    }
+}
+
+/// Puts figures of different batches together.
+pub(super) fn together<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures {
+    let mut all = Figures::default();
+    for part in parts {
+        all.merge(part);
+    }
+    all
+}
+
+impl Sink for Gathered {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        self.digest.add(batch);
+        let reading = Reading::of(batch);
+        let name = batch.typed(CROP_TYPE);
+        let name = name.filter(|name| !name.is_empty());
+        let crop = self.crops.entry(name.map(Into::into)).or_default();
+        let period = reading.created.map(|second| self.step.period(second));
+        let figures = match period {
+            Some(period) => crop.steps.entry(period).or_insert_with(|| {
+                self.cells += 1;
+                Figures::default()
+            }),
+            None => &mut crop.undated,
+        };
+        figures.add(batch);
+        crop.losses.add(&reading);
+        if self.cells > MOST {
+            return Err(too_many());
+        }
+        if let Some(square) = reading.square() {
+            *self.crowd.entry(square).or_default() += 1;
+        }
+        self.without_figures += u64::from(reading.is_empty());
+        self.quality.look_at(batch, &reading);
+        self.newest.offer(batch, &reading);
+        Ok(())
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("crops and steps make more than {MOST} groups: too many for a page"),
+    )
+    .hint("ask for a shorter range, longer steps (`--step month`), or fewer crops (`--where`)")
+}

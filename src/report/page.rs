@@ -1,0 +1,306 @@
+//! What stands on the page, section by section, in words and pictures.
+
+use askama::Template;
+
+use super::attention::{Attention, Noticed};
+use super::charts::{Scatter, Spot, Spread, scatter};
+use super::crops::{self, CropRow};
+use super::gather::Gathered;
+use super::quality::Finding;
+use super::svg::Words;
+use super::tiles::{Tile, tiles};
+use super::words::{ago, drawn, figure, minute, period_name, plural};
+use super::{Facts, trends};
+use crate::settings::Targets;
+use crate::statistics::{Metric, Period, Step, two_digits};
+
+/// Dots in the scatter chart, at most: each is a link, and a page has an end.
+const SPOTS: usize = 400;
+
+#[derive(Template)]
+#[template(path = "page.html", config = "src/report/askama.toml")]
+pub(super) struct Page {
+    title: String,
+    facts: Vec<(&'static str, String)>,
+    /// The step that the page is about; nothing where no batch came.
+    newest: Option<Newest>,
+    newest_title: String,
+    step_words: &'static str,
+    is_weekly: bool,
+    tiles: Vec<Tile>,
+    crops: Vec<CropRow>,
+    crops_note: String,
+    total: CropRow,
+    has_targets: bool,
+    spark_steps: usize,
+    spark_caption: String,
+    trends: Vec<Chart>,
+    trends_note: String,
+    charts: Vec<Chart>,
+    attention: Vec<AttentionRow>,
+    attention_note: String,
+    has_emails: bool,
+    findings: Vec<Finding>,
+    weighted: Weighted,
+    colophon: String,
+    set_digest: String,
+}
+
+struct Newest {
+    name: String,
+    dates: String,
+    is_running: bool,
+}
+
+/// A chart with what stands around it.
+#[derive(Default)]
+pub(super) struct Chart {
+    pub(super) caption: String,
+    pub(super) aside: String,
+    pub(super) legend: Vec<(&'static str, String)>,
+    pub(super) svg: String,
+    /// The same as a table, where the chart alone does not say it all.
+    pub(super) head: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+struct AttentionRow {
+    created: String,
+    name: String,
+    link: Option<String>,
+    crop: String,
+    usable: String,
+    reasons: Vec<String>,
+    comment: String,
+    email: String,
+}
+
+/// Means weighted by images.
+struct Weighted {
+    germination: String,
+    usable: String,
+}
+
+/// What a batch without a crop is called.
+pub(super) const NO_CROP: &str = "no crop given";
+
+impl Page {
+    pub(super) fn new(gathered: &Gathered, facts: &Facts, targets: &Targets) -> Self {
+        let steps = gathered.step_words();
+        let newest = gathered.last_step();
+        let total = gathered.total();
+        let attention = Attention::new(gathered, targets);
+        let shown = newest.map_or_else(Vec::new, |newest| trends::shown(gathered, newest));
+        let table = crops::table(gathered, targets, newest);
+        let mut charts = Vec::new();
+        charts.extend(crops::losses_chart(gathered));
+        charts.extend(newest.and_then(|newest| scatter_chart(gathered, newest)));
+        charts.extend(crops::variation_chart(gathered));
+        Self {
+            title: facts.title.clone(),
+            facts: header(gathered, facts, total.batches),
+            newest: newest.map(|newest| {
+                let (name, dates) = period_name(newest);
+                let is_running = newest.next().first() > facts.made;
+                Newest {
+                    name,
+                    dates,
+                    is_running,
+                }
+            }),
+            newest_title: format!("The newest {}, medians of its batches", steps.one),
+            step_words: steps.many,
+            is_weekly: gathered.step == Step::Week,
+            tiles: newest.map_or_else(Vec::new, |newest| tiles(gathered, newest)),
+            crops: table.rows,
+            crops_note: table.note,
+            total: table.total,
+            has_targets: !targets.is_empty(),
+            spark_steps: table.spark_steps,
+            spark_caption: table.spark_caption,
+            trends: trends::charts(gathered, targets, &shown),
+            trends_note: trends::note(gathered, targets, &shown),
+            charts,
+            attention_note: attention.note(gathered, targets),
+            attention: attention.rows.iter().map(attention_row).collect(),
+            has_emails: facts.has_emails,
+            findings: findings(gathered, facts),
+            weighted: Weighted {
+                germination: percent(&total.germination_rate),
+                usable: percent(&total.usable_rate),
+            },
+            colophon: colophon(facts),
+            set_digest: gathered.set_digest(),
+        }
+    }
+}
+
+fn percent(metric: &Metric) -> String {
+    metric
+        .weighted_mean()
+        .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
+}
+
+fn header(gathered: &Gathered, facts: &Facts, batches: u64) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(profile) = &facts.profile {
+        rows.push(("Profile", profile.clone()));
+    }
+    rows.push(("Range", facts.range.clone()));
+    if !facts.conditions.is_empty() {
+        rows.push(("Only", facts.conditions.join(", ")));
+    }
+    let crops = gathered.crops.keys().flatten().count() as u64;
+    rows.push(("Batches", batches.to_string()));
+    rows.push(("Crops", crops.to_string()));
+    rows.push(("Without figures", gathered.without_figures.to_string()));
+    if let Some(newest) = gathered.newest.sorted().first() {
+        let age = ago(facts.made - newest.created);
+        rows.push((
+            "Newest batch",
+            format!("{} UTC, {age}", minute(newest.created)),
+        ));
+    }
+    rows.push(("Made", format!("{} UTC", minute(facts.made))));
+    rows
+}
+
+/// What the data says of itself, and what was seen on the way here.
+fn findings(gathered: &Gathered, facts: &Facts) -> Vec<Finding> {
+    let on_the_way = facts.noticed.iter().map(|(count, words)| Finding {
+        count: *count,
+        words: words.clone(),
+        examples: Vec::new(),
+    });
+    gathered
+        .quality
+        .findings()
+        .into_iter()
+        .chain(on_the_way)
+        .collect()
+}
+
+fn colophon(facts: &Facts) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let interface = facts
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" (interface {version})"));
+    format!(
+        "trayscan {version}, from {}{interface}, {}, made {} UTC.",
+        facts.source,
+        facts.range,
+        minute(facts.made)
+    )
+}
+
+fn attention_row(noticed: &Noticed<'_>) -> AttentionRow {
+    let scan = noticed.scan;
+    AttentionRow {
+        created: minute(scan.created),
+        name: scan.name.clone(),
+        link: scan.link.clone(),
+        crop: crop_name(scan.crop.as_deref()),
+        usable: figure(scan.usable_rate),
+        reasons: noticed.reasons.clone(),
+        comment: scan.comment.clone().unwrap_or_default(),
+        email: scan.email.clone().unwrap_or_default(),
+    }
+}
+
+pub(super) fn crop_name(crop: Option<&str>) -> String {
+    crop.map_or_else(|| NO_CROP.to_owned(), crate::ui::brief)
+}
+
+/// Returns the spread of some values, to be drawn.
+pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
+    let values = &metric.distribution;
+    let quartiles = values.quartiles()?;
+    let words = format!(
+        "median {} {unit}, middle half {} to {}, {}",
+        two_digits(quartiles.median),
+        two_digits(quartiles.low),
+        two_digits(quartiles.high),
+        plural(values.count(), "batch", "batches"),
+    );
+    Some(Spread {
+        least: drawn(values.min()?),
+        low: drawn(quartiles.low),
+        median: drawn(quartiles.median),
+        high: drawn(quartiles.high),
+        most: drawn(values.max()?),
+        words,
+    })
+}
+
+fn scatter_chart(gathered: &Gathered, newest: Period) -> Option<Chart> {
+    let steps = gathered.step_words();
+    let scans = gathered.newest.sorted();
+    let spots: Vec<Spot> = scans
+        .into_iter()
+        .filter_map(|scan| {
+            let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
+            let hint = format!(
+                "{}, {}: germination {} %, usable {} %",
+                scan.name,
+                crop_name(scan.crop.as_deref()),
+                two_digits(germination),
+                two_digits(usable)
+            );
+            Some(Spot {
+                germination: drawn(germination),
+                usable: drawn(usable),
+                hint,
+                link: scan.link.clone(),
+                is_new: gathered.step.period(scan.created) == newest,
+            })
+        })
+        .take(SPOTS)
+        .collect();
+    if spots.is_empty() {
+        return None;
+    }
+    let all: u64 = gathered.crowd.values().sum();
+    let is_crowded = all > spots.len() as u64;
+    let empty = std::collections::BTreeMap::new();
+    let label = newest.label();
+    let mut legend = vec![("now", format!("newest {}, {label}", steps.one))];
+    let aside = if is_crowded {
+        legend.push(("spot", "before".to_owned()));
+        legend.push((
+            "crowd",
+            "all batches, the darker the more, four times as many per shade".to_owned(),
+        ));
+        format!(
+            "newest {} of {all} batches as dots that lead to their analysis",
+            spots.len()
+        )
+    } else {
+        legend.push(("spot", "before".to_owned()));
+        format!("{all} batches; each dot leads to its analysis")
+    };
+    let below = spots
+        .iter()
+        .filter(|spot| spot.germination - spot.usable > 10.0)
+        .count();
+    let words = Words {
+        id: "scatter",
+        title: "Germination rate against usable rate, one dot per batch",
+        description: &format!(
+            "Both in percent. On the diagonal every germinated seedling is usable; of the {} dots, {below} lie more than 10 points below it.",
+            spots.len()
+        ),
+    };
+    let svg = scatter(&Scatter {
+        words,
+        spots: &spots,
+        crowd: if is_crowded { &gathered.crowd } else { &empty },
+    });
+    Some(Chart {
+        caption: "Germination against usable".to_owned(),
+        aside,
+        legend,
+        svg,
+        ..Chart::default()
+    })
+}

@@ -1,0 +1,229 @@
+//! What contradicts itself in the data. Findings are advice: nothing is corrected, nothing left out.
+
+use std::collections::BTreeSet;
+
+use super::values::{Reading, is_percentage};
+use crate::batch::{Batch, CROP_TYPE};
+use crate::statistics::Decimal;
+use crate::ui::brief;
+
+/// What may be wrong with a batch, in the order in which it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    RateBeyond,
+    MoreUsableThanGerminated,
+    Germination,
+    Usability,
+    GerminationRate,
+    UsableRate,
+    NoImages,
+    PartlyEmpty,
+    Empty,
+    NoCrop,
+    NoDate,
+    FromTheFuture,
+}
+
+/// Each with what is said of one batch, and of several.
+const CHECKS: [(Check, &str, &str); 12] = [
+    (
+        Check::RateBeyond,
+        "batch has a rate below 0 or above 100 %",
+        "batches have a rate below 0 or above 100 %",
+    ),
+    (
+        Check::MoreUsableThanGerminated,
+        "batch has more usable seedlings than germinated ones",
+        "batches have more usable seedlings than germinated ones",
+    ),
+    (
+        Check::Germination,
+        "batch has germinated and not germinated seedlings that do not add up to its cells",
+        "batches have germinated and not germinated seedlings that do not add up to their cells",
+    ),
+    (
+        Check::Usability,
+        "batch has usable seedlings and other cells that do not add up to its cells",
+        "batches have usable seedlings and other cells that do not add up to their cells",
+    ),
+    (
+        Check::GerminationRate,
+        "batch has a germination rate that is not its germinated seedlings per cell",
+        "batches have a germination rate that is not their germinated seedlings per cell",
+    ),
+    (
+        Check::UsableRate,
+        "batch has a usable rate that is not its usable seedlings per cell",
+        "batches have a usable rate that is not their usable seedlings per cell",
+    ),
+    (
+        Check::NoImages,
+        "batch has no images, but figures",
+        "batches have no images, but figures",
+    ),
+    (
+        Check::PartlyEmpty,
+        "batch lacks some of its figures",
+        "batches lack some of their figures",
+    ),
+    (
+        Check::Empty,
+        "batch has no figures at all",
+        "batches have no figures at all",
+    ),
+    (Check::NoCrop, "batch has no crop", "batches have no crop"),
+    (
+        Check::NoDate,
+        "batch has no date that can be read, and stands in no week or month",
+        "batches have no date that can be read, and stand in no week or month",
+    ),
+    (
+        Check::FromTheFuture,
+        "batch was created in the future",
+        "batches were created in the future",
+    ),
+];
+
+/// So many batches are named for each.
+const EXAMPLES: usize = 3;
+
+/// Findings in the making.
+pub(super) struct Quality {
+    found: [Found; CHECKS.len()],
+    now: i64,
+}
+
+#[derive(Default)]
+struct Found {
+    count: u64,
+    /// The first by name, so that they are the same whatever the order of the batches.
+    examples: BTreeSet<String>,
+}
+
+/// One thing that was found.
+pub(super) struct Finding {
+    pub(super) count: u64,
+    pub(super) words: String,
+    pub(super) examples: Vec<String>,
+}
+
+impl Quality {
+    /// `now` in seconds since 1970: what is later has not happened yet.
+    pub(super) fn new(now: i64) -> Self {
+        Self {
+            found: Default::default(),
+            now,
+        }
+    }
+
+    pub(super) fn look_at(&mut self, batch: &Batch, reading: &Reading) {
+        for (place, (check, ..)) in CHECKS.iter().enumerate() {
+            if !self.fails(*check, batch, reading) {
+                continue;
+            }
+            let found = &mut self.found[place];
+            found.count += 1;
+            let name = example(batch);
+            let is_first = found.examples.len() < EXAMPLES
+                || found.examples.last().is_some_and(|last| name < *last);
+            if is_first {
+                found.examples.insert(name);
+            }
+            if found.examples.len() > EXAMPLES {
+                found.examples.pop_last();
+            }
+        }
+    }
+
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let found = self.found.iter().zip(CHECKS);
+        found
+            .filter(|(found, _)| found.count > 0)
+            .map(|(found, (_, one, many))| Finding {
+                count: found.count,
+                words: if found.count == 1 { one } else { many }.to_owned(),
+                examples: found.examples.iter().cloned().collect(),
+            })
+            .collect()
+    }
+
+    fn fails(&self, check: Check, batch: &Batch, reading: &Reading) -> bool {
+        let Reading {
+            cells,
+            germinated,
+            not_germinated,
+            germination_rate,
+            usable,
+            not_usable,
+            usable_rate,
+            ..
+        } = *reading;
+        match check {
+            Check::RateBeyond => [germination_rate, usable_rate]
+                .into_iter()
+                .flatten()
+                .any(|rate| !is_percentage(rate)),
+            Check::MoreUsableThanGerminated => {
+                let more = |usable: Option<Decimal>, germinated: Option<Decimal>| {
+                    usable
+                        .zip(germinated)
+                        .is_some_and(|(usable, all)| usable > all)
+                };
+                more(usable, germinated) || more(usable_rate, germination_rate)
+            }
+            Check::Germination => does_not_add_up(cells, germinated, not_germinated),
+            Check::Usability => does_not_add_up(cells, usable, not_usable),
+            Check::GerminationRate => is_another_rate(germination_rate, germinated, cells),
+            Check::UsableRate => is_another_rate(usable_rate, usable, cells),
+            Check::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
+            Check::PartlyEmpty => {
+                reading.averages().iter().any(Option::is_none) && !reading.is_empty()
+            }
+            Check::Empty => reading.is_empty(),
+            Check::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
+            Check::NoDate => reading.created.is_none(),
+            Check::FromTheFuture => reading.created.is_some_and(|created| created > self.now),
+        }
+    }
+}
+
+/// Names a batch so that it can be found again.
+fn example(batch: &Batch) -> String {
+    let name = batch.typed(1);
+    let name = name.filter(|name| !name.is_empty());
+    name.map_or_else(|| brief(&batch.id()), |name| brief(&name))
+}
+
+/// Both parts are averages that were rounded to two digits.
+fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<Decimal>) -> bool {
+    let (Some(whole), Some(part), Some(rest)) = (whole, part, rest) else {
+        return false;
+    };
+    let difference = part
+        .checked_add(rest)
+        .and_then(|sum| sum.checked_sub(whole));
+    difference.is_none_or(|difference| difference.abs() > Decimal::new(2, 2))
+}
+
+/// The count was rounded to two digits, and so was the rate: by that much they may differ.
+fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<Decimal>) -> bool {
+    let (Some(rate), Some(count), Some(cells)) = (rate, count, cells) else {
+        return false;
+    };
+    if cells <= Decimal::ZERO {
+        return true;
+    }
+    // |rate - 100 count / cells| <= 0.01 + 1 / cells, without dividing.
+    let hundredfold = count.checked_mul(Decimal::ONE_HUNDRED);
+    let difference = rate
+        .checked_mul(cells)
+        .zip(hundredfold)
+        .and_then(|(expected, hundredfold)| expected.checked_sub(hundredfold));
+    let allowed = cells
+        .checked_mul(Decimal::new(1, 2))
+        .and_then(|allowed| allowed.checked_add(Decimal::ONE));
+    match (difference, allowed) {
+        (Some(difference), Some(allowed)) => difference.abs() > allowed,
+        _ => true,
+    }
+}

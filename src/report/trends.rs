@@ -1,0 +1,156 @@
+//! The usable rate over the steps, one chart per crop.
+
+use super::charts::{Spread, Trend, trend};
+use super::crops::by_size;
+use super::gather::Gathered;
+use super::page::{Chart, crop_name, spread};
+use super::svg::{Words, rounded_out, tick_label};
+use super::words::{drawn, plural};
+use crate::settings::Targets;
+use crate::statistics::Period;
+
+/// Steps in a chart, at most: a year of weeks.
+const STEPS: usize = 53;
+/// Charts, at most.
+const CHARTS: usize = 12;
+
+/// What is drawn of one crop.
+struct Line {
+    name: String,
+    target: Option<f64>,
+    steps: Vec<Option<Spread>>,
+}
+
+/// Returns the steps that the charts show, oldest first, those without batches too.
+pub(super) fn shown(gathered: &Gathered, newest: Period) -> Vec<Period> {
+    last_steps(gathered, newest, STEPS)
+}
+
+/// Returns the last steps up to `newest`, as many as `most` and as the range has, but two at least.
+pub(super) fn last_steps(gathered: &Gathered, newest: Period, most: usize) -> Vec<Period> {
+    let first = gathered.first_step().unwrap_or(newest);
+    let mut steps = vec![newest];
+    while steps.len() < most {
+        let before = steps[steps.len() - 1].previous();
+        if before < first && steps.len() >= 2 {
+            break;
+        }
+        steps.push(before);
+    }
+    steps.reverse();
+    steps
+}
+
+pub(super) fn charts(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Chart> {
+    let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
+    let lines: Vec<Line> = by_size(gathered)
+        .into_iter()
+        .filter_map(|(crop, figures)| {
+            let steps: Vec<Option<Spread>> = shown
+                .iter()
+                .map(|period| spread(&figures.steps.get(period)?.usable_rate, "%"))
+                .collect();
+            let target = targets.of(crop).and_then(|target| target.usable_rate_min);
+            let is_empty = steps.iter().all(Option::is_none);
+            (!is_empty).then(|| Line {
+                name: crop_name(crop),
+                target: target.map(drawn),
+                steps,
+            })
+        })
+        .take(CHARTS)
+        .collect();
+    let lows = lines.iter().flat_map(|line| line.steps.iter().flatten());
+    let lows = lows.map(|spread| spread.low).collect();
+    let scale = scale(lows, lines.iter().filter_map(|line| line.target));
+    lines
+        .iter()
+        .enumerate()
+        .map(|(place, line)| {
+            let Line {
+                name,
+                target,
+                steps,
+            } = line;
+            let with: Vec<&Spread> = steps.iter().flatten().collect();
+            let title = format!(
+                "Usable rate of {name} in percent, {} by {}",
+                labels.len(),
+                gathered.step_words().one
+            );
+            let description = with.last().map_or_else(String::new, |last| {
+                let last_label = steps
+                    .iter()
+                    .rposition(Option::is_some)
+                    .map_or("", |place| labels[place].as_str());
+                format!(
+                    "{} with values between {} and {}. The last, {last_label}: {}.",
+                    plural(
+                        with.len() as u64,
+                        gathered.step_words().one,
+                        gathered.step_words().many
+                    ),
+                    labels.first().map_or("", String::as_str),
+                    labels.last().map_or("", String::as_str),
+                    last.words
+                )
+            });
+            let svg = trend(&Trend {
+                words: Words {
+                    id: &format!("trend{place}"),
+                    title: &title,
+                    description: &description,
+                },
+                steps,
+                labels: &labels,
+                target: *target,
+                scale,
+            });
+            Chart {
+                caption: name.clone(),
+                aside: target.map_or_else(
+                    || "usable rate, %".to_owned(),
+                    |target| format!("usable rate, %; target {}", tick_label(target)),
+                ),
+                svg,
+                ..Chart::default()
+            }
+        })
+        .collect()
+}
+
+/// One scale for all, up to 100. The lowest twentieth does not decide where it begins, or one failed week
+/// would flatten all the others.
+pub(super) fn scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.sort_unstable_by(f64::total_cmp);
+    let usual = values.get(values.len() / 20).copied();
+    let least = targets.chain(usual).fold(90.0, f64::min).max(0.0);
+    (rounded_out(least, 100.0, 4).0, 100.0)
+}
+
+pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> String {
+    let words = gathered.step_words();
+    let mut note = format!(
+        "Median per {} as a line, the middle half of the batches as a band, on one scale; the orange dot is the newest {}, a triangle lies below the scale.",
+        words.one, words.one
+    );
+    if !targets.is_empty() {
+        note.push_str(" The dashed line is your target.");
+    }
+    let (first, oldest) = (shown.first(), gathered.first_step());
+    if let (Some(first), Some(oldest)) = (first, oldest)
+        && oldest < *first
+    {
+        note.push_str(&format!(
+            " The charts show the last {} {}; the table has all since {}.",
+            shown.len(),
+            words.many,
+            oldest.label()
+        ));
+    }
+    let crops = gathered.crops.len();
+    if crops > CHARTS {
+        note.push_str(&format!(" The {CHARTS} crops with the most batches."));
+    }
+    note
+}
