@@ -35,6 +35,7 @@ complete -c trayscan -n "__fish_trayscan_needs_command" -s h -l help -d 'Print h
 complete -c trayscan -n "__fish_trayscan_needs_command" -s V -l version -d 'Print version'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "export" -d 'Fetch batches and write them in one format'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "sync" -d 'Bring a local archive up to date, again and again'
+complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "summary" -d 'Show figures per crop, month, week, day or person'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "report" -d 'Write one HTML page with charts, for any browser and for paper'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "verify" -d 'Prove that a file holds exactly what a manifest, another file or the service holds'
 complete -c trayscan -n "__fish_trayscan_needs_command" -f -a "check" -d 'Try credentials and service, and tell what was found'
@@ -138,6 +139,50 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -l sandbox -d 'U
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l by -d 'What makes a group; several, with commas between them, make one for each combination' -r -f -a "crop_type\t'The crop'
+month\t'Month of creation (UTC), such as 2026-05'
+week\t'ISO week of creation (UTC), such as 2026-W07'
+day\t'Day of creation (UTC), such as 2026-05-01'
+scanned_by_email\t'Who scanned; shows e-mail addresses'"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l where -d 'Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s f -l format -d 'Format [default: by the ending of FILE, else table]' -r -f -a "table\t''
+json\t''
+csv\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s o -l output -d 'File to write; `.gz` or `.zst` at its end compresses [default: standard output]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l archive -d 'Take batches from an archive that `trayscan sync` keeps; asks no service' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l base-url -d 'Address of the service, such as `https://scan.example.com/api`' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l client-id -d 'The client identifier' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l client-secret -d 'The client secret; others may see it here: rather use a file or the variable' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l client-secret-file -d 'File with the client secret; `-` for standard input' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l api -d 'Version of the interface [default: auto, which is v2, and v1 only where there is no v2]' -r -f -a "auto\t''
+v1\t''
+v2\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l parallel -d 'Requests at a time, at most [default: 4]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l retries -d 'Times that a request is tried again [default: 5]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l retry-wait -d 'Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l timeout -d 'Longest time without a byte arriving [default: 60s]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l ca-cert -d 'Certificate (PEM) to trust beside the system\'s' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l allow-http -d 'Allow plain http to another machine' -r -f -a "true\t''
+false\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l profile -d 'Profile of the config file [default: its `default_profile`, else `default`]' -r -f
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l config -d 'Config file [default: see `trayscan config path`]' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l progress -d 'When to show progress; `auto`: when standard error is a terminal' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l color -d 'When to use colour [`NO_COLOR` turns `auto` off]' -r -f -a "auto\t'On a terminal'
+always\t''
+never\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
+json\t''"
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l lenient -d 'Carry on past batches that break the interface, as far as the format can'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l fail-on-empty -d 'End with code 9 when nothing matches'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l no-clobber -d 'Do not replace a file that exists'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s q -l quiet -d 'Show errors only'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s v -l verbose -d 'Tell more; twice: every request'
+complete -c trayscan -n "__fish_trayscan_using_subcommand summary" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l start -l since -d 'First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l end -l until -d 'Last date, in the same forms; a day, month or year counts whole' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l where -d 'Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold' -r -f
@@ -171,9 +216,9 @@ always\t''
 never\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l error-format -d 'How an error is shown: lines for people, or one JSON object as the last line' -r -f -a "text\t''
 json\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l lenient -d 'Carry on past batches that break the interface; values that cannot be read count as missing'
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l lenient -d 'Carry on past batches that break the interface, as far as the format can'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l fail-on-empty -d 'End with code 9 when nothing matches'
-complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l no-clobber -d 'Refuse to replace a file that exists'
+complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l no-clobber -d 'Do not replace a file that exists'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l emails -d 'Tell who scanned the batches that need attention [default: no e-mail address on the page]'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l sandbox -d 'Use made-up batches from a service that runs for this command only; needs no set-up'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s q -l quiet -d 'Show errors only'

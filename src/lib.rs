@@ -5,6 +5,8 @@
 //! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
 //! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
 //!
+//! [`statistics`] takes them as well, and makes figures of them that [`summary`] and [`report`] show.
+//!
 //! The other way round, [`readers`] read what was written, and [`compare`] holds it against something else.
 //!
 //! Beside the flow stand [`probe`] (what the interface leaves open, for `check`), [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
@@ -48,12 +50,11 @@ mod sync;
 mod select;
 
 // Figures over many batches, exact.
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "some of it is for the report alone"
-)]
 mod statistics;
+
+// How they look, in the terminal and on a page.
+mod report;
+mod summary;
 
 // Which batches have been written already.
 mod seen;
@@ -64,9 +65,6 @@ mod manifest;
 
 // Formats, and where bytes end up.
 mod writers;
-
-// The page that shows them to people.
-mod report;
 
 // Exports read back, whoever wrote them.
 mod readers;

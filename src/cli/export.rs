@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::service::ServiceArgs;
+use super::selection::{SelectionArgs, SourceArgs};
 use crate::batch::COLUMNS;
 use crate::words::duration;
 
@@ -33,18 +33,11 @@ Examples:
 #[command(after_help = EXPORT_EXAMPLES)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
-    pub(crate) range: RangeArgs,
-
-    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
-    ///
-    /// FIELD OP VALUE with one of = != < <= > >= and ~ (contains, ignoring case). Numbers compare as
-    /// numbers, dates as instants, the rest as text. `FIELD=` is null, `FIELD!=` is not null; null
-    /// matches nothing else. `warnings` and `!warnings` for the boolean.
-    #[arg(long = "where", value_name = "EXPR", help_heading = "Selection")]
-    pub(crate) conditions: Vec<String>,
+    pub(crate) selection: SelectionArgs,
 
     /// Fields to write, in this order; or fields to leave out, each with a leading minus
-    #[arg(        long,
+    #[arg(
+        long,
         value_name = "A,B,…",
         allow_hyphen_values = true,
         help_heading = "Selection",
@@ -60,57 +53,11 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "N", help_heading = "Selection")]
     pub(crate) limit: Option<u64>,
 
-    /// Carry on past batches that break the interface, as far as the format can
-    #[arg(long, help_heading = "Selection")]
-    pub(crate) lenient: bool,
-
-    /// End with code 9 when nothing matches
-    #[arg(long, help_heading = "Selection")]
-    pub(crate) fail_on_empty: bool,
-
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// Take batches from an archive that `trayscan sync` keeps; asks no service
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "sandbox",
-        help_heading = "Service"
-    )]
-    pub(crate) archive: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
-
-    /// When to show progress; `auto`: when standard error is a terminal
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) progress: Progress,
-}
-
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Selection")]
-pub(crate) struct RangeArgs {
-    /// First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)
-    ///
-    /// A second (2026-05-01T06:00:00Z, or with an offset), a day, month or year (2026-05-01, 2026-05,
-    /// 2026; UTC), `today`, `yesterday`, or that long ago (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes).
-    #[arg(
-        long,
-        value_name = "DATE",
-        visible_alias = "since",
-        allow_hyphen_values = true
-    )]
-    pub(crate) start: Option<String>,
-
-    /// Last date, in the same forms; a day, month or year counts whole
-    #[arg(
-        long,
-        value_name = "DATE",
-        visible_alias = "until",
-        allow_hyphen_values = true
-    )]
-    pub(crate) end: Option<String>,
+    pub(crate) source: SourceArgs,
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -202,14 +149,6 @@ impl Format {
             Self::Singer => "singer",
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Progress {
-    #[default]
-    Auto,
-    Always,
-    Never,
 }
 
 /// Returns the help of `--fields`, with every field and its heading in tables.

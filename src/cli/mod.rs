@@ -9,6 +9,12 @@ mod export;
 // `sync`.
 mod sync;
 
+// `summary`.
+mod summary;
+
+// Which batches, and where from.
+mod selection;
+
 // `check`, `config`, and the settings of the service.
 mod service;
 
@@ -37,10 +43,12 @@ use clap::{
 use clap_complete::Shell;
 
 pub(crate) use early::Early;
-pub(crate) use export::{ExportArgs, Format, OutputArgs, Progress};
+pub(crate) use export::{ExportArgs, Format, OutputArgs};
 pub(crate) use report::ReportArgs;
+pub(crate) use selection::{Progress, SelectionArgs, SourceArgs};
 pub(crate) use serve::{ServeArgs, ServeFormat};
 pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
+pub(crate) use summary::{SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
 
@@ -55,6 +63,7 @@ Examples:
   trayscan export --sandbox               a first look, without any set-up
   trayscan export --since 30d -o a.csv    the last 30 days, to a file
   trayscan sync batches.db                an archive that is kept up to date
+  trayscan summary --by crop_type,month   figures per crop and month
   trayscan report --since 12w -o r.html   a page with charts
   trayscan verify a.csv --manifest m      prove that a file is what was exported
   trayscan check                          try credentials and service
@@ -164,6 +173,7 @@ impl ErrorFormat {
 pub(crate) enum Command {
     Export(Box<ExportArgs>),
     Sync(Box<SyncArgs>),
+    Summary(Box<SummaryArgs>),
     Report(Box<ReportArgs>),
     Verify(Box<VerifyArgs>),
     Check(CheckArgs),
@@ -192,9 +202,10 @@ pub(crate) enum Command {
 }
 
 /// The subcommands that have a manual page of their own: all of them.
-pub(crate) const PAGES: [&str; 9] = [
+pub(crate) const PAGES: [&str; 10] = [
     "export",
     "sync",
+    "summary",
     "report",
     "verify",
     "check",

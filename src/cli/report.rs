@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::export::{Progress, RangeArgs};
-use super::service::ServiceArgs;
+use super::selection::{SelectionArgs, SourceArgs};
 use crate::statistics;
 
 const REPORT_EXAMPLES: &str = "\
@@ -24,25 +23,13 @@ Examples:
 #[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
-    pub(crate) range: RangeArgs,
-
-    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
-    #[arg(long = "where", value_name = "EXPR", help_heading = "Selection")]
-    pub(crate) conditions: Vec<String>,
-
-    /// Carry on past batches that break the interface; values that cannot be read count as missing
-    #[arg(long, help_heading = "Selection")]
-    pub(crate) lenient: bool,
-
-    /// End with code 9 when nothing matches
-    #[arg(long, help_heading = "Selection")]
-    pub(crate) fail_on_empty: bool,
+    pub(crate) selection: SelectionArgs,
 
     /// File to write, such as report.html [default: standard output, unless it is a terminal]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Refuse to replace a file that exists
+    /// Do not replace a file that exists
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 
@@ -68,21 +55,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) emails: bool,
 
-    /// Take batches from an archive that `trayscan sync` keeps; asks no service
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "sandbox",
-        help_heading = "Service"
-    )]
-    pub(crate) archive: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) service: ServiceArgs,
-
-    /// When to show progress; `auto`: when standard error is a terminal
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) progress: Progress,
+    pub(crate) source: SourceArgs,
 }
 
 /// How long a step is, in UTC.

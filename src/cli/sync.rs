@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::export::Progress;
+use super::selection::Progress;
 use super::service::ServiceArgs;
 use crate::words::duration;
 

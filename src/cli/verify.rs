@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::export::{Progress, RangeArgs};
+use super::selection::{Progress, RangeArgs};
 use super::service::{ReportFormat, ServiceArgs};
 
 const VERIFY_EXAMPLES: &str = "\

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
+use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::receipt::Receipt;
-use super::source::{Batches, Source};
+use super::source::Source;
 use super::stoppable;
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
-use crate::error::{Failure, Kind};
-use crate::fetch::Findings;
+use crate::error::Failure;
 use crate::manifest::Manifest;
-use crate::pipeline::{self, Plan, Tally, Writing};
+use crate::pipeline::{self, Plan, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::ui::{self, ProgressLine};
 use crate::writers::{
@@ -53,13 +53,12 @@ pub(super) struct Wanted {
 
 impl Wanted {
     fn new(args: &ExportArgs) -> Result<Self, Failure> {
-        let asked = Utc::now();
-        let state = args.output.state.as_deref().map(State::read).transpose()?;
-        let mut range = Range::parse(
-            args.range.start.as_deref(),
-            args.range.end.as_deref(),
+        let Selection {
+            mut range,
+            conditions,
             asked,
-        )?;
+        } = Selection::new(&args.selection)?;
+        let state = args.output.state.as_deref().map(State::read).transpose()?;
         if let Some(state) = &state {
             range.start = state.start(args.output.lookback.unwrap_or(LOOKBACK));
         }
@@ -72,11 +71,7 @@ impl Wanted {
                 .fields
                 .as_deref()
                 .map_or_else(|| Ok(Fields::all()), Fields::parse)?,
-            conditions: args
-                .conditions
-                .iter()
-                .map(|text| Condition::parse(text, asked))
-                .collect::<Result<_, _>>()?,
+            conditions,
             sorting: args.sort.as_deref().map(Sorting::parse).transpose()?,
         })
     }
@@ -88,7 +83,7 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
+    let source = Source::open(&args.source, from_environment)?;
     let destination = &wanted.destination;
     let Opened {
         mut files,
@@ -103,10 +98,10 @@ async fn export(
 
     let data_on_terminal =
         live && std::io::stdout().is_terminal() && destination.format != Format::Table;
-    let progress = ProgressLine::start(args.progress, data_on_terminal, &source.stats);
+    let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
     // Whoever wants only so many asks for no page beyond them.
     let frugal = args.limit.is_some() && wanted.sorting.is_none();
-    let mut pages = source.batches(wanted.range, frugal, args.lenient)?;
+    let mut pages = source.batches(wanted.range, frugal, args.selection.lenient)?;
     let plan = Plan {
         conditions: wanted.conditions.clone(),
         sorting: wanted.sorting,
@@ -120,21 +115,18 @@ async fn export(
     };
     let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
     drop(progress);
-    let tally = ran.map_err(|failure| stopped(failure, &source, destination))?;
-    if tally.written == 0 && args.fail_on_empty {
-        return Err(Failure::new(Kind::Empty, "nothing matched")
-            .hint(format!(
-                "asked for {}; `--fail-on-empty` makes this an error",
-                wanted.range.describe()
-            ))
-            .into());
+    let tally =
+        ran.map_err(|failure| stopped(failure, &source, "export", &left_behind(destination)))?;
+    if tally.written == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(&wanted.range).into());
     }
     if let Some(version) = pages.version() {
         // It is set here and nowhere else.
         let _ = facts.version.set(version.to_string());
     }
     let (written, notes) = files.publish()?;
-    let mut warnings = warnings(&pages.findings(), &tally, &notes, args.lenient, destination);
+    let mut warnings = doubts(&pages.findings(), &tally, args.selection.lenient);
+    warnings.extend(losses(&notes, destination));
     let incomplete = source.incomplete(&wanted.range)?;
     warnings.extend(incomplete.clone());
     for warning in &warnings {
@@ -156,19 +148,8 @@ async fn export(
         let written = receipt.manifest().write(place);
         written.context("the export is in its place, but its manifest is not")?;
     }
-    tell_notes(&notes, &tally);
-    if tally.written == 0 && tally.unwanted > 0 {
-        let batches = count(tally.unwanted, "batch", "batches");
-        ui::note(&format!("{batches} came, and none matched `--where`"));
-    } else if tally.written == 0 && args.service.sandbox {
-        ui::note("the sandbox has batches from November 2023 to October 2026");
-    }
-    if let vanished @ 1.. = source.vanished()? {
-        let batches = count(vanished, "batch", "batches");
-        ui::note(&format!(
-            "{batches} that vanished from the service are left out; the archive still has them"
-        ));
-    }
+    tell_notes(&notes);
+    tell(&tally, &source, args.source.service.sandbox)?;
     ui::conclude(&format!(
         "{} ({}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
@@ -178,17 +159,6 @@ async fn export(
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
-}
-
-/// Says which way the batches came.
-fn how(source: &Source, pages: &Batches<'_>) -> String {
-    let Batches::Service(pages) = pages else {
-        return format!("from {}", source.name());
-    };
-    let version = pages.version();
-    let version = version.map_or_else(String::new, |version| format!("{version}, "));
-    let requests = count(source.stats.requests.get(), "request", "requests");
-    format!("{version}{requests}")
 }
 
 /// The places that will be written. Opened before the first request, so that one that cannot be
@@ -272,36 +242,9 @@ fn left_behind(destination: &Destination) -> String {
     destination.place.left_behind()
 }
 
-/// Says how far it came, where it came anywhere.
-fn stopped(failure: Failure, source: &Source, destination: &Destination) -> anyhow::Error {
-    let pages = source.stats.pages.get();
-    if failure.kind == Kind::ClosedPipe || pages == 0 {
-        return failure.into();
-    }
-    let left = left_behind(destination);
-    anyhow::Error::new(failure).context(format!(
-        "the export stopped after {} ({}); {left}",
-        count(pages, "page", "pages"),
-        count(source.stats.batches.get(), "batch", "batches"),
-    ))
-}
-
-/// Says what is wrong with an export that is complete nevertheless.
-fn warnings(
-    findings: &Findings,
-    tally: &Tally,
-    notes: &Notes,
-    lenient: bool,
-    destination: &Destination,
-) -> Vec<String> {
+/// Says what of the batches the format has no place for.
+fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
     let mut warnings = Vec::new();
-    if tally.conflicts > 0 {
-        let batches = count(tally.conflicts, "batch", "batches");
-        warnings.push(format!(
-            "{batches} came again with other content; the first stays"
-        ));
-    }
-    warnings.extend(oddities(findings, lenient));
     if !notes.left_out.is_empty() {
         let (format, fields) = (destination.format.name(), notes.left_out.join(", "));
         warnings.push(format!(
@@ -320,28 +263,7 @@ fn warnings(
     warnings
 }
 
-/// Says what is wrong with batches that were taken nevertheless.
-pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
-    let absent = findings
-        .absent
-        .map(|field| format!("`{field}` is missing in some batches; it counts as null"));
-    let flawed = (lenient && findings.flawed > 0).then(|| {
-        format!(
-            "{} the interface ({} left out, for want of a batch_id); the first: {}",
-            count(findings.flawed, "batch breaks", "batches break"),
-            findings.skipped,
-            findings.example.as_deref().unwrap_or_default(),
-        )
-    });
-    let held_back = findings.held_back.clone();
-    absent.into_iter().chain(flawed).chain(held_back).collect()
-}
-
-fn tell_notes(notes: &Notes, tally: &Tally) {
-    if tally.duplicates > 0 {
-        let batches = count(tally.duplicates, "batch", "batches");
-        log::info!("{batches} came more than once and stand there once");
-    }
+fn tell_notes(notes: &Notes) {
     if notes.formula_cells > 0 {
         ui::note(&format!(
             "{} would run as formulas in a spreadsheet; `--excel` makes them harmless",
@@ -354,8 +276,4 @@ fn tell_notes(notes: &Notes, tally: &Tally) {
             count(notes.hidden_columns as u64, "more column", "more columns")
         ));
     }
-}
-
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }

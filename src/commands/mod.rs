@@ -5,12 +5,14 @@ mod check;
 mod config;
 mod export;
 mod generate;
+mod outcome;
 mod receipt;
 mod report;
 mod serve;
 mod source;
 mod status;
 mod stoppable;
+mod summary;
 mod sync;
 mod verify;
 
@@ -22,6 +24,7 @@ pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Export(args) => export::run(cli, args),
         Command::Sync(args) => sync::run(cli, args),
+        Command::Summary(args) => summary::run(cli, args),
         Command::Report(args) => report::run(cli, args),
         Command::Verify(args) => verify::run(cli, args),
         Command::Check(args) => check::run(cli, args),

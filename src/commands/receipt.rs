@@ -61,6 +61,7 @@ impl Receipt<'_> {
             base_url: self.source.base_url(),
             archive: self
                 .args
+                .source
                 .archive
                 .as_ref()
                 .map(|path| path.display().to_string()),
@@ -73,10 +74,10 @@ impl Receipt<'_> {
                 .iter()
                 .map(|&column| COLUMNS[column].name.to_owned())
                 .collect(),
-            conditions: args.conditions.clone(),
+            conditions: args.selection.conditions.clone(),
             sort: args.sort.clone(),
             limit: args.limit,
-            lenient: args.lenient,
+            lenient: args.selection.lenient,
         }
     }
 

@@ -6,16 +6,14 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::export::{count, oddities};
+use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
 use super::stoppable;
 use crate::cli::{Cli, ReportArgs};
-use crate::dates::Range;
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
-use crate::pipeline::{self, Plan, Tally};
+use crate::pipeline::{self, Tally};
 use crate::report::{self, Facts, Gathered};
-use crate::select::Condition;
 use crate::settings::file;
 use crate::ui::{self, ProgressLine};
 use crate::writers::{Compression, Output, Place, Target};
@@ -33,28 +31,18 @@ pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
 /// What the command line asks for, checked before anything is sent.
 struct Wanted {
     place: Place,
-    range: Range,
-    conditions: Vec<Condition>,
-    /// When the page is made.
-    now: DateTime<Utc>,
+    selection: Selection,
+    /// When the page says that it was made, in seconds since 1970.
+    made: i64,
 }
 
 impl Wanted {
     fn new(args: &ReportArgs) -> Result<Self, Failure> {
-        let asked = Utc::now();
+        let selection = Selection::new(&args.selection)?;
         Ok(Self {
             place: place(args.output.as_deref())?,
-            range: Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                asked,
-            )?,
-            conditions: args
-                .conditions
-                .iter()
-                .map(|text| Condition::parse(text, asked))
-                .collect::<Result<_, _>>()?,
-            now: made(asked)?,
+            made: made(selection.asked)?.timestamp(),
+            selection,
         })
     }
 }
@@ -100,52 +88,44 @@ async fn write_report(
     wanted: Wanted,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let profile = file::read(
-        args.service.config.as_deref(),
-        args.service.profile.as_deref(),
-    )?;
-    let source = Source::open(args.archive.as_deref(), &args.service, from_environment)?;
-    // Found out now, and not when all has come.
+    let service = &args.source.service;
+    let profile = file::read(service.config.as_deref(), service.profile.as_deref())?;
+    let source = Source::open(&args.source, from_environment)?;
+    // Before the first request, so that one that cannot be written is found out at once.
     let target = Target::open(&wanted.place, args.no_clobber)?;
     let mut output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
-    log::info!("asking {} for {}", source.name(), wanted.range.asked());
+    let range = &wanted.selection.range;
+    log::info!("asking {} for {}", source.name(), range.asked());
 
-    let progress = ProgressLine::start(args.progress, false, &source.stats);
-    let mut pages = source.batches(wanted.range, false, args.lenient)?;
-    let plan = Plan {
-        conditions: wanted.conditions,
-        ..Plan::new(&wanted.range)
-    };
-    let made = wanted.now.timestamp();
-    let mut gathered = Gathered::new(args.step.into(), made);
+    let progress = ProgressLine::start(args.source.progress, false, &source.stats);
+    let lenient = args.selection.lenient;
+    let mut pages = source.batches(*range, false, lenient)?;
+    let mut gathered = Gathered::new(args.step.into(), wanted.made);
+    let plan = wanted.selection.plan();
     let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;
     drop(progress);
-    let tally = ran?;
-    if tally.written == 0 && args.fail_on_empty {
-        let hint = format!(
-            "asked for {}; `--fail-on-empty` makes this an error",
-            wanted.range.describe()
-        );
-        return Err(Failure::new(Kind::Empty, "nothing matched")
-            .hint(hint)
-            .into());
+    let left = wanted.place.left_behind();
+    let tally = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
+    if tally.written == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(range).into());
     }
+
     let findings = pages.findings();
-    let incomplete = source.incomplete(&wanted.range)?;
+    let incomplete = source.incomplete(range)?;
     let named = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
-    let is_asked = args.archive.is_none() && !args.service.sandbox;
+    let is_asked = args.source.archive.is_none() && !service.sandbox;
     let facts = Facts {
         title: args.title.clone(),
         profile: named.filter(|_| is_asked),
-        source: if args.service.sandbox {
+        source: if service.sandbox {
             "the sandbox, whose batches are made up".to_owned()
         } else {
             source.base_url().unwrap_or_else(|| source.name())
         },
-        range: wanted.range.describe(),
-        conditions: args.conditions.clone(),
+        range: range.describe(),
+        conditions: args.selection.conditions.clone(),
         version: pages.version().map(|version| version.to_string()),
-        made,
+        made: wanted.made,
         has_emails: args.emails,
         noticed: noticed(&tally, &findings, incomplete.clone()),
     };
@@ -154,16 +134,17 @@ async fn write_report(
         .write_all(page.as_bytes())
         .map_err(Failure::from_output)?;
     output.publish()?;
-    let warnings = oddities(&findings, args.lenient)
-        .into_iter()
-        .chain(incomplete);
-    for warning in warnings {
+
+    let warnings = doubts(&findings, &tally, lenient);
+    for warning in warnings.into_iter().chain(incomplete) {
         log::warn!("{warning}");
     }
+    tell(&tally, &source, service.sandbox)?;
     ui::conclude(&format!(
-        "report of {} ({}) to {} in {:.1} s",
+        "report of {} ({}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
-        wanted.range.describe(),
+        range.describe(),
+        how(&source, &pages),
         wanted.place.name(),
         started.elapsed().as_secs_f64(),
     ));

@@ -10,7 +10,7 @@ use chrono::Utc;
 use tokio::sync::oneshot;
 
 use crate::archive::{Archive, ArchivePages};
-use crate::cli::ServiceArgs;
+use crate::cli::{ServiceArgs, SourceArgs};
 use crate::dates::{Range, written};
 use crate::error::Failure;
 use crate::fetch::{Fetched, Findings, Manner, Page, Pages};
@@ -35,7 +35,12 @@ enum Place {
 
 impl Source {
     /// Opens it; to be called on the runtime, where a sandbox will live.
-    pub(super) fn open(
+    pub(super) fn open(args: &SourceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
+        Self::choose(args.archive.as_deref(), &args.service, from_environment)
+    }
+
+    /// Opens an archive, where there is one, or the service.
+    pub(super) fn choose(
         archive: Option<&Path>,
         args: &ServiceArgs,
         from_environment: &[String],

@@ -6,7 +6,7 @@ use std::path::Path;
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 use serde::Serialize;
 
-use super::export::count;
+use super::outcome::count;
 use crate::archive::{Archive, Coverage, Outcome, Owner, Run};
 use crate::cli::ListFormat;
 use crate::dates::written;

@@ -9,7 +9,7 @@ use chrono::Utc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::export::{count, oddities};
+use super::outcome::{count, oddities};
 use super::source::Asked;
 use super::{changes, status};
 use crate::archive::{Archive, Owner, Run, Since};

@@ -39,6 +39,7 @@ pub(crate) struct Quartiles {
 
 impl Distribution {
     /// Adds `value`, and tells whether it could be: not with more digits than figures can be exact with.
+    #[cfg(test)]
     #[must_use = "a value that is not there must be counted as missing"]
     pub(crate) fn add(&mut self, value: Decimal) -> bool {
         let value = Value::new(value);

@@ -29,12 +29,11 @@ mod trend;
 // One value, exact.
 mod value;
 
-pub(crate) use distribution::{Distribution, Quartiles};
+pub(crate) use distribution::Distribution;
 pub(crate) use figures::{Figures, Metric};
 pub(crate) use groups::{Group, Groups, Sums};
-pub(crate) use key::{By, Key, Part};
+pub(crate) use key::By;
 pub(crate) use period::{Period, Step};
 pub(crate) use round::two_digits;
 pub(crate) use rust_decimal::Decimal;
-pub(crate) use trend::Marks;
 pub(crate) use value::Value;

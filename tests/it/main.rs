@@ -110,5 +110,9 @@ mod xlsx;
 // `verify`: files held against manifests, other files and the service.
 mod verify;
 
+// `summary`: every figure recomputed from an export.
+#[cfg(unix)]
+mod summary;
+
 // Certificates.
 mod tls;

@@ -11,7 +11,7 @@ use crate::harness::{Ended, Server, run, trayscan};
 /// Runs `line` on a terminal of so many columns; nothing where there is no `script`.
 ///
 /// In `line`, `$T` is the program.
-fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<String> {
+pub(crate) fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<String> {
     let tried = Command::new("script")
         .args(["-q", "-e", "-c"])
         .arg(format!("stty cols {columns} rows 50; {line}"))

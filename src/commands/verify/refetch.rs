@@ -65,7 +65,7 @@ impl Refetch {
             .hint("verify each file with the manifest alone, without `--service`")
             .into());
         }
-        let source = Source::open(args.archive.as_deref(), &args.source, from_environment)?;
+        let source = Source::choose(args.archive.as_deref(), &args.source, from_environment)?;
         let base_url = source.base_url();
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)

@@ -1,0 +1,194 @@
+//! `summary`: from pages to figures, in the terminal or in a file.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
+use super::source::Source;
+use super::stoppable;
+use crate::batch::COLUMNS;
+use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
+use crate::error::{Failure, Kind};
+use crate::pipeline;
+use crate::statistics::{Figures, Groups};
+use crate::summary::{self, Look};
+use crate::ui::{self, ProgressLine};
+use crate::writers::{Destination, Output, Target};
+
+pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
+    let selection = Selection::new(&args.selection)?;
+    check_by(args)?;
+    let (destination, format) = destination(args)?;
+    let place = destination.place.clone();
+    let from_environment = cli.from_environment.clone();
+    let args = args.clone();
+    stoppable::run(
+        async move || summarise(&from_environment, &args, &selection, &destination, format).await,
+        move || place.left_behind(),
+    )
+}
+
+fn check_by(args: &SummaryArgs) -> Result<(), Failure> {
+    let by = &args.by;
+    let twice = (1..by.len()).find(|&place| by[..place].contains(&by[place]));
+    twice.map_or(Ok(()), |place| {
+        let name = by[place].name();
+        Err(
+            Failure::new(Kind::Usage, format!("`--by` names `{name}` twice"))
+                .hint("name each once"),
+        )
+    })
+}
+
+/// Decides where the summary goes, and as what.
+fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failure> {
+    let usage = |message: String| Failure::new(Kind::Usage, message);
+    let path = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"));
+    let by_ending = path.and_then(by_ending);
+    let format = match (args.format, path) {
+        (None, None) => Some(SummaryFormat::Table),
+        (None, Some(path)) if by_ending.is_none() && path.extension().is_some() => {
+            let path = path.display();
+            return Err(usage(format!(
+                "the name `{path}` does not tell the format of a summary"
+            ))
+            .hint("add `--format`, or end it with .json, .csv or .txt (and .gz or .zst)"));
+        }
+        (given, _) => given.or(by_ending),
+    };
+    let destination = Destination::new(&OutputArgs {
+        output: args.output.clone(),
+        format: format.map(|format| match format {
+            SummaryFormat::Table => Format::Table,
+            SummaryFormat::Json => Format::Json,
+            SummaryFormat::Csv => Format::Csv,
+        }),
+        no_clobber: args.no_clobber,
+        ..OutputArgs::default()
+    })?;
+    if destination.template.is_some() {
+        let name = destination.name();
+        return Err(usage(format!("{name}: a summary is one file"))
+            .hint("name one file, and group with `--by`"));
+    }
+    Ok((destination, format.unwrap_or(SummaryFormat::Table)))
+}
+
+fn by_ending(path: &Path) -> Option<SummaryFormat> {
+    let ending = |path: &Path| {
+        path.extension()
+            .and_then(OsStr::to_str)
+            .map(str::to_lowercase)
+    };
+    let packed = matches!(ending(path).as_deref(), Some("gz" | "zst"));
+    let inner = if packed {
+        path.with_extension("")
+    } else {
+        path.to_owned()
+    };
+    match ending(&inner)?.as_str() {
+        "json" => Some(SummaryFormat::Json),
+        "csv" => Some(SummaryFormat::Csv),
+        "txt" => Some(SummaryFormat::Table),
+        _ => None,
+    }
+}
+
+async fn summarise(
+    from_environment: &[String],
+    args: &SummaryArgs,
+    selection: &Selection,
+    destination: &Destination,
+    format: SummaryFormat,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let source = Source::open(&args.source, from_environment)?;
+    // Before the first request, so that one that cannot be written is found out at once.
+    let target = Target::open(&destination.place, args.no_clobber)?;
+    let mut output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    let range = &selection.range;
+    log::info!("asking {} for {}", source.name(), range.asked());
+
+    let progress = ProgressLine::start(args.source.progress, false, &source.stats);
+    let lenient = args.selection.lenient;
+    let mut pages = source.batches(*range, false, lenient)?;
+    let mut groups = Groups::new(args.by.clone());
+    let ran = pipeline::run(&mut pages, &mut groups, &selection.plan(), &source.stats).await;
+    drop(progress);
+    let left = destination.place.left_behind();
+    let tally = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
+    if tally.written == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(range).into());
+    }
+
+    let sums = groups.finish();
+    let is_stdout = destination.place.is_stdout();
+    let look = Look {
+        width: ui::terminal_width().filter(|_| is_stdout),
+        color: is_stdout && ui::color_on_stdout(),
+    };
+    let written = match format {
+        SummaryFormat::Table => summary::table(&sums, range, &look),
+        SummaryFormat::Json => summary::json(&sums, range)?.into(),
+        SummaryFormat::Csv => summary::csv(&sums)?.into(),
+    };
+    output
+        .write_all(written.text.as_bytes())
+        .map_err(Failure::from_output)?;
+    output.publish()?;
+
+    let mut warnings = doubts(&pages.findings(), &tally, lenient);
+    warnings.extend(beyond(&sums.total.figures));
+    warnings.extend(source.incomplete(range)?);
+    for warning in &warnings {
+        log::warn!("{warning}");
+    }
+    if written.hidden_columns > 0 {
+        let columns = count(
+            written.hidden_columns as u64,
+            "more column does",
+            "more columns do",
+        );
+        ui::note(&format!(
+            "{columns} not fit; a wider terminal, a file with `-o` or `-f json` has all"
+        ));
+    }
+    tell(&tally, &source, args.source.service.sandbox)?;
+    ui::conclude(&format!(
+        "{} in {} ({}, {}) to {} in {:.1} s",
+        count(tally.written, "batch", "batches"),
+        count(sums.groups.len() as u64, "group", "groups"),
+        range.describe(),
+        how(&source, &pages),
+        destination.name(),
+        started.elapsed().as_secs_f64(),
+    ));
+    Ok(())
+}
+
+/// Says what could not be made part of the figures.
+fn beyond(total: &Figures) -> Vec<String> {
+    let values = total
+        .metrics()
+        .into_iter()
+        .filter(|(_, metric)| metric.beyond > 0);
+    let values = values.map(|(column, metric)| {
+        format!(
+            "{} of `{}` with more digits than can be counted exactly, 15 before the point and 10 behind it: left out, as if missing",
+            count(metric.beyond, "value", "values"),
+            COLUMNS[column].name
+        )
+    });
+    let images = (total.odd_images > 0).then(|| {
+        format!(
+            "{} with a number of images that is none, or past four billion: counted as without images",
+            count(total.odd_images, "batch", "batches")
+        )
+    });
+    values.chain(images).collect()
+}
