@@ -78,7 +78,7 @@ impl ValueEnum for By {
             Self::Month => "Month of creation (UTC), such as 2026-05",
             Self::Week => "ISO week of creation (UTC), such as 2026-W07",
             Self::Day => "Day of creation (UTC), such as 2026-05-01",
-            Self::ScannedBy => "Who scanned; shows e-mail addresses",
+            Self::Person => "Who scanned; shows e-mail addresses",
         };
         Some(PossibleValue::new(self.name()).help(help))
     }

@@ -21,7 +21,7 @@ pub(crate) struct Distribution {
     /// Hundredths that are not counted yet, as they came.
     tail: Vec<i32>,
     /// What is no whole number of hundredths, or a huge one. Hardly ever anything.
-    others: Option<Box<BTreeMap<Decimal, u64>>>,
+    others: BTreeMap<Decimal, u64>,
     count: u64,
 }
 
@@ -59,13 +59,7 @@ impl Distribution {
                 }
                 self.tail.push(hundredths);
             }
-            Value::Other(number) => {
-                *self
-                    .others
-                    .get_or_insert_default()
-                    .entry(number)
-                    .or_default() += 1
-            }
+            Value::Other(number) => *self.others.entry(number).or_default() += 1,
         }
     }
 
@@ -83,12 +77,8 @@ impl Distribution {
             self.settle();
             self.counted = merged(&self.counted, &other.pairs());
         }
-        for (number, count) in other.others.iter().flat_map(|others| others.iter()) {
-            *self
-                .others
-                .get_or_insert_default()
-                .entry(*number)
-                .or_default() += count;
+        for (number, count) in &other.others {
+            *self.others.entry(*number).or_default() += count;
         }
     }
 
@@ -141,10 +131,10 @@ impl Distribution {
         let hundredths = pairs
             .iter()
             .map(|&(hundredths, count)| (from_hundredths(hundredths), u64::from(count)));
-        let Some(others) = &self.others else {
+        if self.others.is_empty() {
             return hundredths.collect();
-        };
-        let others = others.iter().map(|(number, count)| (*number, *count));
+        }
+        let others = self.others.iter().map(|(number, count)| (*number, *count));
         let mut values: Vec<(Decimal, u64)> = hundredths.chain(others).collect();
         values.sort_unstable_by_key(|(number, _)| *number);
         values
@@ -175,22 +165,12 @@ impl Distribution {
             let quarters = last % 4 * quartile;
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
-        let [low, median, high] = [1, 2, 3].map(place);
-        let after = |(rank, quarters): (u64, u64)| rank + u64::from(quarters > 0);
-        let ranks = [
-            low.0,
-            after(low),
-            median.0,
-            after(median),
-            high.0,
-            after(high),
-        ];
-        let [a, b, c, d, e, f] = self.at(ranks);
-        Some(Quartiles {
-            low: between(a, b, low.1),
-            median: between(c, d, median.1),
-            high: between(e, f, high.1),
-        })
+        let places = [1, 2, 3].map(place);
+        let below = self.at(places.map(|(rank, _)| rank));
+        let above = self.at(places.map(|(rank, quarters)| rank + u64::from(quarters > 0)));
+        let [low, median, high] =
+            [0, 1, 2].map(|number| between(below[number], above[number], places[number].1));
+        Some(Quartiles { low, median, high })
     }
 
     /// Returns the median absolute deviation from the median: half of the values lie no farther from it.
@@ -208,7 +188,7 @@ impl Distribution {
 
     /// Returns the values at `ranks`, which are below the count.
     fn at<const N: usize>(&self, ranks: [u64; N]) -> [Decimal; N] {
-        if self.others.is_some() {
+        if !self.others.is_empty() {
             return ranked(self.values().into_iter(), ranks);
         }
         let pairs = self.pairs();
@@ -274,7 +254,8 @@ fn merged(left: &[(i32, u32)], right: &[(i32, u32)]) -> Vec<(i32, u32)> {
                     // Nothing forbids a value to stand there twice.
                     None => merged.extend([(a, m), (b, n)]),
                 }
-                (left.next(), right.next());
+                left.next();
+                right.next();
             }
         }
     }

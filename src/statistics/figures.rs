@@ -333,7 +333,9 @@ pub(super) mod tests {
             }).collect();
             let of = |batches: &[Batch]| {
                 let mut figures = Figures::default();
-                batches.iter().for_each(|batch| figures.add(batch));
+                for batch in batches {
+                    figures.add(batch);
+                }
                 figures
             };
             let (left, right) = batches.split_at(cut.min(batches.len()));

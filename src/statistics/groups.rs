@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 
 use super::figures::Figures;
 use super::key::{By, Key, Part};
+use super::period::Period;
 use super::trend::{Marks, Trend};
 use super::value::Value;
 use crate::batch::{Batch, USABLE_RATE};
@@ -18,7 +19,7 @@ const MOST: usize = 1_000_000;
 /// Batches in groups, as they come.
 pub(crate) struct Groups {
     by: Vec<By>,
-    groups: HashMap<Key, (Figures, Trend)>,
+    by_key: HashMap<Key, (Figures, Trend)>,
     /// That of all groups together.
     trend: Trend,
     most: usize,
@@ -50,7 +51,7 @@ impl Groups {
     pub(crate) fn new(by: Vec<By>) -> Self {
         Self {
             by,
-            groups: HashMap::new(),
+            by_key: HashMap::new(),
             trend: Trend::growing(),
             most: MOST,
             key: Vec::new(),
@@ -61,7 +62,7 @@ impl Groups {
     pub(crate) fn finish(self) -> Sums {
         let marks = self.trend.marks();
         let mut total = Figures::default();
-        let groups = self.groups.into_iter().map(|(key, (mut figures, trend))| {
+        let groups = self.by_key.into_iter().map(|(key, (mut figures, trend))| {
             figures.settle();
             total.merge(&figures);
             let own = if is_timed(&self.by) {
@@ -107,7 +108,7 @@ fn trend(key: &[Part]) -> Trend {
         Part::Text(_) => None,
     });
     // A week and a month: what they have in common.
-    let first = periods.clone().map(|period| period.first()).max();
+    let first = periods.clone().map(Period::first).max();
     let past = periods.map(|period| period.next().first()).min();
     match (first, past) {
         (Some(first), Some(past)) => Trend::within(first, past),
@@ -121,14 +122,14 @@ impl Sink for Groups {
         self.key.clear();
         self.key
             .extend(self.by.iter().map(|by| by.part(batch, second)));
-        if !self.groups.contains_key(self.key.as_slice()) {
-            if self.groups.len() == self.most {
+        if !self.by_key.contains_key(self.key.as_slice()) {
+            if self.by_key.len() == self.most {
                 return Err(too_many(&self.by, self.most));
             }
             let group = (Figures::default(), trend(&self.key));
-            self.groups.insert(self.key.as_slice().into(), group);
+            self.by_key.insert(self.key.as_slice().into(), group);
         }
-        let Some((figures, trend)) = self.groups.get_mut(self.key.as_slice()) else {
+        let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
             return Ok(());
         };
         figures.add(batch);

@@ -12,7 +12,7 @@ pub(crate) enum By {
     Month,
     Week,
     Day,
-    ScannedBy,
+    Person,
 }
 
 /// What a batch has for each [`By`].
@@ -33,7 +33,7 @@ impl By {
         Self::Month,
         Self::Week,
         Self::Day,
-        Self::ScannedBy,
+        Self::Person,
     ];
 
     /// Its name on the command line and in files.
@@ -43,7 +43,7 @@ impl By {
             Self::Month => "month",
             Self::Week => "week",
             Self::Day => "day",
-            Self::ScannedBy => "scanned_by_email",
+            Self::Person => "scanned_by_email",
         }
     }
 
@@ -53,7 +53,7 @@ impl By {
             Self::Month => Some(Step::Month),
             Self::Week => Some(Step::Week),
             Self::Day => Some(Step::Day),
-            Self::CropType | Self::ScannedBy => None,
+            Self::CropType | Self::Person => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl By {
         let text = |column: usize| Part::Text(batch.typed(column).map(Into::into));
         match self {
             Self::CropType => text(CROP_TYPE),
-            Self::ScannedBy => text(SCANNED_BY),
+            Self::Person => text(SCANNED_BY),
             Self::Month => Part::Time(second.map(|second| Step::Month.period(second))),
             Self::Week => Part::Time(second.map(|second| Step::Week.period(second))),
             Self::Day => Part::Time(second.map(|second| Step::Day.period(second))),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn names_of_fields_are_those_of_the_interface() {
-        for by in [By::CropType, By::ScannedBy] {
+        for by in [By::CropType, By::Person] {
             assert!(COLUMNS.iter().any(|column| column.name == by.name()));
         }
     }

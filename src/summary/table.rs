@@ -1,5 +1,7 @@
 //! The table: a row per group, a total set apart, and below it what is what.
 
+use std::fmt::Write as _;
+
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -251,7 +253,8 @@ fn line(
 
 fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
     if color && !part.is_empty() && style != Style::new() {
-        text.push_str(&format!("{style}{part}{style:#}"));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{style}{part}{style:#}");
     } else {
         text.push_str(part);
     }
