@@ -1,0 +1,46 @@
+//! Text that XML can carry.
+
+/// Returns `text` with visible escapes for what XML cannot carry, such as `\u{1}`; nothing where it can
+/// carry all of it. A text that looks like such an escape is escaped too, so that each can be undone.
+pub(super) fn visible(text: &str) -> Option<String> {
+    let is_foreign = |letter: char| matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    let is_escape = |rest: &str| {
+        let digits = rest
+            .strip_prefix("\\u{")
+            .and_then(|rest| rest.split_once('}'));
+        let code = digits.and_then(|(digits, _)| u32::from_str_radix(digits, 16).ok());
+        let letter = code.and_then(char::from_u32);
+        letter.is_some_and(|letter| letter == '\\' || is_foreign(letter))
+    };
+    if !text.contains(is_foreign)
+        && !text
+            .match_indices("\\u{")
+            .any(|(at, _)| is_escape(&text[at..]))
+    {
+        return None;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (at, letter) in text.char_indices() {
+        if is_foreign(letter) || letter == '\\' && is_escape(&text[at..]) {
+            escaped.extend(letter.escape_unicode());
+        } else {
+            escaped.push(letter);
+        }
+    }
+    Some(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readers::undo_escapes;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
+            let escaped = visible(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(undo_escapes(&escaped), text);
+        }
+    }
+}

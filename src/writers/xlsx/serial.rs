@@ -1,0 +1,55 @@
+//! Instants as spreadsheets count them: in days.
+
+use crate::batch::Moment;
+
+const DAY: i64 = 86_400_000_000;
+/// Days before 1970 from which dates are counted.
+const EPOCH: i64 = 25_569;
+/// 1900-03-01: before it, Excel counts a day that never was.
+const FIRST_DAY: i64 = 61;
+
+/// An instant as spreadsheets count: in days.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Serial {
+    pub(super) days: f64,
+    pub(super) has_fraction: bool,
+}
+
+/// Returns an instant in days, where that keeps it exactly: from 1900-03-01 on, to the microsecond.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "what is lost is looked for"
+)]
+pub(super) fn serial(text: &str) -> Option<Serial> {
+    let second = Moment::parse(text)?.second;
+    let fraction = text.trim_end_matches('Z').split_once('.');
+    let fraction = fraction.map_or("", |(_, digits)| digits.trim_end_matches('0'));
+    if fraction.len() > 6 || second.div_euclid(86_400) + EPOCH < FIRST_DAY {
+        return None;
+    }
+    let micros: i64 = format!("{fraction:0<6}").parse().ok()?;
+    let total = (second + EPOCH * 86_400) * 1_000_000 + micros;
+    let days = total as f64 / DAY as f64;
+    let whole = days.floor();
+    let again = whole as i64 * DAY + ((days - whole) * DAY as f64).round() as i64;
+    (again == total).then_some(Serial {
+        days,
+        has_fraction: micros != 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn moments_of_this_century_keep_their_microseconds(second in 946_684_800_i64..3_400_000_000, micros in 0_i64..1_000_000) {
+            let moment = chrono::DateTime::from_timestamp_micros(second * 1_000_000 + micros).expect("a moment");
+            let text = moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+            prop_assert!(serial(&text).is_some(), "{}", text);
+        }
+    }
+}
