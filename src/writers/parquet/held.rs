@@ -1,0 +1,203 @@
+//! The values of columns, until they make a row group.
+
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::writer::SerializedColumnWriter;
+use bytes::Bytes;
+
+use super::hundredths::hundredths;
+use super::schema::EXTRA;
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+
+/// So many texts are handed over at a time.
+const PIECE: usize = 1024;
+
+/// A value that its column cannot hold as it is.
+pub(super) struct Inexact {
+    pub(super) column: usize,
+    /// What cannot hold it.
+    pub(super) into: &'static str,
+}
+
+/// The values of one column that wait for their row group.
+pub(super) struct Held {
+    /// Nothing for the fields that nobody announced.
+    pub(super) column: Option<usize>,
+    /// One for each row: 1 for a value, 0 for null. None where there is no null.
+    levels: Vec<i16>,
+    cells: Cells,
+}
+
+/// Values that are not null.
+enum Cells {
+    /// All texts, and where each ends.
+    Texts(Vec<u8>, Vec<usize>),
+    Numbers(Vec<i64>),
+    Flags(Vec<bool>),
+}
+
+impl Held {
+    pub(super) fn field(column: usize) -> Self {
+        let cells = match COLUMNS[column].kind {
+            Kind::Text => Cells::Texts(Vec::new(), Vec::new()),
+            Kind::Date | Kind::Integer | Kind::Decimal => Cells::Numbers(Vec::new()),
+            Kind::Boolean => Cells::Flags(Vec::new()),
+        };
+        Self {
+            column: Some(column),
+            levels: Vec::new(),
+            cells,
+        }
+    }
+
+    pub(super) fn extra() -> Self {
+        Self {
+            column: None,
+            levels: Vec::new(),
+            cells: Cells::Texts(Vec::new(), Vec::new()),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.column.map_or(EXTRA, |column| COLUMNS[column].name)
+    }
+
+    /// Only the identifier is always there: with `--lenient`, anything else may be null.
+    pub(super) fn is_required(&self) -> bool {
+        self.column == Some(BATCH_ID)
+    }
+
+    /// Adds what `batch` has here; tells how many bytes that takes.
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, Inexact> {
+        let Some(column) = self.column else {
+            let extra = batch.extra();
+            return Ok(self.add_text(extra.as_deref()));
+        };
+        if column == BATCH_ID {
+            return Ok(self.add_text(Some(&batch.id())));
+        }
+        let value = batch.typed(column);
+        let value = value.as_deref();
+        let inexact = |into| Inexact { column, into };
+        let number = match COLUMNS[column].kind {
+            Kind::Text => return Ok(self.add_text(value)),
+            Kind::Boolean => return Ok(self.add_flag(value.map(|text| text == "true"))),
+            Kind::Integer => {
+                let number = value.map(str::parse::<i64>).transpose();
+                number.map_err(|_| inexact("INT64"))?
+            }
+            Kind::Decimal => match value {
+                Some(text) => Some(hundredths(text).ok_or_else(|| inexact("DECIMAL(18,2)"))?),
+                None => None,
+            },
+            Kind::Date => match value {
+                Some(text) => {
+                    let moment = Moment::parse(text).and_then(|moment| moment.milliseconds());
+                    Some(moment.ok_or_else(|| inexact("TIMESTAMP(ms)"))?)
+                }
+                None => None,
+            },
+        };
+        Ok(self.add_number(number))
+    }
+
+    fn add_level(&mut self, is_there: bool) -> usize {
+        if self.is_required() {
+            return 0;
+        }
+        self.levels.push(i16::from(is_there));
+        size_of::<i16>()
+    }
+
+    fn add_text(&mut self, value: Option<&str>) -> usize {
+        let level = self.add_level(value.is_some());
+        match (&mut self.cells, value) {
+            (Cells::Texts(bytes, ends), Some(text)) => {
+                bytes.extend_from_slice(text.as_bytes());
+                ends.push(bytes.len());
+                level + text.len() + size_of::<usize>()
+            }
+            _ => level,
+        }
+    }
+
+    fn add_number(&mut self, value: Option<i64>) -> usize {
+        let level = self.add_level(value.is_some());
+        match (&mut self.cells, value) {
+            (Cells::Numbers(numbers), Some(number)) => {
+                numbers.push(number);
+                level + size_of::<i64>()
+            }
+            _ => level,
+        }
+    }
+
+    fn add_flag(&mut self, value: Option<bool>) -> usize {
+        let level = self.add_level(value.is_some());
+        match (&mut self.cells, value) {
+            (Cells::Flags(flags), Some(flag)) => {
+                flags.push(flag);
+                level + size_of::<bool>()
+            }
+            _ => level,
+        }
+    }
+
+    /// Writes what is held, and holds it no longer.
+    pub(super) fn write(
+        &mut self,
+        column: &mut SerializedColumnWriter<'_>,
+    ) -> Result<(), ParquetError> {
+        let levels = (!self.is_required()).then_some(&self.levels[..]);
+        match &mut self.cells {
+            Cells::Numbers(numbers) => {
+                let writer = column.typed::<Int64Type>();
+                writer.write_batch(numbers, levels, None)?;
+                numbers.clear();
+            }
+            Cells::Flags(flags) => {
+                let writer = column.typed::<BoolType>();
+                writer.write_batch(flags, levels, None)?;
+                flags.clear();
+            }
+            Cells::Texts(bytes, ends) => {
+                let bytes = Bytes::from(std::mem::take(bytes));
+                write_texts(column, &bytes, ends, levels)?;
+                ends.clear();
+            }
+        }
+        self.levels.clear();
+        Ok(())
+    }
+}
+
+/// Writes texts piece by piece: each that is handed over takes several times its own size.
+fn write_texts(
+    column: &mut SerializedColumnWriter<'_>,
+    bytes: &Bytes,
+    ends: &[usize],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let writer = column.typed::<ByteArrayType>();
+    let mut start = 0;
+    let mut texts = ends.iter().map(|&end| {
+        let text = bytes.slice(start..end);
+        start = end;
+        ByteArray::from(text)
+    });
+    let Some(levels) = levels else {
+        loop {
+            let piece: Vec<ByteArray> = texts.by_ref().take(PIECE).collect();
+            if piece.is_empty() {
+                return Ok(());
+            }
+            writer.write_batch(&piece, None, None)?;
+        }
+    };
+    for levels in levels.chunks(PIECE) {
+        let count = levels.iter().filter(|level| **level == 1).count();
+        let piece: Vec<ByteArray> = texts.by_ref().take(count).collect();
+        writer.write_batch(&piece, Some(levels), None)?;
+    }
+    Ok(())
+}

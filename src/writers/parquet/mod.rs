@@ -1,0 +1,188 @@
+//! `parquet`: typed columns, for engines that load and skip.
+//!
+//! Values are held column by column until they make a row group; each group goes to the output as a
+//! whole, so that memory follows the size of a group and not that of the export. What a column cannot
+//! hold exactly is refused, never rounded.
+
+// The types of the columns, and values until they make a row group.
+mod held;
+mod schema;
+
+// Decimals as whole numbers.
+mod hundredths;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::types::Type;
+
+use super::{BatchWriter, Facts, Notes, Output};
+use crate::batch::{Batch, COLUMNS, Values};
+use crate::digest::SetDigest;
+use crate::error::{self, Failure};
+use crate::select::Fields;
+use crate::ui;
+use held::{Held, Inexact};
+use schema::properties;
+
+/// A row group ends at so many rows, the number that DuckDB takes at once, or at so many bytes held.
+const GROUP_ROWS: usize = 122_880;
+const GROUP_BYTES: usize = 48 << 20;
+
+pub(super) struct Parquet {
+    writer: SerializedFileWriter<Through>,
+    columns: Vec<Held>,
+    rows: usize,
+    /// Bytes held.
+    size: usize,
+    digest: SetDigest,
+    facts: Vec<(&'static str, String)>,
+}
+
+impl Parquet {
+    pub(super) fn new(
+        output: Output,
+        fields: &Fields,
+        about: &Facts,
+        extracted: String,
+    ) -> Result<Self, Failure> {
+        let mut columns: Vec<Held> = fields.columns.iter().copied().map(Held::field).collect();
+        if !fields.named {
+            columns.push(Held::extra());
+        }
+        let types: Result<Vec<_>, ParquetError> = columns.iter().map(Held::describe).collect();
+        let schema = types.and_then(|types| {
+            Type::group_type_builder("batches")
+                .with_fields(types)
+                .build()
+        });
+        let writer = schema.and_then(|schema| {
+            let properties = Arc::new(properties(&columns));
+            SerializedFileWriter::new(Through(Some(output)), Arc::new(schema), properties)
+        });
+        let mut facts = vec![
+            ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("trayscan.range", about.range.clone()),
+            ("trayscan.extracted", extracted),
+        ];
+        let source = Some(about.source.clone()).filter(|source| !source.is_empty());
+        facts.extend(source.map(|source| ("trayscan.base_url", source)));
+        Ok(Self {
+            writer: writer.map_err(|error| Failure::from_output(io_error(error)))?,
+            columns,
+            rows: 0,
+            size: 0,
+            digest: SetDigest::new(&fields.columns),
+            facts,
+        })
+    }
+
+    /// Writes what is held as one row group.
+    fn end_group(&mut self) -> Result<(), ParquetError> {
+        self.size = 0;
+        if std::mem::take(&mut self.rows) == 0 {
+            return Ok(());
+        }
+        let mut group = self.writer.next_row_group()?;
+        for held in &mut self.columns {
+            let column = group.next_column()?;
+            // There is one for each column of the schema, which was made from the same list.
+            let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
+            held.write(&mut column)?;
+            column.close()?;
+        }
+        group.close().map(drop)
+    }
+}
+
+impl BatchWriter for Parquet {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        for held in &mut self.columns {
+            match held.add(batch) {
+                Ok(size) => self.size += size,
+                Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
+            }
+        }
+        self.digest.add(&Typed(batch));
+        self.rows += 1;
+        if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
+            self.end_group().map_err(io_error)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        self.end_group().map_err(io_error)?;
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.push(("trayscan.batches", self.digest.count().to_string()));
+        facts.push(("trayscan.set_digest", self.digest.finish()));
+        for (key, value) in facts {
+            let fact = KeyValue::new(key.to_owned(), value);
+            self.writer.append_key_value_metadata(fact);
+        }
+        self.writer.finish().map_err(io_error)?;
+        self.writer.flush()?;
+        let output = self.writer.inner_mut().0.take();
+        let output = output.ok_or_else(|| io::Error::other("the output was taken away"))?;
+        Ok((output, Notes::default()))
+    }
+}
+
+/// What the file holds of a batch: what is not as its column should be is null.
+struct Typed<'a>(&'a Batch);
+
+impl Values for Typed<'_> {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.0.typed(column)
+    }
+}
+
+/// The output, until it is taken out again.
+struct Through(Option<Output>);
+
+impl Write for Through {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Some(output) => output.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Output::flush)
+    }
+}
+
+/// Returns what the output said, where it was the output.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+fn refused(batch: &Batch, column: usize, into: &str) -> io::Error {
+    let value = batch.plain(column).unwrap_or_default();
+    let refused = Failure::new(
+        error::Kind::Protocol,
+        format!(
+            "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
+            ui::brief(&batch.id()),
+            COLUMNS[column].name,
+            ui::brief(&value)
+        ),
+    )
+    .hint("leave the field out with `--fields`, or write json or csv, which keep every digit");
+    io::Error::other(refused)
+}

@@ -1,0 +1,79 @@
+//! The types of the columns, and how they are packed.
+
+use std::sync::Arc;
+
+use ::parquet::basic::{
+    Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel,
+};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::schema::types::{ColumnPath, Type};
+
+use super::held::Held;
+use crate::batch::{COLUMNS, CREATION_DATE, Kind};
+
+/// The column of fields that nobody announced.
+pub(super) const EXTRA: &str = "extra";
+
+/// DECIMAL(18,2): all that 64 bits hold.
+const PRECISION: i32 = 18;
+const SCALE: i32 = 2;
+
+impl Held {
+    pub(super) fn describe(&self) -> Result<Arc<Type>, ParquetError> {
+        let kind = self
+            .column
+            .map_or(Kind::Text, |column| COLUMNS[column].kind);
+        let (physical, logical) = match kind {
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Integer => (Physical::INT64, None),
+            Kind::Decimal => {
+                let logical = LogicalType::decimal(SCALE, PRECISION);
+                (Physical::INT64, Some(logical))
+            }
+            Kind::Date => {
+                let logical = LogicalType::timestamp(true, TimeUnit::MILLIS);
+                (Physical::INT64, Some(logical))
+            }
+            Kind::Boolean => (Physical::BOOLEAN, None),
+        };
+        let builder = Type::primitive_type_builder(self.name(), physical)
+            .with_logical_type(logical)
+            .with_repetition(if self.is_required() {
+                Repetition::REQUIRED
+            } else {
+                Repetition::OPTIONAL
+            });
+        let builder = if kind == Kind::Decimal {
+            builder.with_precision(PRECISION).with_scale(SCALE)
+        } else {
+            builder
+        };
+        builder.build().map(Arc::new)
+    }
+}
+
+pub(super) fn properties(columns: &[Held]) -> WriterProperties {
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    let properties = WriterProperties::builder().set_compression(zstd);
+    // Where no two values are alike, a dictionary is only in the way.
+    let unlike = columns.iter().map(Held::name).filter(|name| {
+        let dates = COLUMNS[CREATION_DATE].name;
+        matches!(*name, "batch_id" | "analysis_link" | EXTRA) || *name == dates
+    });
+    let plain = |properties: ::parquet::file::properties::WriterPropertiesBuilder, name: &str| {
+        properties.set_column_dictionary_enabled(ColumnPath::from(name), false)
+    };
+    unlike.fold(properties, plain).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::find_column;
+
+    #[test]
+    fn the_columns_of_a_batch_have_no_extra() {
+        assert_eq!(find_column(EXTRA), None);
+    }
+}
