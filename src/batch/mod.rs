@@ -7,6 +7,9 @@
 // Finding the values in the text, and what is wrong with them.
 mod index;
 
+// What people call the fields, and what they mean.
+mod meaning;
+
 // The same for text that is written just as the interface shows it, many times faster.
 mod scan;
 
@@ -21,6 +24,7 @@ use std::sync::Arc;
 use memchr::memchr;
 
 pub(crate) use index::Flaw;
+pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use moment::{Moment, whole_second};
 pub(crate) use number::{EXACT_DIGITS, compare as compare_numbers, is_number, significant_digits};
 

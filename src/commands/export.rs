@@ -175,6 +175,7 @@ impl Opened {
     fn new(args: &ExportArgs, wanted: &Wanted, base_url: Option<String>) -> Result<Self, Failure> {
         let facts = Arc::new(Facts {
             range: wanted.range.describe(),
+            filters: filters(args),
             source: base_url.unwrap_or_default(),
             ..Facts::default()
         });
@@ -222,6 +223,16 @@ impl Opened {
             facts,
         })
     }
+}
+
+/// Says what chose the batches besides their dates, as it was asked for.
+fn filters(args: &ExportArgs) -> Vec<String> {
+    let sorted = args
+        .sort
+        .as_ref()
+        .map_or_else(String::new, |order| format!(" by {order}"));
+    let limit = args.limit.map(|limit| format!("the first {limit}{sorted}"));
+    args.selection.conditions.iter().cloned().chain(limit).collect()
 }
 
 /// Says where the batches are.

@@ -8,7 +8,7 @@ use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
 use super::{Each, Place, Record, Remarks, Unreadable};
-use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column};
+use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column, find_heading};
 
 /// The sheet that holds batches; others go on with a number behind this name.
 const SHEET: &str = "Batches";
@@ -91,8 +91,10 @@ impl Header {
         let Some(name) = text(Kind::Text, value) else {
             return Ok(());
         };
-        let name = name.trim().trim_end_matches(" (UTC)");
-        match find_column(name) {
+        // Field names too: people rename columns, and earlier workbooks had those.
+        let name = name.trim();
+        let plain = name.trim_end_matches(" (UTC)");
+        match find_heading(name).or_else(|| find_column(plain)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
                 let why = format!("`{name}` is there twice");
                 Err(Unreadable::broken(Place::Line(1), why))

@@ -99,6 +99,8 @@ pub(crate) struct Style {
 pub(crate) struct Facts {
     /// Of dates, in words.
     pub(crate) range: String,
+    /// What else chose the batches, in words.
+    pub(crate) filters: Vec<String>,
     /// The address of the service; empty where it is not known.
     pub(crate) source: String,
     /// The version of the interface: known once the batches have come.

@@ -48,11 +48,27 @@ impl Book {
 
     /// Returns the cell of a field, in the row of a batch.
     fn cell(&self, row: usize, field: &str) -> Data {
+        let heading = self.headings()[field].clone();
         let sheet = self.sheet("Batches");
         let names = sheet.rows().next().unwrap();
-        let is_named = |cell: &Data| cell.to_string().trim_end_matches(" (UTC)") == field;
+        let is_named = |cell: &Data| cell.to_string() == heading;
         let place = names.iter().position(is_named).unwrap();
         sheet.rows().nth(row).unwrap()[place].clone()
+    }
+
+    /// Returns what stands above each field, as the second sheet tells it.
+    fn headings(&self) -> BTreeMap<String, String> {
+        let about = self.sheet("About");
+        let rows = about
+            .rows()
+            .map(|row| [0, 2, 3].map(|at| row[at].to_string()));
+        let mut rows = rows.skip_while(|[.., field]| field != "Field");
+        assert_eq!(rows.next().unwrap(), ["Column", "Unit", "Field"]);
+        rows.map(|[title, unit, field]| match unit.as_str() {
+            "" => (field, title),
+            unit => (field, format!("{title} ({unit})")),
+        })
+        .collect()
     }
 
     /// Returns a part of the package as it is written.
@@ -135,7 +151,8 @@ fn columns_stand_in_the_order_of_the_fields() {
         .iter()
         .map(Data::to_string)
         .collect();
-    assert_eq!(names, ["comment", "batch_creation_date (UTC)", "batch_id"]);
+    assert_eq!(names, ["Comment", "Created (UTC)", "Batch id"]);
+    assert_eq!(book.headings().len(), 3);
     assert_eq!(sheet.height(), 3);
     assert!(!book.ended.stderr.contains("more"), "{:?}", book.ended);
     let book = Book::of(&[&[("more", "1")], &[]], &[]);
@@ -392,27 +409,105 @@ fn workbooks_are_verified_like_any_export() {
     fs::write(&part, &bytes[..bytes.len() / 2]).unwrap();
     let ended = run(&["verify", &part, "--against", &csv]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    opens_in_libreoffice(folder.path(), 3000);
 }
 
-/// Converts `a.xlsx` to CSV with LibreOffice, where that is installed, and counts the batches.
-fn opens_in_libreoffice(folder: &Path, batches: usize) {
-    let home = format!(
-        "-env:UserInstallation=file://{}",
-        folder.join("home").display()
-    );
-    let out = folder.join("converted");
+#[test]
+fn fields_have_their_units_and_meanings() {
+    let book = Book::of(&[&[]], &["--where", "crop_type!=", "--limit", "7"]);
+    let headings = book.headings();
+    assert_eq!(headings.len(), 18);
+    for (field, heading) in [
+        ("batch_creation_date", "Created (UTC)"),
+        ("avg_germination_rate", "Germination rate (%)"),
+        ("avg_usable_seedlings", "Usable seedlings (per tray)"),
+        ("avg_coefficient_of_variation", "Size CV (%)"),
+        ("avg_median_seedling_size_mm2", "Median size (mm²)"),
+    ] {
+        assert_eq!(headings[field], heading);
+    }
+    let about = book.sheet("About");
+    let told: Vec<String> = about.rows().map(|row| row[1].to_string()).collect();
+    for text in [
+        "crop_type!=",
+        "the first 7",
+        "Median seedling size, average of the trays",
+    ] {
+        assert!(told.iter().any(|cell| cell == text), "{text} in {told:?}");
+    }
+}
+
+#[test]
+fn it_is_printed_across_with_its_header_on_every_page() {
+    let book = Book::of(&[&[("comment", "\"one\\ntwo\"")]], &[]);
+    let sheet = book.part("xl/worksheets/sheet1.xml");
+    for part in [
+        "<pageSetUpPr fitToPage=\"1\"/>",
+        "<pageSetup paperSize=\"9\" fitToHeight=\"0\" orientation=\"landscape\"",
+        "numberStoredAsText=\"1\"",
+    ] {
+        assert!(sheet.contains(part), "{part} in {sheet}");
+    }
+    let workbook = book.part("xl/workbook.xml");
+    let titles = "<definedName name=\"_xlnm.Print_Titles\" localSheetId=\"0\">Batches!$1:$1<";
+    assert!(workbook.contains(titles), "{workbook}");
+    // A comment of several lines is seen whole.
+    assert!(book.part("xl/styles.xml").contains("wrapText=\"1\""));
+}
+
+/// Opens a workbook with LibreOffice and returns what it shows, cell by cell; nothing where that is not
+/// installed.
+fn shown_by_libreoffice(book: &Path) -> Option<Vec<Vec<String>>> {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("home");
+    let home = format!("-env:UserInstallation=file://{}", home.display());
+    // Separated by commas, in quotes, UTF-8, from the first line on, as it is shown.
+    let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,true";
     let tried = Command::new("soffice")
-        .args([&home, "--headless", "--convert-to", "csv", "--outdir"])
-        .arg(&out)
-        .arg(folder.join("a.xlsx"))
+        .args([&home, "--headless", "--convert-to", filter, "--outdir"])
+        .arg(folder.path())
+        .arg(book)
         .stdin(Stdio::null())
         .output();
     let Ok(output) = tried else {
         eprintln!("skipped: LibreOffice is not installed");
-        return;
+        return None;
     };
     assert!(output.status.success(), "{output:?}");
-    let mut reader = csv::Reader::from_path(out.join("a.csv")).unwrap();
-    assert_eq!(reader.records().count(), batches);
+    let path = folder.path().join(book.with_extension("csv").file_name()?);
+    let reader = csv::ReaderBuilder::new().has_headers(false).from_path(path);
+    let rows = reader.unwrap().into_records().map(|row| {
+        let row = row.unwrap();
+        row.iter().map(str::to_owned).collect()
+    });
+    Some(rows.collect())
+}
+
+#[test]
+fn libreoffice_shows_what_the_csv_says() {
+    let server = Server::start(&["--batches", "3000"]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (book, csv) = (at("a.xlsx"), at("b.csv"));
+    for path in [&book, &csv] {
+        assert_eq!(export(&server, &["-o", path]).code, Some(0));
+    }
+    let Some(shown) = shown_by_libreoffice(Path::new(&book)) else {
+        return;
+    };
+    let mut exported = csv::Reader::from_path(&csv).unwrap();
+    let names = exported.headers().unwrap().clone();
+    let exported: Vec<_> = exported.records().map(Result::unwrap).collect();
+    assert_eq!(shown.len(), exported.len() + 1);
+    assert_eq!(shown[0][8], "Germination rate (%)");
+    for (shown, exported) in shown[1..].iter().zip(&exported) {
+        for ((name, exported), shown) in names.iter().zip(exported).zip(shown) {
+            let expected = match name {
+                // To the millisecond, and only where there is one.
+                "batch_creation_date" => exported.replace('T', " ").replace('Z', ""),
+                "warnings" => exported.to_uppercase(),
+                _ => exported.to_owned(),
+            };
+            assert_eq!(*shown, expected, "{name} of {}", &exported);
+        }
+    }
 }

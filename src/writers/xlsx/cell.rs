@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rust_xlsxwriter::{Url, Worksheet, XlsxError};
+use unicode_width::UnicodeWidthStr;
 
 use super::escapes::visible;
 use super::looks::Looks;
@@ -32,6 +33,20 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
+    /// Returns how many letters are shown of it.
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::Text(text) | Self::Link(text) => widest_line(text),
+            Self::Escaped(text) => widest_line(text),
+            Self::Integer(number) => format!("{number}").len(),
+            Self::Decimal(number) => format!("{number:.2}").len(),
+            Self::Boolean(_) => "FALSE".len(),
+            Self::Moment(moment) if moment.has_fraction => "2026-05-01 06:00:00.000".len(),
+            Self::Moment(_) => "2026-05-01 06:00:00".len(),
+        }
+    }
+
     pub(super) fn write(
         &self,
         sheet: &mut Worksheet,
@@ -44,7 +59,12 @@ impl Cell<'_> {
             Self::Empty if is_marked || place == 0 => sheet.write_blank(row, place, &looks.text)?,
             Self::Empty => sheet,
             Self::Text(text) => {
-                sheet.write_string_with_format(row, place, text.as_ref(), &looks.text)?
+                let look = if text.contains('\n') {
+                    &looks.lines
+                } else {
+                    &looks.text
+                };
+                sheet.write_string_with_format(row, place, text.as_ref(), look)?
             }
             Self::Escaped(text) => {
                 sheet.write_string_with_format(row, place, text.as_str(), &looks.text)?
@@ -72,6 +92,10 @@ impl Cell<'_> {
         };
         Ok(())
     }
+}
+
+fn widest_line(text: &str) -> usize {
+    text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
 /// Returns the cell for `column`, or why there can be none.

@@ -1,15 +1,19 @@
 //! How cells look, what stands above them, and how wide their columns are.
 
-use rust_xlsxwriter::{Color, Format, FormatAlign, FormatUnderline};
+use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline};
 
-use crate::batch::{COLUMNS, Kind};
+use crate::batch::MEANINGS;
 
-/// Stands behind the name of a column of dates: cells know no zone.
-const ZONE: &str = " (UTC)";
+/// No column is wider, in letters.
+const WIDEST: usize = 72;
+/// How much wider bold letters are, in a heading.
+const BOLD: usize = 1;
 
 /// How cells look, in one row.
 pub(super) struct Looks {
     pub(super) text: Format,
+    /// Text of several lines.
+    pub(super) lines: Format,
     pub(super) link: Format,
     pub(super) integer: Format,
     pub(super) decimal: Format,
@@ -20,42 +24,98 @@ pub(super) struct Looks {
 
 impl Looks {
     pub(super) fn new(base: &Format) -> Self {
+        // Beside a text of several lines, all begin on the first.
+        let base = base.clone().set_align(FormatAlign::Top);
         let numbered = |format: &str| base.clone().set_num_format(format);
+        // Away from the number that ends where it begins.
+        let left = |format: &str| numbered(format).set_align(FormatAlign::Left).set_indent(1);
         Self {
             // As text even after somebody has edited it.
-            text: numbered("@"),
-            link: numbered("@")
+            text: left("@"),
+            lines: left("@").set_text_wrap(),
+            link: left("@")
                 .set_font_color(Color::RGB(0x05_63_C1))
                 .set_underline(FormatUnderline::Single),
             integer: numbered("0"),
             decimal: numbered("0.00"),
             boolean: base.clone().set_align(FormatAlign::Center),
-            second: numbered("yyyy-mm-dd hh:mm:ss"),
-            fraction: numbered("yyyy-mm-dd hh:mm:ss.000"),
+            second: left("yyyy-mm-dd hh:mm:ss"),
+            fraction: left("yyyy-mm-dd hh:mm:ss.000"),
         }
     }
 }
 
-pub(super) fn header(column: usize) -> String {
-    let zone = if COLUMNS[column].kind == Kind::Date {
-        ZONE
-    } else {
-        ""
-    };
-    format!("{}{zone}", COLUMNS[column].name)
+/// How the header looks: two lines high, so that the buttons of the filter are below its words, and told from the batches without colour too.
+pub(super) fn heading() -> Format {
+    Format::new()
+        .set_bold()
+        .set_text_wrap()
+        .set_align(FormatAlign::Top)
+        .set_align(FormatAlign::Left)
+        .set_indent(1)
+        .set_background_color(Color::RGB(0xE2_EF_DA))
+        .set_border_bottom(FormatBorder::Thin)
 }
 
-/// Returns how wide a column is, in digits: its name and the button of the filter fit, and usual values.
-#[allow(clippy::cast_precision_loss, reason = "names are short")]
-pub(super) fn width(column: usize, header: &str) -> f64 {
-    let usual = match (COLUMNS[column].name, COLUMNS[column].kind) {
-        ("batch_id", _) => 38.0,
-        ("batch_name" | "scanned_by_email", _) => 34.0,
-        ("analysis_link", _) => 72.0,
-        ("comment", _) => 60.0,
-        (_, Kind::Date) => 24.0,
-        (_, Kind::Text) => 20.0,
-        _ => 10.0,
-    };
-    (header.len() as f64 + 4.0).max(usual)
+/// The height of the header, in points.
+pub(super) const HEADER_HEIGHT: f64 = 32.0;
+
+/// How wide the text of each column is, as far as it is known.
+pub(super) struct Widths(Vec<usize>);
+
+impl Widths {
+    /// Begins with what the header needs.
+    pub(super) fn new(columns: &[usize]) -> Self {
+        let needed = |&column: &usize| two_lines(&MEANINGS[column].heading()) + BOLD;
+        Self(columns.iter().map(needed).collect())
+    }
+
+    /// Makes room for a cell at `place`.
+    pub(super) fn fit(&mut self, place: usize, width: usize) {
+        self.0[place] = self.0[place].max(width);
+    }
+
+    /// Returns how wide each column is, in digits. What is wider than that is seen when it is chosen.
+    #[allow(clippy::cast_precision_loss, reason = "none is wider than the widest")]
+    pub(super) fn columns(&self) -> impl Iterator<Item = f64> {
+        let room = |width: &usize| (*width).min(WIDEST) as f64 + 2.5;
+        self.0.iter().map(room)
+    }
+}
+
+/// Returns the width of `text` where it stands on two lines.
+fn two_lines(text: &str) -> usize {
+    let width = |text: &str| text.chars().count();
+    let broken = text.match_indices(' ').map(|(at, _)| {
+        let (first, second) = text.split_at(at);
+        width(first).max(width(second) - 1)
+    });
+    broken.min().unwrap_or_else(|| width(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_break_where_that_is_narrowest() {
+        for (text, width) in [
+            ("Crop", 4),
+            ("Usable seedlings (per tray)", 16),
+            ("Germination rate (%)", 11),
+        ] {
+            assert_eq!(two_lines(text), width, "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_fit_their_widest_text_within_bounds() {
+        let mut widths = Widths::new(&[0, 3]);
+        widths.fit(0, 36);
+        widths.fit(0, 12);
+        widths.fit(1, 4000);
+        let columns: Vec<f64> = widths.columns().collect();
+        assert!(columns[0] > 36.0 && columns[0] < 40.0, "{columns:?}");
+        assert!(columns[1] < 80.0, "{columns:?}");
+    }
 }

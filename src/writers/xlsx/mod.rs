@@ -21,21 +21,25 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rust_xlsxwriter::{Color, DocProperties, ExcelDateTime, Format, Workbook, XlsxError};
+use rust_xlsxwriter::{
+    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError,
+};
 
 use super::{BatchWriter, Facts, Notes, Output, Style};
-use crate::batch::{Batch, Moment, WARNINGS, unquote};
+use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, WARNINGS, unquote};
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
 use crate::select::Fields;
 use crate::ui;
 use cell::{Cell, cell};
-use looks::{Looks, header, width};
+use looks::{HEADER_HEIGHT, Looks, Widths, heading};
 
 /// Rows of a sheet, its header among them.
 const ROWS: u32 = 1_048_576;
 /// Links of a sheet: past them, Excel calls the file damaged.
 const LINKS: u32 = 65_530;
+/// As the format counts kinds of paper.
+const A4: u8 = 9;
 
 pub(super) struct Xlsx {
     book: Workbook,
@@ -45,6 +49,7 @@ pub(super) struct Xlsx {
     facts: Arc<Facts>,
     extracted: String,
     looks: [Looks; 2],
+    widths: Widths,
     digest: SetDigest,
     sheets: Vec<Sheet>,
     /// Rows and links that a sheet may have.
@@ -75,6 +80,7 @@ impl Xlsx {
             path,
             output,
             digest: SetDigest::new(&style.fields.columns),
+            widths: Widths::new(&style.fields.columns),
             fields: style.fields,
             facts: style.facts,
             extracted: style.extracted,
@@ -98,11 +104,11 @@ impl Xlsx {
         checked(|| {
             let sheet = book.add_worksheet_with_constant_memory()?;
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
-            let bold = Format::new().set_bold();
+            sheet.set_row_height(0, HEADER_HEIGHT)?;
+            let look = heading();
             for (place, &column) in (0..).zip(columns) {
-                let header = header(column);
-                sheet.set_column_width(place, width(column, &header))?;
-                sheet.write_string_with_format(0, place, header, &bold)?;
+                let heading = MEANINGS[column].heading();
+                sheet.write_string_with_format(0, place, heading, &look)?;
             }
             Ok(())
         })?;
@@ -142,7 +148,8 @@ impl BatchWriter for Xlsx {
             .map_err(|why| Self::refused(batch, &why))?;
         let index = self.sheets.len() - 1;
         let sheet = &mut self.sheets[index];
-        for cell in &mut cells {
+        for (place, cell) in cells.iter_mut().enumerate() {
+            self.widths.fit(place, cell.width());
             if let Cell::Link(text) = cell {
                 if sheet.links == self.limits.1 {
                     sheet.dead += 1;
@@ -187,15 +194,28 @@ impl BatchWriter for Xlsx {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         self.write_about()?;
         let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
+        let (widths, columns) = (&self.widths, &self.fields.columns);
         checked(|| {
             for (index, sheet) in sheets.iter().enumerate() {
                 let page = book.worksheet_from_index(index)?;
                 page.autofilter(0, 0, sheet.rows - 1, width.saturating_sub(1))?;
+                for (place, width) in (0..).zip(widths.columns()) {
+                    page.set_column_width(place, width)?;
+                }
+                prepare_printing(page).set_repeat_rows(0, 0)?;
+                for (place, &column) in (0..).zip(columns) {
+                    // Excel would mark each `007` as a mistake.
+                    if COLUMNS[column].kind == Kind::Text && sheet.rows > 1 {
+                        let doubt = IgnoreError::NumberStoredAsText;
+                        page.ignore_error_range(1, place, sheet.rows - 1, place, doubt)?;
+                    }
+                }
             }
             book.worksheet_from_index(0)?.set_active(true);
             if let Some(made) = Moment::parse(&self.extracted) {
                 let made = ExcelDateTime::from_timestamp(made.second)?;
-                book.set_properties(&DocProperties::new().set_creation_datetime(&made));
+                let properties = DocProperties::new().set_title("Tray scan batches");
+                book.set_properties(&properties.set_creation_datetime(&made));
             }
             // Not created anew: it has its owner and mode already.
             book.save_to_writer(File::options().write(true).truncate(true).open(path)?)
@@ -207,6 +227,16 @@ impl BatchWriter for Xlsx {
         };
         Ok((self.output, notes))
     }
+}
+
+/// Has a sheet printed across, all columns on one page, with its name and page below.
+fn prepare_printing(sheet: &mut Worksheet) -> &mut Worksheet {
+    sheet
+        .set_landscape()
+        .set_paper_size(A4)
+        .set_print_fit_to_pages(1, 0)
+        .set_margins(0.4, 0.4, 0.5, 0.6, 0.3, 0.3)
+        .set_footer("&L&A&RPage &P of &N")
 }
 
 /// Does `work` on the workbook. Where a file cannot be written, rust_xlsxwriter panics: that is no bug
@@ -276,13 +306,14 @@ mod tests {
         for (sheet, rows, links) in [("Batches", 4, 2), ("Batches 2", 4, 2), ("Batches 3", 2, 1)] {
             let range = book.worksheet_range(sheet).expect("a sheet");
             assert_eq!(range.height(), rows, "{sheet}");
-            assert_eq!(range[(0, 0)].to_string(), "batch_id");
+            assert_eq!(range[(0, 0)].to_string(), "Batch id");
             let live = book.hyperlinks_by_sheet_name(sheet).expect("links");
             assert_eq!(live.len(), links, "{sheet}");
         }
         let about = book.worksheet_range("About").expect("a sheet");
-        let last = about.rows().next_back().expect("a row");
-        assert!(last[1].to_string().contains("the 2 beyond"), "{last:?}");
+        let mut rows = about.rows();
+        let links = rows.find(|row| row[0] == "Links").expect("a row");
+        assert!(links[1].to_string().contains("the 2 beyond"), "{links:?}");
 
         let mut ids = Vec::new();
         let mut source = crate::readers::Source::open(&path).expect("a file");
