@@ -5,7 +5,7 @@
 //! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
 //! is published before everything is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -58,6 +58,8 @@ pub(crate) struct Spool {
 #[derive(Default)]
 struct Part {
     name: String,
+    /// Where the name of another differs from it in capitals only, and it comes after that.
+    name_apart: String,
     batches: u64,
     /// One batch to a line.
     lines: Vec<u8>,
@@ -90,10 +92,11 @@ impl Spool {
 
     pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
         let name = self.template.name(batch);
-        let parts = &mut self.parts;
+        let (parts, template) = (&mut self.parts, &self.template);
         let place = *self.names.entry(name).or_insert_with_key(|name| {
             parts.push(Part {
                 name: name.clone(),
+                name_apart: template.name_apart(batch),
                 ..Part::default()
             });
             parts.len() - 1
@@ -125,6 +128,7 @@ impl Spool {
     pub(crate) fn publish(mut self) -> Result<(Vec<Written>, Notes), Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        tell_apart(&mut parts);
         let mut folders = Folders::default();
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
@@ -202,6 +206,18 @@ fn add(
         digest.add(batch);
     }
     writer.write(batch).map_err(Failure::from_output)
+}
+
+/// Gives names that differ in capitals only another look: on many disks they would be one file, and the
+/// second would take the place of the first.
+fn tell_apart(parts: &mut [Part]) {
+    let mut taken = HashSet::new();
+    for part in parts {
+        if !taken.insert(part.name.to_lowercase()) {
+            part.name = std::mem::take(&mut part.name_apart);
+            taken.insert(part.name.to_lowercase());
+        }
+    }
 }
 
 /// Hands each batch of `lines` to `take`.

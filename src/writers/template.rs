@@ -88,6 +88,16 @@ impl Template {
 
     /// Returns the name of the file that `batch` belongs to.
     pub(super) fn name(&self, batch: &Batch) -> String {
+        self.name_with(batch, safe)
+    }
+
+    /// Returns a name that can be told from that of any other value, even where capitals are the same as
+    /// small letters.
+    pub(super) fn name_apart(&self, batch: &Batch) -> String {
+        self.name_with(batch, |value| Cow::Owned(told_apart(safe(value), value)))
+    }
+
+    fn name_with(&self, batch: &Batch, safe: impl Fn(&str) -> Cow<'_, str>) -> String {
         let date = batch.typed(CREATION_DATE);
         let date = date.as_deref();
         let mut name = String::new();
@@ -116,8 +126,11 @@ fn piece(date: Option<&str>, from: usize, to: usize) -> &str {
 /// Writes `value` so that it can stand in a name on any system, and be told from others: what cannot
 /// is written as `%` and its bytes, as the folders of Hive have it.
 fn safe(value: &str) -> Cow<'_, str> {
-    let is_plain =
-        |character: char| !character.is_control() && !"/\\:*?\"<>|%={}".contains(character);
+    // Some disks take a letter and its accent for the one letter that looks the same.
+    let is_accent = |character: char| matches!(character, '\u{300}'..='\u{36f}');
+    let is_plain = |character: char| {
+        !character.is_control() && !is_accent(character) && !"/\\:*?\"<>|%={}".contains(character)
+    };
     let is_awkward = value.starts_with(['.', ' ']) || value.ends_with(['.', ' ']);
     if value.chars().all(is_plain) && !is_awkward && value.len() <= LONGEST {
         return Cow::Borrowed(value);
@@ -132,20 +145,29 @@ fn safe(value: &str) -> Cow<'_, str> {
             continue;
         }
         for byte in character.encode_utf8(&mut bytes).bytes() {
-            // Writing to a string cannot fail, here and below.
+            // Writing to a string cannot fail.
             let _ = write!(name, "%{byte:02X}");
         }
     }
     if name.len() > LONGEST {
         // Two that begin alike stay two.
-        let digest = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
-        let end = (0..=LONGEST - 17)
-            .rev()
-            .find(|end| name.is_char_boundary(*end));
-        name.truncate(end.unwrap_or(0));
-        let _ = write!(name, "~{digest:016x}");
+        return Cow::Owned(told_apart(Cow::Owned(name), value));
     }
     Cow::Owned(name)
+}
+
+/// Returns `name` with a mark of the value that it stands for.
+fn told_apart(name: Cow<'_, str>, value: &str) -> String {
+    let mut name = name.into_owned();
+    let mark = format!("~{:016x}", xxhash_rust::xxh3::xxh3_64(value.as_bytes()));
+    if name.ends_with(&mark) {
+        return name;
+    }
+    let end = (0..=name.len().min(LONGEST - mark.len()))
+        .rev()
+        .find(|end| name.is_char_boundary(*end));
+    name.truncate(end.unwrap_or(0));
+    name + &mark
 }
 
 fn unknown(path: &Path, word: &str) -> Failure {
@@ -218,6 +240,19 @@ mod tests {
             let batch = batch("2026-05-01T06:00:00Z", crop);
             assert_eq!(names.name(&batch), name);
         }
+        let apart = |crop: &str| {
+            let batch = batch("2026-05-01T06:00:00Z", crop);
+            names.name_apart(&batch).to_lowercase()
+        };
+        let all = [r#""Tomato""#, r#""tomato""#, r#""TOMATO""#].map(apart);
+        assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+        assert!(all[0].starts_with("tomato~"), "{all:?}");
+        let accents = [r#""Chicor\u00e9e""#, r#""Chicore\u0301e""#];
+        let [one, two] = accents.map(|crop| names.name(&batch("2026-05-01T06:00:00Z", crop)));
+        assert_eq!(
+            (one.as_str(), two.as_str()),
+            ("Chicorée.csv", "Chicore%CC%81e.csv")
+        );
         let long = |end: &str| format!("\"{}{end}\"", "é".repeat(300));
         let [first, second] =
             ["a", "b"].map(|end| names.name(&batch("2026-05-01T06:00:00Z", &long(end))));

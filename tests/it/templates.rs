@@ -1,6 +1,6 @@
 //! One file per value: names, folders, what is in which file, and that it is all or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,9 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::data::hex;
-use crate::harness::{Ended, Server, export};
+use crate::harness::{Ended, Server, export, export_with};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
 
 /// Exports to `template` in `folder`.
 fn to(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Ended {
@@ -94,6 +96,43 @@ fn crops_make_safe_names_and_days_go_with_them() {
         }
     }
     assert_eq!(batches, 400);
+}
+
+#[test]
+fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
+    let crops = ["tomato", "Tomato", "TOMATO", "Leek", "tomato"];
+    let batches: Vec<String> = (1..)
+        .zip(crops)
+        .map(|(number, crop)| {
+            let mut fields = fields(&format!("b{number}"));
+            fields.retain(|(name, _)| name != "crop_type");
+            fields.push(("crop_type".to_owned(), format!("\"{crop}\"")));
+            object(&fields)
+        })
+        .collect();
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let folder = TempDir::new().unwrap();
+    let template = folder.path().join("crop={crop_type}/b.json");
+    let args = ["-o", template.to_str().unwrap()];
+    let ended = export_with(service.address, "secret", &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let files = files(folder.path());
+    let folded: BTreeSet<String> = files.keys().map(|name| name.to_lowercase()).collect();
+    assert_eq!(folded.len(), 4, "{files:?}");
+    // The first of them keeps its name.
+    assert!(files.contains_key("crop=TOMATO/b.json"), "{files:?}");
+    assert!(files.contains_key("crop=Leek/b.json"), "{files:?}");
+    let mut found = 0;
+    for path in files.values() {
+        let batches = read(path);
+        found += batches.len();
+        assert!(
+            batches
+                .iter()
+                .all(|batch| batch["crop_type"] == batches[0]["crop_type"])
+        );
+    }
+    assert_eq!(found, 5);
 }
 
 #[test]
