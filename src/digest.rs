@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::batch::{COLUMNS, Column, Kind, Values, is_number};
+use crate::batch::{Batch, COLUMNS, Column, Kind, Typed, Values, is_number};
 
 const TITLE: &[u8] = b"trayscan set digest 1\0";
 
@@ -39,6 +39,15 @@ impl SetDigest {
         add_numbers(&mut self.sum, &digest);
         self.count += 1;
         digest
+    }
+
+    /// Adds what a file holds of a batch, whose columns are typed or not; returns the digest of it alone.
+    pub(crate) fn add_held(&mut self, batch: &Batch, typed: bool) -> [u8; 32] {
+        if typed && !batch.is_usual() {
+            self.add(&Typed(batch))
+        } else {
+            self.add(batch)
+        }
     }
 
     /// Returns how many batches were added.
@@ -169,7 +178,6 @@ fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Batch;
 
     #[test]
     fn numbers_and_dates_have_one_form() {

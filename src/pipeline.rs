@@ -44,12 +44,14 @@ pub(crate) trait Sink {
 pub(crate) struct Writing<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) digest: Option<&'a mut SetDigest>,
+    /// The digest is over what typed columns hold.
+    pub(crate) typed: bool,
 }
 
 impl Sink for Writing<'_> {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         if let Some(digest) = &mut self.digest {
-            digest.add(batch);
+            digest.add_held(batch, self.typed);
         }
         self.files.write(batch)
     }

@@ -150,6 +150,19 @@ impl Values for Batch {
     }
 }
 
+/// What typed columns hold of a batch: what is no value of its column is null there. Only the identifier
+/// stands as it came, for without it there is no batch.
+pub(crate) struct Typed<'a>(pub(crate) &'a Batch);
+
+impl Values for Typed<'_> {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        match column {
+            BATCH_ID => self.0.plain(column),
+            _ => self.0.typed(column),
+        }
+    }
+}
+
 /// One batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {

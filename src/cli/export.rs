@@ -136,6 +136,16 @@ impl Format {
         matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
     }
 
+    /// Tells whether its columns have types: what is no value of its column is null there.
+    pub(crate) fn is_typed(self) -> bool {
+        matches!(self, Self::Parquet | Self::Sqlite)
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut formats = Self::value_variants().iter().copied();
+        formats.find(|format| format.name() == name)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Json => "json",

@@ -112,6 +112,7 @@ async fn export(
     let mut writing = Writing {
         files: &mut files,
         digest: digest.as_mut(),
+        typed: destination.format.is_typed(),
     };
     let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
     drop(progress);
@@ -198,6 +199,7 @@ impl Opened {
                 no_clobber,
                 manifest: manifest.map(Path::to_owned),
                 digested: manifest.map(|_| wanted.fields.columns.clone()),
+                typed: format.is_typed(),
                 maker: Box::new(make),
             };
             let spool = Spool::new(template, manner)?;

@@ -37,6 +37,8 @@ pub(crate) struct Manner {
     pub(crate) manifest: Option<PathBuf>,
     /// Columns to digest, where somebody wants to know about each file.
     pub(crate) digested: Option<Vec<usize>>,
+    /// Their columns are typed.
+    pub(crate) typed: bool,
     pub(crate) maker: Maker,
 }
 
@@ -166,6 +168,7 @@ impl Spool {
     ) -> Result<(Sealed, Option<Share>), Failure> {
         let mut output =
             Output::new(target, self.manner.compression).map_err(Failure::from_output)?;
+        let typed = self.manner.typed;
         let columns = self.manner.digested.as_deref();
         let mut digest = columns.map(SetDigest::new);
         if digest.is_some() {
@@ -175,10 +178,12 @@ impl Spool {
         for (place, length) in &part.pieces {
             let lines = self.taken_back(*place, *length);
             let lines = lines.map_err(Failure::from_output)?;
-            each(lines, |batch| add(batch, writer.as_mut(), digest.as_mut()))?;
+            each(lines, |batch| {
+                add(batch, writer.as_mut(), digest.as_mut(), typed)
+            })?;
         }
         each(part.lines.clone(), |batch| {
-            add(batch, writer.as_mut(), digest.as_mut())
+            add(batch, writer.as_mut(), digest.as_mut(), typed)
         })?;
         let (output, more) = writer.finish().map_err(Failure::from_output)?;
         notes.add(more);
@@ -201,9 +206,10 @@ fn add(
     batch: &Batch,
     writer: &mut dyn BatchWriter,
     digest: Option<&mut SetDigest>,
+    typed: bool,
 ) -> Result<(), Failure> {
     if let Some(digest) = digest {
-        digest.add(batch);
+        digest.add_held(batch, typed);
     }
     writer.write(batch).map_err(Failure::from_output)
 }

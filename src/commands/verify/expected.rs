@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use crate::batch::{find_column, whole_second};
+use crate::cli::Format;
 use crate::compare::{self, Survey};
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
@@ -113,6 +114,12 @@ impl Expected {
 
     pub(super) fn lenient(&self) -> bool {
         self.manifest.request.lenient
+    }
+
+    /// Tells whether the export was written with typed columns, where what is no value is null.
+    pub(super) fn is_typed(&self) -> bool {
+        let is_typed = |file: &File| Format::named(&file.format).is_some_and(Format::is_typed);
+        self.manifest.files.iter().all(is_typed)
     }
 
     pub(super) fn files(&self) -> usize {

@@ -9,7 +9,7 @@ use super::expected::Expected;
 use super::report::{Other, Report};
 use super::{Subject, tell_remarks};
 use crate::archive::Archive;
-use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch, Typed, Values};
 use crate::cli::{Progress, VerifyArgs};
 use crate::commands::source::Source;
 use crate::compare::{self, Comparison, Listing};
@@ -101,6 +101,7 @@ impl Refetch {
             digest: SetDigest::new(&compare::listed(columns)),
             comparison,
             has_ids: columns & (1 << BATCH_ID) != 0,
+            typed: expected.is_some_and(Expected::is_typed),
         };
         let version = self.fetch(expected, &mut holding).await?;
         report.other = Some(Other {
@@ -185,13 +186,17 @@ struct Holding {
     digest: SetDigest,
     comparison: Comparison,
     has_ids: bool,
+    /// The file was written with typed columns.
+    typed: bool,
 }
 
 impl Sink for Holding {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let content = self.digest.add(batch);
+        let content = self.digest.add_held(batch, self.typed);
         if self.has_ids {
-            self.comparison.hold(batch, &batch.id(), content);
+            let typed = Typed(batch);
+            let values: &dyn Values = if self.typed { &typed } else { batch };
+            self.comparison.hold(values, &batch.id(), content);
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ mod schema;
 // Decimals as whole numbers.
 mod hundredths;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
 use super::{BatchWriter, Facts, Notes, Output};
-use crate::batch::{Batch, COLUMNS, Values};
+use crate::batch::{Batch, COLUMNS};
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
 use crate::select::Fields;
@@ -107,7 +106,7 @@ impl BatchWriter for Parquet {
                 Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
             }
         }
-        self.digest.add(&Typed(batch));
+        self.digest.add_held(batch, true);
         self.rows += 1;
         if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
             self.end_group().map_err(io_error)?;
@@ -133,15 +132,6 @@ impl BatchWriter for Parquet {
         let output = self.writer.inner_mut().0.take();
         let output = output.ok_or_else(|| io::Error::other("the output was taken away"))?;
         Ok((output, Notes::default()))
-    }
-}
-
-/// What the file holds of a batch: what is not as its column should be is null.
-struct Typed<'a>(&'a Batch);
-
-impl Values for Typed<'_> {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.0.typed(column)
     }
 }
 
