@@ -15,7 +15,7 @@ use crate::batch::{
 use crate::error::{self, Failure};
 
 /// Pages of the file that are kept in memory, in KiB.
-const CACHE: i64 = 16 * 1024;
+const CACHE: i64 = 2 * 1024;
 
 /// A database in the making.
 pub(crate) struct Plain {
@@ -89,6 +89,8 @@ impl Plain {
 
     /// Builds the indexes that people want, and ends the one transaction.
     pub(crate) fn finish(self) -> rusqlite::Result<()> {
+        // What sorting takes comes in the place of what was kept, and not beside it.
+        self.db.release_memory()?;
         for column in [CREATION_DATE, CROP_TYPE] {
             if self.columns.contains(&column) {
                 let name = COLUMNS[column].name;
