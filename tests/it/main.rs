@@ -52,6 +52,10 @@ mod templates;
 #[cfg(unix)]
 mod loads;
 
+// What targets of Singer make of an export.
+#[cfg(unix)]
+mod targets;
+
 // Parquet: types, exactness, what engines see.
 #[cfg(unix)]
 mod parquet;

@@ -1,0 +1,171 @@
+//! Singer: real targets take what an export says, and what they write is what was exported.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Ended, Server, export, run};
+
+/// Makes a Python with `package`, once; returns its program, or nothing where that cannot be had. Each
+/// has one of its own, for what they need does not go together.
+fn target(package: &str, program: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
+    let program = folder.join("bin").join(program);
+    let works = || {
+        let asked = Command::new(&program).arg("--help").output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    if !works() {
+        let steps = format!(
+            "python3 -m venv '{0}' && '{0}/bin/pip' install -q {package}",
+            folder.display()
+        );
+        let made = Command::new("sh").args(["-c", &steps]).output();
+        if !made.is_ok_and(|output| output.status.success()) || !works() {
+            eprintln!("skipped: {package} cannot be had here");
+            return None;
+        }
+    }
+    Some(program)
+}
+
+/// Hands an export to a target; returns the state that it ends with.
+fn load(target: &Path, config: &Value, stream: &Path) -> Value {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("config.json");
+    fs::write(&path, config.to_string()).unwrap();
+    let output = Command::new(target)
+        .arg("--config")
+        .arg(&path)
+        .stdin(Stdio::from(fs::File::open(stream).unwrap()))
+        .output()
+        .unwrap();
+    let ended = good(Ended::of(output));
+    serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap()
+}
+
+fn good(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+/// An export as a stream, and as CSV and JSON to hold against what becomes of it.
+struct Exported {
+    folder: TempDir,
+    newest: String,
+}
+
+impl Exported {
+    fn new() -> Self {
+        let server = Server::start(&["--batches", "600"]);
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let stream = good(export(&server, &["-f", "singer"])).stdout;
+        fs::write(at("stream.singer"), stream).unwrap();
+        for name in ["a.csv", "a.json"] {
+            good(export(&server, &["-o", &at(name)]));
+        }
+        let batches = server.flat("");
+        let dates = batches.iter().map(|batch| &batch["batch_creation_date"]);
+        let newest = dates.map(|date| date.as_str().unwrap()).max().unwrap();
+        Self {
+            newest: newest.to_owned(),
+            folder,
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_owned()
+    }
+
+    fn assert_state(&self, state: &Value) {
+        let bookmark = &state["bookmarks"]["batches"];
+        assert_eq!(bookmark["replication_key_value"], self.newest, "{state}");
+    }
+}
+
+#[test]
+#[ignore = "installs target-jsonl from PyPI"]
+fn target_jsonl_writes_what_was_exported() {
+    let Some(target) = target("target-jsonl", "target-jsonl") else {
+        return;
+    };
+    let exported = Exported::new();
+    let config = json!({
+        "destination_path": exported.folder.path(),
+        "do_timestamp_file": false,
+    });
+    let state = load(&target, &config, &exported.at("stream.singer"));
+    exported.assert_state(&state);
+    let (loaded, json) = (exported.name("batches.jsonl"), exported.name("a.json"));
+    let ended = good(run(&["verify", &loaded, "--against", &json]));
+    assert!(ended.stdout.contains("600 batches"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "installs meltanolabs-target-csv from PyPI"]
+fn target_csv_writes_what_was_exported() {
+    let Some(target) = target("meltanolabs-target-csv", "target-csv") else {
+        return;
+    };
+    let exported = Exported::new();
+    let config = json!({"output_path": exported.folder.path()});
+    let state = load(&target, &config, &exported.at("stream.singer"));
+    exported.assert_state(&state);
+    let (loaded, expected) = (
+        rows(&exported.at("batches.csv")),
+        rows(&exported.at("a.csv")),
+    );
+    assert_eq!(loaded.len(), 600);
+    for (id, expected) in &expected {
+        let loaded = &loaded[id];
+        assert_eq!(loaded.len(), expected.len());
+        for (name, expected) in expected {
+            // It writes dates and flags in the manner of Python, and decimals with every digit.
+            let expected = match name.as_str() {
+                "batch_creation_date" => python_date(expected),
+                "warnings" if expected == "true" => "True".to_owned(),
+                "warnings" => "False".to_owned(),
+                _ => expected.replace("\r\n", "\n"),
+            };
+            assert_eq!(
+                loaded[name].replace("\r\n", "\n"),
+                expected,
+                "{name} of {id}"
+            );
+        }
+    }
+}
+
+fn rows(path: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    let names = reader.headers().unwrap().clone();
+    let rows = reader.records().map(|row| {
+        let row = row.unwrap();
+        let cells = names.iter().zip(&row);
+        let cells: BTreeMap<String, String> = cells
+            .map(|(name, cell)| (name.to_owned(), cell.to_owned()))
+            .collect();
+        (cells["batch_id"].clone(), cells)
+    });
+    rows.collect()
+}
+
+fn python_date(text: &str) -> String {
+    let plain = text.replace('T', " ").replace('Z', "");
+    match plain.split_once('.') {
+        None => format!("{plain}+00:00"),
+        Some((_, fraction)) if fraction.chars().all(|digit| digit == '0') => {
+            format!("{}+00:00", &plain[..19])
+        }
+        Some((second, fraction)) => format!("{second}.{fraction:0<6}+00:00"),
+    }
+}
