@@ -18,9 +18,10 @@ Examples:
 
 /// Prove that a file holds exactly what a manifest, another file or the service holds
 ///
-/// Reads the batches from the file itself (json, ndjson, csv or tsv, packed or not, or an archive,
-/// whatever their order) and recomputes the set digest, one hash over all of them. Alone, the file is checked for
-/// being whole: every batch has its identifier, and none is there twice. Equal ends with code 0 and
+/// Reads the batches from the file itself (json, ndjson, csv, tsv or singer, packed or not, xlsx, parquet,
+/// sqlite or an archive, whatever their order) and recomputes the set digest, one hash over all of them. Alone, the
+/// file is checked for being whole: every batch has its identifier, none is there twice, and xlsx and parquet hold
+/// the set digest that they tell of themselves. Equal ends with code 0 and
 /// one line; different with code 7, the first 20 identifiers of each kind, and counts. `missing`
 /// batches are on the other side only, `extra` ones in FILE only, `changed` ones on both with other
 /// values. Nothing is changed anywhere.

@@ -100,6 +100,7 @@ pub(super) fn read(
         columns: Some(columns),
         unended: watched.last != b'\n',
         unknown: dialect.unknown,
+        ..Remarks::default()
     })
 }
 

@@ -70,6 +70,14 @@ pub(crate) struct Remarks {
     pub(crate) unknown: Vec<String>,
     /// Its last line has no end.
     pub(crate) unended: bool,
+    pub(crate) claim: Option<Claim>,
+}
+
+/// What a file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) batches: Option<u64>,
+    pub(crate) set_digest: String,
 }
 
 /// Why a file cannot be read, or not on.

@@ -4,11 +4,21 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
-use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use ::parquet::basic::{
+    Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel,
+};
+use ::parquet::data_type::{
+    ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
+    Int96, Int96Type,
+};
+use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::file::statistics::Statistics;
+use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::record::{Field, Row};
+use ::parquet::schema::parser::parse_message_type;
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -391,6 +401,191 @@ fn what_is_damaged_is_refused_in_words() {
     }
 }
 
+/// Writes a file as others do, column by column.
+fn written_by_others(
+    path: &Path,
+    schema: &str,
+    packing: Compression,
+    dictionary: bool,
+    write: impl Fn(usize, &mut SerializedColumnWriter<'_>),
+) {
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = WriterProperties::builder()
+        .set_compression(packing)
+        .set_dictionary_enabled(dictionary)
+        .set_data_page_size_limit(64 << 20)
+        .build();
+    let file = File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut place = 0;
+    while let Some(mut column) = group.next_column().unwrap() {
+        write(place, &mut column);
+        column.close().unwrap();
+        place += 1;
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+/// Returns an instant as Spark has long written it: so many days after 1970, and nanoseconds of that day.
+fn day_and_nanos(days: i64, nanos: i64) -> Int96 {
+    let low = u32::try_from(nanos & 0xffff_ffff).unwrap();
+    let high = u32::try_from(nanos >> 32).unwrap();
+    let mut moment = Int96::new();
+    moment.set_data(low, high, u32::try_from(2_440_588 + days).unwrap());
+    moment
+}
+
+#[test]
+fn decimals_and_dates_are_read_as_others_write_them() {
+    let folder = Folder::new();
+    let csv = folder.name("b.csv");
+    fs::write(
+        &csv,
+        "batch_id,avg_germination_rate,avg_usable_seedlings,avg_non_usable_cells,batch_creation_date\n\
+         a,87.50,-0.05,12.00,2026-05-01T06:00:00.125Z\n\
+         b,-1.00,100.00,,1969-12-31T23:59:59Z\n",
+    )
+    .unwrap();
+    let second = 1_777_615_200_i64;
+    for (date, packing) in [
+        (
+            "int64 batch_creation_date (TIMESTAMP(MICROS,true))",
+            Compression::SNAPPY,
+        ),
+        (
+            "int64 batch_creation_date (TIMESTAMP_MILLIS)",
+            Compression::UNCOMPRESSED,
+        ),
+        (
+            "int64 batch_creation_date (TIMESTAMP(NANOS,true))",
+            Compression::SNAPPY,
+        ),
+        ("int96 batch_creation_date", Compression::SNAPPY),
+    ] {
+        let schema = format!(
+            "message others {{
+                required binary batch_id (UTF8);
+                required fixed_len_byte_array(5) avg_germination_rate (DECIMAL(10,2));
+                required int32 avg_usable_seedlings (DECIMAL(9,2));
+                optional binary avg_non_usable_cells (DECIMAL(30,2));
+                required {date};
+            }}"
+        );
+        let path = folder.name("b.parquet");
+        written_by_others(
+            Path::new(&path),
+            &schema,
+            packing,
+            false,
+            |place, column| {
+                match place {
+                    0 => {
+                        let ids = [ByteArray::from("a"), ByteArray::from("b")];
+                        column
+                            .typed::<ByteArrayType>()
+                            .write_batch(&ids, None, None)
+                    }
+                    1 => {
+                        let numbers = [8750_i64, -100].map(|number| {
+                            let bytes = number.to_be_bytes()[3..].to_vec();
+                            FixedLenByteArray::from(ByteArray::from(bytes))
+                        });
+                        let column = column.typed::<FixedLenByteArrayType>();
+                        column.write_batch(&numbers, None, None)
+                    }
+                    2 => column
+                        .typed::<Int32Type>()
+                        .write_batch(&[-5, 10_000], None, None),
+                    3 => {
+                        let numbers = [ByteArray::from(vec![0x04, 0xb0])];
+                        let column = column.typed::<ByteArrayType>();
+                        column.write_batch(&numbers, Some(&[1, 0]), None)
+                    }
+                    _ if date.starts_with("int96") => {
+                        let morning = (6 * 3600 * 1000 + 125) * 1_000_000;
+                        let moments = [
+                            day_and_nanos(second / 86_400, morning),
+                            day_and_nanos(-1, 86_399 * 1_000_000_000),
+                        ];
+                        column
+                            .typed::<Int96Type>()
+                            .write_batch(&moments, None, None)
+                    }
+                    _ => {
+                        let parts = if date.contains("MILLIS") {
+                            1000
+                        } else if date.contains("MICROS") {
+                            1_000_000
+                        } else {
+                            1_000_000_000
+                        };
+                        let moments = [second * parts + parts / 8, -parts];
+                        column
+                            .typed::<Int64Type>()
+                            .write_batch(&moments, None, None)
+                    }
+                }
+                .unwrap();
+            },
+        );
+        let ended = good(run(&["verify", &path, "--against", &csv]));
+        assert!(
+            ended.stdout.contains("2 batches with 5 of 18 fields"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn what_would_not_fit_into_memory_is_refused() {
+    let folder = Folder::new();
+    let path = folder.name("bomb.parquet");
+    let schema = "message others { required binary batch_id (UTF8); }";
+    let zstd = Compression::ZSTD(ZstdLevel::default());
+    let refused = |bytes: &[u8], why: &str| {
+        fs::write(&path, bytes).unwrap();
+        let ended = run(&["verify", &path]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{why}: {ended:?}");
+    };
+    // A page of three mebibytes that says it is of 128.
+    written_by_others(Path::new(&path), schema, zstd, false, |_, column| {
+        let text = ByteArray::from(vec![b'a'; 3 << 20]);
+        let written = column
+            .typed::<ByteArrayType>()
+            .write_batch(&[text], None, None);
+        written.unwrap();
+    });
+    good(run(&["verify", &path]));
+    let mut bytes = fs::read(&path).unwrap();
+    assert_eq!((&bytes[4..7], bytes[11]), (&[0x15, 0, 0x15][..], 0x15));
+    bytes[7..11].copy_from_slice(&[0xfe, 0xff, 0xff, 0x7f]);
+    refused(&bytes, "a page of it unpacks to more than 112 MiB");
+    // A dictionary of 9000 values that says they are a million.
+    written_by_others(Path::new(&path), schema, zstd, true, |_, column| {
+        let texts: Vec<ByteArray> = (1000..10_000)
+            .map(|number| ByteArray::from(number.to_string().as_str()))
+            .collect();
+        let written = column
+            .typed::<ByteArrayType>()
+            .write_batch(&texts, None, None);
+        written.unwrap();
+    });
+    good(run(&["verify", &path]));
+    let mut bytes = fs::read(&path).unwrap();
+    let begin = [0x4c, 0x15, 0xd0, 0x8c, 0x01];
+    let found = bytes[..40].windows(5).position(|window| window == begin);
+    let at = found.unwrap_or_else(|| panic!("{:x?}", &bytes[..40])) + 2;
+    bytes[at..at + 3].copy_from_slice(&[0xfe, 0xff, 0x7f]);
+    refused(&bytes, "says that it holds more than it does");
+    // A description that is longer than the file.
+    let end = bytes.len() - 8;
+    bytes[end..end + 4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
+    refused(&bytes, "its description takes more than 16 MiB");
+}
+
 #[test]
 fn a_lake_has_a_file_for_each_month() {
     let server = Server::start(&["--batches", "900"]);
@@ -446,7 +641,8 @@ fn duckdb_and_pyarrow_read_it() {
     good(export(&server, &["-o", &one]));
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
     good(export(&server, &["-o", &template]));
-    let (copy, snappy) = (folder.name("copy.parquet"), folder.name("snappy.parquet"));
+    let others = folder.name("others");
+    fs::create_dir(&others).unwrap();
     // Hundredths, added up by hand.
     let rates = server.flat("").into_iter().filter_map(|batch| {
         let rate = batch["avg_germination_rate"].as_str()?.to_owned();
@@ -458,7 +654,8 @@ fn duckdb_and_pyarrow_read_it() {
     let sum = format!("{}.{:02}", sum / 100, sum % 100);
     let script = r"
 import sys, duckdb, pyarrow as pa, pyarrow.parquet as pq, pyarrow.compute as pc
-one, lake, total, copy, snappy = sys.argv[1:]
+one, lake, total, others = sys.argv[1:]
+duck, packed = others + '/duckdb.parquet', others + '/zstd.parquet'
 sql = lambda text: duckdb.sql(text).fetchall()
 assert str(sql(f'SELECT sum(avg_germination_rate) FROM {one!r}')[0][0]) == total
 lake = f'{lake}/*/*/*.parquet'
@@ -482,20 +679,34 @@ assert table.schema.field('batch_id').nullable is False
 assert table.num_rows == int(file.metadata.metadata[b'trayscan.batches'])
 stats = file.metadata.row_group(0).column(2).statistics
 assert stats.has_min_max and stats.min == pc.min(table['batch_creation_date']).as_py(), stats
-duckdb.sql(f'COPY (FROM {one!r}) TO {copy!r} (COMPRESSION zstd)')
-pq.write_table(table, snappy, compression='snappy')
+duckdb.sql(f'COPY (FROM {one!r}) TO {duck!r}')
+duckdb.sql(f'COPY (FROM {one!r}) TO {packed!r} (COMPRESSION zstd)')
+pq.write_table(table, others + '/arrow.parquet')
+pq.write_table(table, others + '/whole.parquet', store_decimal_as_integer=True, coerce_timestamps='us')
+pq.write_table(table, others + '/old.parquet', version='1.0', use_deprecated_int96_timestamps=True)
+short = pa.decimal128(9, 2)
+fields = [pa.field(field.name, short if pa.types.is_decimal(field.type) else field.type) for field in table.schema]
+pq.write_table(table.cast(pa.schema(fields)), others + '/short.parquet', store_decimal_as_integer=True, compression='none')
+pq.write_table(table, others + '/pages.parquet', data_page_version='2.0')
+pq.write_table(table, others + '/gzip.parquet', compression='gzip')
 print('read', duckdb.__version__, pa.__version__)
 ";
     let output = Command::new(python)
-        .args(["-c", script, &one, &lake, &sum, &copy, &snappy])
+        .args(["-c", script, &one, &lake, &sum, &others])
         .env("TZ", "UTC")
         .output()
         .unwrap();
     let ended = good(Ended::of(output));
     assert!(ended.stdout.starts_with("read "), "{ended:?}");
     // What DuckDB makes of it holds the same; how others pack is not always known.
-    good(run(&["verify", &copy, "--against", &one]));
-    let ended = run(&["verify", &snappy]);
+    for name in ["duckdb", "zstd", "arrow", "whole", "old", "short", "pages"] {
+        let copy = format!("{others}/{name}.parquet");
+        let ended = good(run(&["verify", &copy, "--against", &one]));
+        assert!(ended.stdout.contains("5000 batches"), "{ended:?}");
+        // Some of them still say what it was.
+        good(run(&["verify", &copy]));
+    }
+    let ended = run(&["verify", &format!("{others}/gzip.parquet")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("packed with SNAPPY"), "{ended:?}");
+    assert!(ended.stderr.contains("packed with GZIP"), "{ended:?}");
 }

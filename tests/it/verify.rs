@@ -1,7 +1,7 @@
 //! `verify`: a file held against its manifest, another file and the service.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Cursor, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -948,6 +948,141 @@ fn what_lenient_carried_on_has_one_digest_too() {
     }
     let against = ["a.json", "c.csv"].map(|name| folder.at(name));
     assert_equal(&verify(&[&against[0], "--against", &against[1]]), "both");
+}
+
+#[test]
+fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
+    let flawed = [
+        ("number_of_images", "\"12\""),
+        ("avg_germination_rate", "87.50"),
+        ("avg_germination_rate", "\"-abc\""),
+        ("batch_creation_date", "\"=2026\""),
+        ("warnings", "\"maybe\""),
+        ("comment", "{\"a\":[1,null]}"),
+        ("crop_type", "7"),
+        ("batch_id", "77"),
+    ];
+    let mut batches = vec![object(&fields("0"))];
+    for (number, (field, value)) in flawed.iter().enumerate() {
+        let mut fields = fields(&format!("{}", number + 1));
+        fields.retain(|(name, _)| name != field);
+        fields.push(((*field).to_owned(), (*value).to_owned()));
+        batches.push(object(&fields));
+    }
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let folder = Folder::new();
+    let manifest = folder.at("manifest");
+    let mut digests = Vec::new();
+    for name in [
+        "a.parquet",
+        "b.sqlite",
+        "{crop_type}.parquet",
+        "d.xlsx",
+        "e.csv",
+    ] {
+        let path = folder.at(name);
+        let args = ["--lenient", "-o", &path, "--manifest", &manifest];
+        let ended = export_with(service.address, "secret", &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+        let files = receipt["files"].as_array().unwrap();
+        for file in files {
+            let path = file["path"].as_str().unwrap();
+            assert_equal(&verify(&[path, "--manifest", &manifest]), path);
+            // And what it says of itself.
+            assert_eq!(verify(&[path]).code, Some(0), "{path}");
+        }
+        digests.push(receipt["set_digest"].clone());
+        if let [only] = &files[..] {
+            let path = only["path"].as_str().unwrap();
+            let mut command = trayscan(&["verify", path, "--service", "--manifest", &manifest]);
+            command
+                .env("TRAYSCAN_BASE_URL", service.base_url())
+                .env("TRAYSCAN_CLIENT_ID", "sandbox")
+                .env("TRAYSCAN_CLIENT_SECRET", "secret");
+            assert_equal(&Ended::of(command.output().unwrap()), name);
+        }
+    }
+    // Null where the others have what was received.
+    assert_eq!(digests[0], digests[1]);
+    assert_eq!(digests[0], digests[2]);
+    assert_eq!(digests[3], digests[4]);
+    assert_ne!(digests[0], digests[3]);
+}
+
+#[test]
+fn a_file_that_is_not_what_it_says_of_itself_is_told() {
+    let server = Server::start(&["--batches", "40"]);
+    let folder = Folder::new();
+    // A digest of as many letters, in a package that is otherwise sound.
+    for name in ["a.parquet", "a.xlsx"] {
+        let path = folder.export(&server, name, &[]);
+        let ended = verify(&[&path, "-f", "json"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(report["claim"]["equal"], true);
+        assert_eq!(report["claim"]["digest"], report["digest"]);
+        assert_eq!(report["claim"]["batches"], 40);
+        let digest = report["digest"].as_str().unwrap();
+        let other = format!("{}{}", &digest[1..], &digest[..1]);
+        assert_ne!(digest, other);
+        let bytes = fs::read(&path).unwrap();
+        let altered = if name.ends_with("xlsx") {
+            repacked(&bytes, digest, &other)
+        } else {
+            replaced(&bytes, digest, &other)
+        };
+        let path = folder.write(&format!("altered.{name}"), &altered);
+        let ended = verify(&[&path]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(
+            ended.stderr.contains("is not what it says of itself"),
+            "{ended:?}"
+        );
+        assert!(ended.stdout.contains(&other), "{ended:?}");
+        let ended = verify(&[&path, "-f", "json"]);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(
+            (&report["equal"], &report["claim"]["equal"]),
+            (&json!(false), &json!(false))
+        );
+        // What it holds is another matter.
+        let csv = folder.export(&server, "a.csv", &[]);
+        assert_equal(&verify(&[&path, "--against", &csv]), name);
+    }
+    // Formats that say nothing of themselves are taken as they are.
+    let ended = verify(&[&folder.at("a.csv"), "-f", "json"]);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["claim"], Value::Null);
+}
+
+fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let found = bytes
+        .windows(from.len())
+        .position(|window| window == from.as_bytes());
+    let at = found.unwrap_or_else(|| panic!("no {from}"));
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    bytes
+}
+
+/// Packs a workbook again, with one text replaced wherever it stands.
+fn repacked(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let mut times = 0;
+    for place in 0..archive.len() {
+        let mut part = archive.by_index(place).unwrap();
+        let mut text = String::new();
+        part.read_to_string(&mut text).unwrap();
+        times += text.matches(from).count();
+        let options = zip::write::SimpleFileOptions::default();
+        let name = String::from_utf8(part.name_raw().to_vec()).unwrap();
+        packed.start_file(name, options).unwrap();
+        packed.write_all(text.replace(from, to).as_bytes()).unwrap();
+    }
+    assert_eq!(times, 1);
+    packed.finish().unwrap().into_inner()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Read as _};
+use std::io::{Cursor, Read as _, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -452,6 +452,112 @@ fn it_is_printed_across_with_its_header_on_every_page() {
     assert!(workbook.contains(titles), "{workbook}");
     // A comment of several lines is seen whole.
     assert!(book.part("xl/styles.xml").contains("wrapText=\"1\""));
+}
+
+/// Packs a workbook again, with another part in the place of one, or beside them.
+fn with_part(book: &[u8], other: &str, fill: impl Fn(&mut dyn Write)) -> Vec<u8> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(book)).unwrap();
+    let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default()
+        .compression_level(Some(1))
+        .large_file(true);
+    for place in 0..archive.len() {
+        let mut part = archive.by_index(place).unwrap();
+        let name = String::from_utf8(part.name_raw().to_vec()).unwrap();
+        if name != other {
+            packed.start_file(name, options).unwrap();
+            std::io::copy(&mut part, &mut packed).unwrap();
+        }
+    }
+    packed.start_file(other, options).unwrap();
+    fill(&mut packed);
+    packed.finish().unwrap().into_inner()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_would_not_fit_into_memory_is_refused() {
+    let book = Book::of(&[&[], &[]], &[]);
+    let texts = "xl/sharedStrings.xml";
+    let sheet = "xl/worksheets/sheet1.xml";
+    let good = book.part(sheet);
+    let (before, after) = good.split_once("</row>").unwrap();
+    // So many mebibytes, in far fewer.
+    let filled = |out: &mut dyn Write, size: usize, [before, filling, after]: [&str; 3]| {
+        let filling = filling.repeat((1 << 20) / filling.len());
+        out.write_all(before.as_bytes()).unwrap();
+        for _ in 0..size {
+            out.write_all(filling.as_bytes()).unwrap();
+        }
+        out.write_all(after.as_bytes()).unwrap();
+    };
+    let cell = |kind: &str| format!("{before}<c r=\"ZZ1\" t=\"inlineStr\"><is>{kind}");
+    let (one, many) = (cell("<t>"), cell(""));
+    let bombs = [
+        (
+            640,
+            texts,
+            ["<sst>", "<si><t>abc</t></si>", "</sst>"],
+            "unpacks to more than 512 MiB",
+        ),
+        (
+            96,
+            texts,
+            ["<sst>", "<si/>", "</sst>"],
+            "unpacks to more than 512 MiB",
+        ),
+        (
+            80,
+            "xl/styles.xml",
+            ["<styleSheet>", "<x/>", "</styleSheet>"],
+            "unpacks to more than 64 MiB",
+        ),
+        (
+            640,
+            sheet,
+            [&one, "x", after],
+            "has a cell of more than 2 MiB",
+        ),
+        (
+            16,
+            sheet,
+            [&many, "<r><t>abcd</t></r>", after],
+            "has a cell of more than 2 MiB",
+        ),
+    ];
+    let path = book.path("bomb.xlsx");
+    for (size, name, parts, why) in bombs {
+        let bomb = with_part(&book.bytes, name, |out| filled(out, size, parts));
+        assert!(bomb.len() < 32 << 20, "{}", bomb.len());
+        refused_in_little_memory(&path, &bomb, why);
+    }
+    let lie = with_part(&book.bytes, texts, |out| {
+        out.write_all(b"<sst uniqueCount=\"99999999999\"></sst>")
+            .unwrap();
+    });
+    refused_in_little_memory(&path, &lie, "far more texts than it does");
+    // The same without a lie is read.
+    let truth = with_part(&book.bytes, texts, |out| {
+        out.write_all(b"<sst uniqueCount=\"1\"><si><t>a</t></si></sst>")
+            .unwrap();
+    });
+    fs::write(&path, truth).unwrap();
+    let ended = run(&["verify", &path, "--manifest", &book.path("a.json")]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[cfg(target_os = "linux")]
+fn refused_in_little_memory(path: &str, bytes: &[u8], why: &str) {
+    fs::write(path, bytes).unwrap();
+    // Whoever wants more is ended by the system, and not with this code.
+    let command = "ulimit -v 524288; exec \"$0\" verify \"$1\"";
+    let output = Command::new("sh")
+        .args(["-c", command, env!("CARGO_BIN_EXE_trayscan"), path])
+        .output()
+        .unwrap();
+    let ended = Ended::of(output);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains(why), "{why}: {ended:?}");
 }
 
 /// Opens a workbook with LibreOffice and returns what it shows, cell by cell; nothing where that is not

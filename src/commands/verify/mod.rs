@@ -133,7 +133,7 @@ fn common(name: &str, here: Option<u32>, there: u32) -> Result<u32, Failure> {
     Ok(columns)
 }
 
-/// Verifies a file by itself, or against its manifest.
+/// Verifies a file by what it says of itself, or against its manifest.
 fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Failure> {
     let (survey, _, columns) = file.survey(expected, ALL_COLUMNS)?;
     tell_remarks(file.source.name(), &survey);
@@ -141,6 +141,8 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
     if let Some(expected) = expected {
         let measured = file.source.measure()?;
         report.manifest = Some(expected.judge(&file.path, &measured, &survey));
+    } else {
+        report.claim = survey.remarks.claim;
     }
     Ok(report)
 }

@@ -11,6 +11,7 @@ use crate::batch::{BATCH_ID, COLUMNS};
 use crate::cli::ReportFormat;
 use crate::compare::{self, Comparison, Differences, Listing, Survey};
 use crate::error::{Failure, Kind};
+use crate::readers::Claim;
 use crate::ui;
 
 /// What a file was compared with.
@@ -41,6 +42,8 @@ pub(super) struct Report {
     digest: String,
     /// More than once in the file.
     repeated: Listing,
+    /// What the file says of itself, where it has to stand for itself.
+    pub(super) claim: Option<Claim>,
     pub(super) manifest: Option<Judgement>,
     pub(super) other: Option<Other>,
     differences: Option<Differences>,
@@ -54,6 +57,7 @@ impl Report {
             batches: survey.digest.count(),
             digest: survey.digest.finish(),
             repeated: survey.repeated.clone(),
+            claim: None,
             manifest: None,
             other: None,
             differences: None,
@@ -78,8 +82,17 @@ impl Report {
     pub(super) fn is_equal(&self) -> bool {
         let other = self.other.as_ref();
         self.repeated.count == 0
+            && self.keeps_its_word()
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
             && other.is_none_or(|other| other.digest == self.digest)
+    }
+
+    /// Tells whether the file holds what it says of itself.
+    fn keeps_its_word(&self) -> bool {
+        self.claim.as_ref().is_none_or(|claim| {
+            claim.set_digest == self.digest
+                && claim.batches.is_none_or(|batches| batches == self.batches)
+        })
     }
 
     /// Finds out what is different between the file and what it was compared with.
@@ -129,6 +142,10 @@ impl Report {
                     batches(self.repeated.count)
                 ))
                 .hint("every batch belongs there once: export it again"),
+                _ if !self.keeps_its_word() => failure(format!(
+                    "{file} is not what it says of itself: its set digest is another"
+                ))
+                .hint("it was altered since trayscan wrote it: export it again"),
                 (Some(manifest), None) if !manifest.equal => self.blame(manifest),
                 (Some(manifest), Some(other)) if !manifest.equal => failure(format!(
                     "{file} holds neither what the manifest {} says nor what {} has",
@@ -226,6 +243,13 @@ impl Report {
             "{file}: {}",
             self.holds(self.batches, &self.digest)
         ));
+        if let Some(claim) = &self.claim {
+            let count = claim.batches.map_or_else(|| "batches".to_owned(), batches);
+            line(&format!(
+                "says of itself: {count}, set digest {}",
+                claim.set_digest
+            ));
+        }
         if let Some(manifest) = &self.manifest {
             let count = manifest
                 .batches
@@ -286,6 +310,11 @@ impl Report {
             digest: &self.digest,
             fields: compare::names(&self.columns),
             repeated: &self.repeated,
+            claim: self.claim.as_ref().map(|claim| ClaimShape {
+                equal: self.keeps_its_word(),
+                batches: claim.batches,
+                digest: &claim.set_digest,
+            }),
             manifest: self.manifest.as_ref().map(|manifest| ManifestShape {
                 file: bare(&manifest.name),
                 equal: manifest.equal,
@@ -326,12 +355,20 @@ struct Shape<'a> {
     digest: &'a str,
     fields: Vec<&'static str>,
     repeated: &'a Listing,
+    claim: Option<ClaimShape<'a>>,
     manifest: Option<ManifestShape<'a>>,
     against: Option<OtherShape<'a>>,
     /// Null where they cannot be told, or nobody had to look for them.
     missing: Option<&'a Listing>,
     extra: Option<&'a Listing>,
     changed: Option<ChangedShape<'a>>,
+}
+
+#[derive(Serialize)]
+struct ClaimShape<'a> {
+    equal: bool,
+    batches: Option<u64>,
+    digest: &'a str,
 }
 
 #[derive(Serialize)]

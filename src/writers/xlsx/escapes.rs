@@ -36,9 +36,17 @@ mod tests {
     use crate::readers::undo_escapes;
     use proptest::prelude::*;
 
+    #[test]
+    fn what_only_looks_like_an_escape_stays() {
+        for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
+            let escaped = visible(text).unwrap_or_else(|| text.to_owned());
+            assert_eq!(undo_escapes(&escaped), text);
+        }
+    }
+
     proptest! {
         #[test]
-        fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
+        fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|9|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
             let escaped = visible(&text).unwrap_or_else(|| text.clone());
             prop_assert_eq!(undo_escapes(&escaped), text);
         }

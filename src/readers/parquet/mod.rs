@@ -1,21 +1,29 @@
 //! `parquet`: the columns of an export, or of what others made of one, a few thousand rows at a time.
 
+// What values mean.
+mod form;
+
+// What pages take.
+mod pages;
+
 use std::borrow::Cow;
 use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 
-use ::parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit, Type as Physical};
+use ::parquet::basic::Compression;
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::data_type::{AsBytes as _, ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
-use chrono::DateTime;
 
-use super::{Each, Place, Record, Remarks, Unreadable};
-use crate::batch::{COLUMNS, Kind, Values, find_column};
+use super::{Claim, Each, Place, Record, Remarks, Unreadable};
+use crate::batch::{COLUMNS, Values, find_column};
 use crate::ui;
+use form::{Form, form, whole, written};
+use pages::Refused;
 
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;
@@ -23,7 +31,14 @@ const ROWS: usize = 4096;
 /// The column that holds the fields that nobody announced: they are not compared.
 const EXTRA: &str = "extra";
 
+/// The longest description of a file: what is read of it takes many times its size.
+const FOOTER: u32 = 16 << 20;
+/// The longest text of a batch.
+const TEXT: usize = 16 << 20;
+
 pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+    check_footer(&file)?;
+    let again = file.try_clone()?;
     let reader = contained(|| SerializedFileReader::new(file))?;
     check_packing(reader.metadata())?;
     let (columns, unknown) = columns(reader.metadata().file_metadata().schema_descr().columns())?;
@@ -31,10 +46,13 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
     let remarks = Remarks {
         columns: Some(bits),
         unknown,
+        claim: claim(reader.metadata()),
         ..Remarks::default()
     };
     let mut count = 0;
     for group in 0..reader.num_row_groups() {
+        let leaves = columns.iter().map(|found| found.leaf);
+        pages::check(&again, reader.metadata().row_group(group), leaves).map_err(refused)?;
         let group = contained(|| reader.get_row_group(group))?;
         let mut rows = Rows::new(group.as_ref(), &columns)?;
         while let Some(length) = rows.next()? {
@@ -62,17 +80,64 @@ fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Unr
     read.map_err(damaged)
 }
 
+/// Refuses a file whose description is longer than that of any export.
+fn check_footer(mut file: &File) -> Result<(), Unreadable> {
+    let mut end = [0; 4];
+    // One that is too short is met again.
+    if file.seek(SeekFrom::End(-8)).is_ok() {
+        file.read_exact(&mut end)?;
+    }
+    file.rewind()?;
+    if u32::from_le_bytes(end) > FOOTER {
+        return Err(broken(format!(
+            "it is damaged or cut short: its description takes more than {} MiB",
+            FOOTER >> 20
+        )));
+    }
+    Ok(())
+}
+
+/// Reads what the file says of itself.
+fn claim(file: &ParquetMetaData) -> Option<Claim> {
+    let facts = file.file_metadata().key_value_metadata()?;
+    let fact = |key: &str| {
+        let found = facts.iter().find(|fact| fact.key == key);
+        found.and_then(|fact| fact.value.clone())
+    };
+    Some(Claim {
+        batches: fact("trayscan.batches").and_then(|count| count.parse().ok()),
+        set_digest: fact("trayscan.set_digest")?,
+    })
+}
+
+fn refused(refused: Refused) -> Unreadable {
+    match refused {
+        Refused::Io(error) => Unreadable::Io(error),
+        Refused::Broken(why) => broken(format!("it is damaged or cut short: {why}")),
+        Refused::Foreign(why) => Unreadable::Foreign {
+            why: format!("is a Parquet file that {why}, which cannot be read"),
+            hint: "write it with plain texts or dictionaries: version 1 of the pages",
+        },
+    }
+}
+
 /// Refuses what others packed in ways that are not unpacked here.
 fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
     let chunks = file.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let mut packings = chunks.map(ColumnChunkMetaData::compression);
-    let known =
-        |packing: &Compression| matches!(packing, Compression::UNCOMPRESSED | Compression::ZSTD(_));
+    let known = |packing: &Compression| {
+        matches!(
+            packing,
+            Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_)
+        )
+    };
     match packings.find(|packing| !known(packing)) {
         None => Ok(()),
         Some(packing) => Err(Unreadable::Foreign {
-            why: format!("is a Parquet file packed with {packing}, and only zstd can be unpacked"),
-            hint: "write it with zstd, or without packing",
+            why: format!(
+                "is a Parquet file packed with {packing}, and only zstd and snappy can be unpacked"
+            ),
+            hint: "write it with zstd or snappy, or without packing",
         }),
     }
 }
@@ -103,18 +168,6 @@ struct Found {
     leaf: usize,
     column: usize,
     form: Form,
-}
-
-/// What the values of a column mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Text,
-    Integer,
-    /// So many digits are behind the point.
-    Decimal(usize),
-    /// So many are a second.
-    Instant(i64),
-    Boolean,
 }
 
 /// Finds the fields of batches among the columns of a file, and names the others.
@@ -150,44 +203,19 @@ fn columns<'a>(
     Ok((columns, unknown))
 }
 
-/// Tells what the values of a column mean; nothing where that is not what a batch has there.
-fn form(descriptor: &ColumnDescriptor, kind: Kind) -> Option<Form> {
-    let is_whole = matches!(
-        descriptor.physical_type(),
-        Physical::INT32 | Physical::INT64
-    );
-    let logical = descriptor.logical_type_ref();
-    match kind {
-        Kind::Text => (descriptor.physical_type() == Physical::BYTE_ARRAY).then_some(Form::Text),
-        Kind::Boolean => (descriptor.physical_type() == Physical::BOOLEAN).then_some(Form::Boolean),
-        Kind::Integer => {
-            let plain = matches!(logical, None | Some(LogicalType::Integer(_)));
-            (is_whole && plain).then_some(Form::Integer)
-        }
-        Kind::Decimal => {
-            let is_decimal = matches!(logical, Some(LogicalType::Decimal(_)))
-                || descriptor.converted_type() == ConvertedType::DECIMAL;
-            let scale = usize::try_from(descriptor.type_scale()).ok()?;
-            (is_whole && is_decimal).then_some(Form::Decimal(scale))
-        }
-        Kind::Date => match logical {
-            Some(LogicalType::Timestamp(timestamp)) if is_whole => {
-                Some(Form::Instant(match timestamp.unit {
-                    TimeUnit::MILLIS => 1000,
-                    TimeUnit::MICROS => 1_000_000,
-                    TimeUnit::NANOS => 1_000_000_000,
-                }))
-            }
-            _ => None,
-        },
-    }
-}
-
 /// Some rows of a group, column by column.
 struct Rows<'a> {
     columns: Vec<(&'a Found, ColumnReader)>,
     /// Of each column of a batch, the rows that were taken; nothing where the file has none.
-    texts: [Vec<Option<String>>; COLUMNS.len()],
+    texts: [Vec<Option<Cell>>; COLUMNS.len()],
+}
+
+/// A value.
+enum Cell {
+    /// As it stands in the page, or in the dictionary that many rows share.
+    Text(ByteArray),
+    /// Written as the service would.
+    Written(String),
 }
 
 impl<'a> Rows<'a> {
@@ -236,7 +264,10 @@ struct Row<'a> {
 impl Values for Row<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let text = self.rows.texts[column].get(self.row)?;
-        text.as_deref().map(Cow::Borrowed)
+        Some(match text.as_ref()? {
+            Cell::Text(bytes) => String::from_utf8_lossy(bytes.data()),
+            Cell::Written(text) => Cow::Borrowed(text),
+        })
     }
 }
 
@@ -244,26 +275,46 @@ impl Values for Row<'_> {
 fn take(
     reader: &mut ColumnReader,
     found: &Found,
-    texts: &mut Vec<Option<String>>,
+    texts: &mut Vec<Option<Cell>>,
 ) -> Result<(), Unreadable> {
     let name = COLUMNS[found.column].name;
-    let number = |number: i64| {
-        written(number, found.form)
-            .ok_or_else(|| broken(format!("`{name}` has a date that cannot be: {number}")))
+    let number = |number: i128| {
+        let written = written(number, found.form).map(Cell::Written);
+        written.ok_or_else(|| broken(format!("`{name}` has a date that cannot be: {number}")))
+    };
+    let decimal = |bytes: &[u8]| {
+        let whole = whole(bytes);
+        number(whole.ok_or_else(|| broken(format!("`{name}` has a number past all digits")))?)
     };
     match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            values(reader, texts, |flag| Ok(flag.to_string()))
+            values(reader, texts, |flag| Ok(Cell::Written(flag.to_string())))
         }
         ColumnReader::Int32ColumnReader(reader) => {
-            values(reader, texts, |value| number(i64::from(*value)))
+            values(reader, texts, |value| number(i128::from(*value)))
         }
-        ColumnReader::Int64ColumnReader(reader) => values(reader, texts, |value| number(*value)),
+        ColumnReader::Int64ColumnReader(reader) => {
+            values(reader, texts, |value| number(i128::from(*value)))
+        }
+        ColumnReader::Int96ColumnReader(reader) => {
+            values(reader, texts, |value| number(i128::from(value.to_nanos())))
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            values(reader, texts, |value| decimal(value.as_bytes()))
+        }
+        ColumnReader::ByteArrayColumnReader(reader) if found.form != Form::Text => {
+            values(reader, texts, |value: &ByteArray| decimal(value.data()))
+        }
         ColumnReader::ByteArrayColumnReader(reader) => {
             values(reader, texts, |value: &ByteArray| {
-                let text = std::str::from_utf8(value.data());
-                text.map(str::to_owned)
-                    .map_err(|_| broken(format!("`{name}` is not UTF-8")))
+                if value.len() > TEXT {
+                    let limit = TEXT >> 20;
+                    return Err(broken(format!("`{name}` has more than {limit} MiB")));
+                }
+                match std::str::from_utf8(value.data()) {
+                    Ok(_) => Ok(Cell::Text(value.clone())),
+                    Err(_) => Err(broken(format!("`{name}` is not UTF-8"))),
+                }
             })
         }
         // Types were looked at before.
@@ -276,8 +327,8 @@ fn take(
 /// Takes rows from a column of one type.
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
-    texts: &mut Vec<Option<String>>,
-    text: impl Fn(&T::T) -> Result<String, Unreadable>,
+    texts: &mut Vec<Option<Cell>>,
+    text: impl Fn(&T::T) -> Result<Cell, Unreadable>,
 ) -> Result<(), Unreadable> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
@@ -298,29 +349,6 @@ fn values<T: DataType>(
     Ok(())
 }
 
-/// Writes a number as what it means; nothing where no date is that far away.
-fn written(number: i64, form: Form) -> Option<String> {
-    match form {
-        Form::Decimal(scale) if scale > 0 => {
-            let sign = if number < 0 { "-" } else { "" };
-            let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
-            let (whole, fraction) = digits.split_at(digits.len() - scale);
-            Some(format!("{sign}{whole}.{fraction}"))
-        }
-        Form::Instant(parts) => {
-            let (second, rest) = (number.div_euclid(parts), number.rem_euclid(parts));
-            let moment = DateTime::from_timestamp(second, 0)?;
-            let whole = moment.format("%Y-%m-%dT%H:%M:%S");
-            if rest == 0 {
-                return Some(format!("{whole}Z"));
-            }
-            let width = parts.ilog10() as usize;
-            Some(format!("{whole}.{rest:0width$}Z"))
-        }
-        _ => Some(number.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,26 +357,5 @@ mod tests {
     fn a_panic_over_damaged_data_is_an_error() {
         let read = contained::<()>(|| panic!("what is this"));
         assert!(matches!(read, Err(Unreadable::Broken { .. })));
-    }
-
-    #[test]
-    fn numbers_are_written_as_what_they_mean() {
-        for (number, form, expected) in [
-            (8750, Form::Decimal(2), "87.50"),
-            (-5, Form::Decimal(2), "-0.05"),
-            (i64::MIN, Form::Decimal(18), "-9.223372036854775808"),
-            (7, Form::Decimal(0), "7"),
-            (-7, Form::Integer, "-7"),
-            (0, Form::Instant(1000), "1970-01-01T00:00:00Z"),
-            (-1, Form::Instant(1000), "1969-12-31T23:59:59.999Z"),
-            (
-                1_500_000,
-                Form::Instant(1_000_000),
-                "1970-01-01T00:00:01.500000Z",
-            ),
-        ] {
-            assert_eq!(written(number, form).as_deref(), Some(expected));
-        }
-        assert_eq!(written(i64::MAX, Form::Instant(1000)), None);
     }
 }

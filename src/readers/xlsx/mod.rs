@@ -1,5 +1,8 @@
 //! `xlsx`: the sheets of batches in a workbook, row by row, whoever saved it last.
 
+// How large it is, unpacked.
+mod measure;
+
 use std::borrow::Cow;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
@@ -7,18 +10,27 @@ use std::ops::ControlFlow;
 use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
-use super::{Each, Place, Record, Remarks, Unreadable};
+use super::{Claim, Each, Place, Record, Remarks, Unreadable};
 use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column, find_heading};
+use crate::ui;
 
 /// The sheet that holds batches; others go on with a number behind this name.
 const SHEET: &str = "Batches";
+/// The sheet that tells of them, and how many of its rows are looked at.
+const ABOUT: &str = "About";
+const ABOUT_ROWS: u32 = 64;
 const DAY: f64 = 86_400_000_000.0;
 /// Days before 1970 from which dates are counted.
 const EPOCH: i64 = 25_569;
 
 /// Reads the batches of the workbook in `bytes`.
-pub(super) fn read(bytes: impl Read + Seek, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
-    let mut book = Xlsx::new(bytes).map_err(broken)?;
+pub(super) fn read(
+    mut bytes: impl Read + Seek,
+    each: &mut Each<'_>,
+) -> Result<Remarks, Unreadable> {
+    measure::check(&mut bytes)?;
+    bytes.rewind()?;
+    let mut book = contained(|| Xlsx::new(bytes))?;
     if book.has_1904_epoch() {
         return Err(Unreadable::Foreign {
             why: "counts its dates from 1904".to_owned(),
@@ -28,12 +40,12 @@ pub(super) fn read(bytes: impl Read + Seek, each: &mut Each<'_>) -> Result<Remar
     let mut remarks = Remarks::default();
     let mut count = 0;
     for name in sheets(&book.sheet_names()) {
-        let mut cells = book.worksheet_cells_reader(&name).map_err(broken)?;
+        let mut cells = contained(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
         let mut row = Row::default();
         let mut at = None;
         loop {
-            let cell = cells.next_cell().map_err(broken)?;
+            let cell = contained(|| cells.next_cell())?;
             let place = cell.as_ref().map(Cell::get_position);
             let next = place.map(|(row, _)| row);
             if at.is_some() && at != next {
@@ -61,7 +73,39 @@ pub(super) fn read(bytes: impl Read + Seek, each: &mut Each<'_>) -> Result<Remar
             header.check(&name, &mut remarks)?;
         }
     }
+    remarks.claim = claim(&mut book)?;
     Ok(remarks)
+}
+
+/// Runs what reads the workbook: over a damaged one, it may panic.
+fn contained<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Unreadable> {
+    match ui::caught(work) {
+        Ok(read) => read.map_err(broken),
+        Err(_) => Err(broken(XlsxError::Unexpected("no sense in it"))),
+    }
+}
+
+/// Reads what the workbook says of its batches.
+fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable> {
+    if !book.sheet_names().iter().any(|name| name == ABOUT) {
+        return Ok(None);
+    }
+    let mut cells = contained(|| book.worksheet_cells_reader(ABOUT))?;
+    let (mut label, mut batches, mut set_digest) = (String::new(), None, None);
+    while let Some(cell) = contained(|| cells.next_cell())? {
+        let value = text(Kind::Text, cell.get_value()).unwrap_or_default();
+        match (cell.get_position(), label.as_str()) {
+            ((ABOUT_ROWS.., _), _) => break,
+            ((_, 0), _) => label = value,
+            ((_, 1), "Batches") => batches = value.parse().ok(),
+            ((_, 1), "Set digest") => set_digest = Some(value),
+            _ => {}
+        }
+    }
+    Ok(set_digest.map(|set_digest| Claim {
+        batches,
+        set_digest,
+    }))
 }
 
 /// Returns the sheets with batches: by their names, or else the first.
@@ -235,7 +279,11 @@ pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
             .ok()
             .and_then(char::from_u32);
         let letter = letter.filter(|letter| {
-            let is_escaped = matches!(letter, '\0'..='\u{1f}' | '\\' | '\u{fffe}' | '\u{ffff}');
+            // Tabs and ends of lines are carried as they are.
+            let is_escaped = matches!(
+                letter,
+                '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\\' | '\u{fffe}' | '\u{ffff}'
+            );
             is_escaped && rest.starts_with(&letter.escape_unicode().to_string())
         });
         let length = if let Some(letter) = letter {
