@@ -63,6 +63,12 @@ mod seen;
 mod digest;
 mod manifest;
 
+// Object storage, as a place for exports.
+mod cloud;
+
+// What an end without warning would leave behind.
+mod unfinished;
+
 // Formats, and where bytes end up.
 mod writers;
 

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cloud::{self, Address};
 use crate::error::{Failure, Kind};
+use crate::unfinished::Scratch;
 use crate::writers::{Compression, Output, Place, Target};
 
 /// Larger than any receipt; what is read by mistake may be anything.
@@ -110,7 +112,9 @@ impl Manifest {
 
         let name = path.display();
         let mut text = Vec::new();
-        let file = std::fs::File::open(path);
+        let object = Address::parse(path)?.map(|address| cloud::download(&address));
+        let object = object.transpose()?;
+        let file = std::fs::File::open(object.as_ref().map_or(path, Scratch::path));
         file.and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut text))
             .map_err(|error| {
                 Failure::new(Kind::Usage, format!("cannot read the manifest `{name}`"))

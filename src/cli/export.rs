@@ -20,6 +20,7 @@ Examples:
   trayscan export --since 30d -o batches.xlsx
   trayscan export -o batches.parquet
   trayscan export -o batches.sqlite
+  trayscan export -o 's3://lake/batches/year={year}/batches.parquet'
   trayscan export -f singer --state state.json | target-jsonl
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv";
@@ -68,6 +69,8 @@ pub(crate) struct OutputArgs {
     ///
     /// With {year}, {month}, {day} (of batch_creation_date, in UTC) or {crop_type} in its name, one file
     /// per value, in folders that are made as needed: 'lake/year={year}/month={month}/batches.csv.gz'.
+    /// s3://bucket/name, gs://bucket/name and az://container/name put it into object storage, with the
+    /// credentials that the variables of each cloud give (in builds with the feature `cloud`).
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

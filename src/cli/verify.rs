@@ -28,7 +28,7 @@ Examples:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = VERIFY_EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// File to verify, as `export` writes it; `-` for standard input
+    /// File to verify, as `export` writes it; `-` for standard input; may be in object storage (s3://, gs://, az://)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

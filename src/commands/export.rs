@@ -1,7 +1,6 @@
 //! `export`: from pages to a file, a pipe or the terminal.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use super::receipt::Receipt;
 use super::source::Source;
 use super::stoppable;
 use crate::cli::{Cli, ExportArgs, Format};
+use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
@@ -21,7 +21,7 @@ use crate::pipeline::{self, Plan, Writing};
 use crate::select::{Condition, Fields, Sorting};
 use crate::ui::{self, ProgressLine};
 use crate::writers::{
-    self, Destination, Facts, Files, Notes, Output, Spool, State, Style, Target, Written,
+    self, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style, Target, Written,
 };
 
 /// How much before the end of an earlier run is sent again.
@@ -83,6 +83,9 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
+    if args.source.service.allow_http == Some(true) {
+        cloud::allow_http();
+    }
     let source = Source::open(&args.source, from_environment)?;
     let destination = &wanted.destination;
     let Opened {
@@ -197,7 +200,7 @@ impl Opened {
             let manner = writers::Manner {
                 compression: destination.compression,
                 no_clobber,
-                manifest: manifest.map(Path::to_owned),
+                manifest: manifest.map(|path| Place::new(Some(path))).transpose()?,
                 digested: manifest.map(|_| wanted.fields.columns.clone()),
                 typed: format.is_typed(),
                 maker: Box::new(make),

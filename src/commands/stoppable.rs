@@ -3,10 +3,11 @@
 use anyhow::Context as _;
 use tokio::runtime::Handle;
 
+use crate::cloud;
 use crate::error::{Failure, Kind};
 use crate::signals::Signals;
 use crate::ui;
-use crate::writers;
+use crate::unfinished;
 
 /// Does `work` to its end, or until a signal comes; `left_behind` says what is there then.
 pub(super) fn run<W>(work: W, left_behind: impl FnOnce() -> String) -> anyhow::Result<()>
@@ -36,10 +37,15 @@ where
         }
     });
     match ended {
-        Ended::Ran(ended) => ended,
+        Ended::Ran(ended) => {
+            cloud::settle();
+            ended
+        }
         Ended::Told(kind) => {
             ui::hush();
-            writers::sweep();
+            unfinished::sweep();
+            cloud::sweep();
+            cloud::settle();
             // It may still be at work, and its runtime must not end before it: the process takes
             // both along.
             std::mem::forget(runtime);

@@ -9,8 +9,10 @@ use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
 use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff, xlsx};
+use crate::cloud::{self, Address};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
+use crate::unfinished::Scratch;
 
 /// How much of a file is looked at before it is read.
 const HEAD: u64 = 256 * 1024;
@@ -26,8 +28,21 @@ pub(crate) struct Source {
 
 enum Place {
     File(PathBuf),
+    /// From object storage, for as long as it is read.
+    Fetched(Scratch),
     /// Could be read once only, and was.
     Spooled(Box<SpooledTempFile>),
+}
+
+impl Place {
+    /// Where the file is, where it is one.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Fetched(scratch) => Some(scratch.path()),
+            Self::Spooled(_) => None,
+        }
+    }
 }
 
 /// Size and hash of a file as it is, packed or not.
@@ -44,6 +59,10 @@ impl Source {
             return Self::spool("standard input".to_owned(), io::stdin().lock());
         }
         let name = format!("`{}`", path.display());
+        if let Some(address) = Address::parse(path)? {
+            let place = Place::Fetched(cloud::download(&address)?);
+            return Ok(Self { name, place });
+        }
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => "no such file: look at its name",
@@ -97,17 +116,14 @@ impl Source {
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
     ) -> Result<Remarks, Unreadable> {
-        let ending = match &self.place {
-            Place::File(path) => sniff::ending(path),
-            Place::Spooled(_) => None,
-        };
+        let ending = self.place.path().and_then(sniff::ending);
         let (head, rest) = peek(self.bytes()?)?;
         if sniff::is_database(&head) {
             drop(rest);
-            return match &self.place {
-                Place::File(path) if archive::is_archive(path) => archive::read(path, each),
-                Place::File(path) => database::read(path, each),
-                Place::Spooled(_) => Err(Unreadable::Foreign {
+            return match self.place.path() {
+                Some(path) if archive::is_archive(path) => archive::read(path, each),
+                Some(path) => database::read(path, each),
+                None => Err(Unreadable::Foreign {
                     why: "is a database, and those are read where they are".to_owned(),
                     hint: "name the file",
                 }),
@@ -121,6 +137,9 @@ impl Source {
             drop(rest);
             return match &mut self.place {
                 Place::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
+                Place::Fetched(scratch) => {
+                    xlsx::read(BufReader::new(File::open(scratch.path())?), each)
+                }
                 Place::Spooled(spooled) => {
                     spooled.rewind()?;
                     xlsx::read(BufReader::new(spooled), each)
@@ -176,6 +195,7 @@ impl Source {
     fn file(&mut self) -> io::Result<File> {
         match &mut self.place {
             Place::File(path) => File::open(path),
+            Place::Fetched(scratch) => File::open(scratch.path()),
             Place::Spooled(spooled) => {
                 spooled.rewind()?;
                 let mut file = tempfile::tempfile()?;
@@ -189,6 +209,7 @@ impl Source {
     fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match &mut self.place {
             Place::File(path) => Box::new(File::open(path)?),
+            Place::Fetched(scratch) => Box::new(File::open(scratch.path())?),
             Place::Spooled(spooled) => {
                 spooled.rewind()?;
                 Box::new(spooled)

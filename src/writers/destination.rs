@@ -7,7 +7,6 @@ use clap::ValueEnum as _;
 
 use super::output::Compression;
 use super::place::Place;
-use super::target::{is_stdout, place};
 use super::template::Template;
 use crate::cli::{Format, OutputArgs};
 use crate::error::{Failure, Kind};
@@ -38,7 +37,7 @@ impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
         check_manifest(args)?;
         let place = Place::new(args.output.as_deref())?;
-        let Place::File(path) = &place else {
+        let Some(path) = place.path() else {
             let by_stream = if std::io::stdout().is_terminal() {
                 Format::Table
             } else {
@@ -60,8 +59,8 @@ impl Destination {
                 compression: Compression::None,
             });
         };
-        refuse_slips(path, args)?;
-        let (compression, inner) = compression(path);
+        refuse_slips(&path, args)?;
+        let (compression, inner) = compression(&path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
             return Err(usage(format!("the name `{}` does not tell the format", path.display()))
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
@@ -75,7 +74,7 @@ impl Destination {
             );
         }
         Ok(Self {
-            template: Template::parse(path)?,
+            template: Template::parse(&path)?,
             place,
             format,
             compression,
@@ -125,15 +124,12 @@ fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
     let Some(manifest) = args.manifest.as_deref() else {
         return Ok(());
     };
-    if is_stdout(manifest) {
+    let place = Place::new(Some(manifest))?;
+    if place.is_stdout() {
         return Err(usage("`--manifest` needs a file".to_owned())
             .hint("standard output is for the data: name a file for the receipt"));
     }
-    if args
-        .output
-        .as_deref()
-        .is_some_and(|output| place(output) == place(manifest))
-    {
+    if Place::new(args.output.as_deref())?.is(&place) {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
             .hint("give the manifest a name of its own"));
     }
@@ -227,7 +223,9 @@ mod tests {
             "a",
             "a.txt",
             "a.gz",
-            "s3://b/a.csv",
+            "ftp://b/a.csv",
+            "s3://b/a",
+            "s3://{year}/a.csv",
             "lake/{week}/a.csv",
             "table",
         ] {
@@ -237,6 +235,8 @@ mod tests {
                 "{name}"
             );
         }
+        let object = Destination::new(&args("s3://b/a.csv"));
+        assert_eq!(object.is_ok(), cfg!(feature = "cloud"));
         let explicit = OutputArgs {
             format: Some(Format::Csv),
             ..args("a.txt")

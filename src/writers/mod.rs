@@ -17,7 +17,6 @@ mod sqlite;
 mod table;
 mod target;
 mod template;
-mod unfinished;
 mod xlsx;
 
 // What every format must pass.
@@ -35,7 +34,6 @@ pub(crate) use place::Place;
 pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
-pub(crate) use unfinished::sweep;
 
 use crate::batch::Batch;
 use crate::cli::{Format, OutputArgs};

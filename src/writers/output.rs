@@ -112,6 +112,7 @@ impl Output {
     /// written then.
     pub(super) fn hand_out(&mut self) -> io::Result<PathBuf> {
         self.is_handed_out = true;
+        self.measured().target.prepare_beside()?;
         let target = &self.measured().target;
         let beside = target.beside().map(Path::to_owned);
         beside.ok_or_else(|| {
@@ -185,6 +186,11 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
+    /// Waits until nothing but publishing is left to do.
+    pub(super) fn arrive(&mut self) -> Result<(), Failure> {
+        self.target.arrive()
+    }
+
     pub(super) fn publish(self) -> Result<Published, Failure> {
         self.target.publish()?;
         Ok(self.published)

@@ -1,8 +1,9 @@
-//! The place that a name means: standard output or a file.
+//! The place that a name means: standard output, a file, or an object in a bucket.
 
 use std::path::{Path, PathBuf};
 
-use super::target::is_stdout;
+use super::target::{is_stdout, resolved};
+use crate::cloud::{self, Address};
 use crate::error::{Failure, Kind};
 
 /// Where bytes or batches go.
@@ -10,6 +11,7 @@ use crate::error::{Failure, Kind};
 pub(crate) enum Place {
     Stdout,
     File(PathBuf),
+    Object(Address),
 }
 
 impl Place {
@@ -18,13 +20,16 @@ impl Place {
         let Some(path) = name.filter(|path| !is_stdout(path)) else {
             return Ok(Self::Stdout);
         };
+        if let Some(address) = Address::parse(path)? {
+            return Ok(Self::Object(address));
+        }
         let text = path.to_string_lossy();
         if text.contains("://") {
             return Err(Failure::new(
                 Kind::Usage,
-                format!("`-o {text}`: only files and standard output can be written"),
+                format!("`{text}`: only files, standard output and object storage can be written"),
             )
-            .hint("write a file, and copy it where it belongs"));
+            .hint("write a file and copy it where it belongs, or to s3://, gs:// or az://"));
         }
         Ok(Self::File(path.to_owned()))
     }
@@ -38,6 +43,7 @@ impl Place {
         match self {
             Self::Stdout => "standard output".to_owned(),
             Self::File(path) => format!("`{}`", path.display()),
+            Self::Object(address) => format!("`{address}`"),
         }
     }
 
@@ -46,6 +52,24 @@ impl Place {
         match self {
             Self::Stdout => "-".to_owned(),
             Self::File(path) => path.display().to_string(),
+            Self::Object(address) => address.to_string(),
+        }
+    }
+
+    /// Its name as a path, for what its ending and its placeholders tell; nothing for standard output.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path.clone()),
+            Self::Object(address) => Some(address.to_string().into()),
+        }
+    }
+
+    /// Tells whether both are the same, by whatever names.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(this), Self::File(that)) => resolved(this) == resolved(that),
+            (this, that) => this == that,
         }
     }
 
@@ -56,6 +80,10 @@ impl Place {
             Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
                 format!("{} is as it was before", self.name())
             }
+            Self::Object(_) if cloud::was_published() => {
+                format!("{} is new and whole", self.name())
+            }
+            Self::Object(_) => format!("{} is as it was before", self.name()),
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
         }
     }

@@ -15,13 +15,13 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
-use super::target::place;
 use super::template::Template;
-use super::unfinished::Folders;
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::Batch;
+use crate::cloud::{self, Address};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
+use crate::unfinished::Folders;
 
 /// Bytes that wait in memory, in all.
 const HELD: usize = 8 << 20;
@@ -34,7 +34,7 @@ pub(crate) struct Manner {
     pub(crate) compression: Compression,
     pub(crate) no_clobber: bool,
     /// Where the manifest goes: no batches may.
-    pub(crate) manifest: Option<PathBuf>,
+    pub(crate) manifest: Option<Place>,
     /// Columns to digest, where somebody wants to know about each file.
     pub(crate) digested: Option<Vec<usize>>,
     /// Their columns are typed.
@@ -72,7 +72,15 @@ struct Part {
 impl Spool {
     /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
     pub(crate) fn new(template: Template, manner: Manner) -> Result<Self, Failure> {
-        let folder = existing(&template.folder());
+        let folder = template.folder();
+        // Something in the same folder, that no value makes.
+        let folder = match Address::parse(&folder.join(".trayscan-check"))? {
+            Some(address) => {
+                cloud::check(&address)?;
+                std::env::temp_dir()
+            }
+            None => existing(&folder),
+        };
         let aside = tempfile::tempfile_in(&folder).map_err(|error| {
             Failure::new(
                 Kind::Output,
@@ -139,16 +147,21 @@ impl Spool {
             let name = if part.name == "-" { "./-" } else { &part.name };
             let path = PathBuf::from(name);
             let file = Place::new(Some(&path))?;
-            folders
-                .make_for(&path)
-                .map_err(|error| cannot_make(&path, error))?;
-            let manifest = self.manner.manifest.as_deref();
-            if manifest.is_some_and(|manifest| place(manifest) == place(&path)) {
-                return Err(taken(&path));
+            if let Place::File(path) = &file {
+                folders
+                    .make_for(path)
+                    .map_err(|error| cannot_make(path, error))?;
             }
-            let target = Target::open(&file, self.manner.no_clobber)?;
+            let manifest = self.manner.manifest.as_ref();
+            if manifest.is_some_and(|manifest| manifest.is(&file)) {
+                return Err(taken(&file));
+            }
+            let target = Target::open_among(&file, self.manner.no_clobber)?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
             written.push((file, share, sealed));
+        }
+        for (_, _, sealed) in &mut written {
+            sealed.arrive()?;
         }
         let published = written.into_iter().map(|(place, share, sealed)| {
             Ok(Written {
@@ -253,12 +266,12 @@ fn existing(folder: &Path) -> PathBuf {
     found.unwrap_or(Path::new(".")).to_owned()
 }
 
-fn taken(path: &Path) -> Failure {
+fn taken(place: &Place) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "`--manifest` and one of the files of `-o` are both `{}`",
-            path.display()
+            "`--manifest` and one of the files of `-o` are both {}",
+            place.name()
         ),
     )
     .hint("give the manifest a name that no value makes")

@@ -1,4 +1,4 @@
-//! Where bytes end up: standard output, or a file that appears whole or not at all.
+//! Where bytes end up: standard output, or a file or an object that appears whole or not at all.
 //!
 //! A file is written beside its place under a name that nobody can foresee, flushed to the disk, and
 //! renamed; the folder is flushed too. Until then, what was there before stays, byte for byte.
@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::place::Place;
-use super::unfinished;
 use crate::archive::Archive;
+use crate::cloud::Upload;
 use crate::error::{Failure, Kind};
+use crate::unfinished::{self, Scratch};
 
 pub(crate) struct Target {
     sink: Sink,
@@ -25,6 +26,14 @@ enum Sink {
     /// A device or a pipe: there is nothing to rename.
     Through(File),
     Fresh(Fresh),
+    Object(Box<Object>),
+}
+
+/// An object on its way.
+struct Object {
+    upload: Upload,
+    /// What a format wrote itself, and that is still to be sent.
+    local: Option<Scratch>,
 }
 
 /// A file beside its place.
@@ -40,18 +49,41 @@ struct Fresh {
 impl Target {
     /// Opens `place`; finds out now whether it can be written.
     pub(crate) fn open(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
+        Self::open_as(place, no_clobber, true)
+    }
+
+    /// Opens `place`, one of many that are written one after the other: of objects, those that cannot be
+    /// written are found out later.
+    pub(super) fn open_among(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
+        Self::open_as(place, no_clobber, false)
+    }
+
+    fn open_as(place: &Place, no_clobber: bool, alone: bool) -> Result<Self, Failure> {
         let name = place.name();
         let sink = match place {
             Place::Stdout => Sink::Stdout(io::stdout()),
             Place::File(path) => Sink::file(path, &name, no_clobber)?,
+            Place::Object(address) => Sink::Object(Box::new(Object {
+                upload: Upload::begin(address, no_clobber, alone)?,
+                local: None,
+            })),
         };
         Ok(Self { sink, name })
     }
 
-    /// Returns the file that is written before it is renamed; nothing where bytes go elsewhere.
+    /// Makes sure that there is a file to be written by others, where there can be one.
+    pub(super) fn prepare_beside(&mut self) -> io::Result<()> {
+        if let Sink::Object(object) = &mut self.sink {
+            object.local = Some(Scratch::new(Path::new(""))?);
+        }
+        Ok(())
+    }
+
+    /// Returns the file that is written before it is renamed or sent; nothing where bytes go elsewhere.
     pub(super) fn beside(&self) -> Option<&Path> {
         match &self.sink {
             Sink::Fresh(fresh) => fresh.temporary.as_deref(),
+            Sink::Object(object) => object.local.as_ref().map(Scratch::path),
             Sink::Stdout(_) | Sink::Through(_) => None,
         }
     }
@@ -70,6 +102,15 @@ impl Target {
         match &mut self.sink {
             Sink::Stdout(_) | Sink::Through(_) => Ok(()),
             Sink::Fresh(fresh) => fresh.seal().map_err(|error| annotate(&self.name, error)),
+            Sink::Object(object) => object.seal(),
+        }
+    }
+
+    /// Waits until everything that was sealed is where it can be put in its place without fail.
+    pub(super) fn arrive(&mut self) -> Result<(), Failure> {
+        match &mut self.sink {
+            Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
+            Sink::Object(object) => object.upload.arrive(),
         }
     }
 
@@ -80,6 +121,10 @@ impl Target {
             Sink::Stdout(mut stdout) => stdout.flush(),
             Sink::Through(mut file) => file.flush(),
             Sink::Fresh(fresh) => fresh.publish(),
+            Sink::Object(mut object) => {
+                object.seal().map_err(Failure::from_output)?;
+                return object.upload.publish();
+            }
         };
         result.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Failure::new(
@@ -88,6 +133,15 @@ impl Target {
             ),
             _ => Failure::from_output(annotate(&name, error)),
         })
+    }
+}
+
+impl Object {
+    fn seal(&mut self) -> io::Result<()> {
+        if let Some(local) = self.local.take() {
+            self.upload.send_file(local.path())?;
+        }
+        self.upload.seal()
     }
 }
 
@@ -236,7 +290,7 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the one name of what `path` leads to, whether it exists or not.
-pub(super) fn place(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
     let path = follow_links(path).ok()?;
     let folder = folder_of(&path);
     let folder = folder
@@ -388,6 +442,8 @@ impl Write for Target {
             Sink::Stdout(stdout) => stdout.write(bytes),
             Sink::Through(file) => file.write(bytes),
             Sink::Fresh(fresh) => fresh.file().and_then(|file| file.write(bytes)),
+            // It names itself in its errors.
+            Sink::Object(object) => return object.upload.write(bytes),
         };
         written.map_err(|error| self.annotated(error))
     }
@@ -397,6 +453,7 @@ impl Write for Target {
             Sink::Stdout(stdout) => stdout.flush(),
             Sink::Through(file) => file.flush(),
             Sink::Fresh(fresh) => fresh.file().and_then(Write::flush),
+            Sink::Object(object) => return object.upload.flush(),
         };
         flushed.map_err(|error| self.annotated(error))
     }

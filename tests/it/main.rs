@@ -120,3 +120,7 @@ mod summary;
 
 // Certificates.
 mod tls;
+
+// Object storage, with real servers of it.
+#[cfg(all(unix, feature = "cloud"))]
+mod cloud;

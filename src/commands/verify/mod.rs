@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::stoppable;
 use crate::batch::ALL_COLUMNS;
 use crate::cli::{Cli, VerifyArgs};
+use crate::cloud;
 use crate::compare::{self, Comparison, Survey};
 use crate::error::{Failure, Kind};
 use crate::readers::Source;
@@ -68,6 +69,9 @@ fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Result<()> {
+    if args.source.allow_http == Some(true) {
+        cloud::allow_http();
+    }
     let expected = args.manifest.as_deref().map(Expected::read).transpose()?;
     let mut file = Subject {
         source: Source::open(&args.file)?,

@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tempfile::TempPath;
+
 #[derive(Default)]
 struct Unfinished {
     files: HashSet<PathBuf>,
@@ -53,7 +55,7 @@ pub(crate) fn sweep() {
 }
 
 /// Notes a file that was begun.
-pub(super) fn begin(path: &Path) -> io::Result<()> {
+pub(crate) fn begin(path: &Path) -> io::Result<()> {
     with(|unfinished| {
         unfinished.files.insert(path.to_owned());
         Ok(())
@@ -61,7 +63,7 @@ pub(super) fn begin(path: &Path) -> io::Result<()> {
 }
 
 /// Notes that a file is gone.
-pub(super) fn forget(path: &Path) {
+pub(crate) fn forget(path: &Path) {
     // Where the run is over, it does not matter any more.
     let _ = with(|unfinished| {
         unfinished.files.remove(path);
@@ -71,7 +73,7 @@ pub(super) fn forget(path: &Path) {
 
 /// Puts the file at `path` where it belongs, as `place` does it: a run that was told to stop publishes
 /// nothing.
-pub(super) fn publish(path: &Path, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn publish(path: &Path, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     with(|unfinished| {
         unfinished.files.remove(path);
         place()
@@ -80,11 +82,11 @@ pub(super) fn publish(path: &Path, place: impl FnOnce() -> io::Result<()>) -> io
 
 /// Folders that were made for files to come; those that are empty go when this is dropped.
 #[derive(Default)]
-pub(super) struct Folders(Vec<PathBuf>);
+pub(crate) struct Folders(Vec<PathBuf>);
 
 impl Folders {
     /// Makes the folder of `path`, and those it is in.
-    pub(super) fn make_for(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn make_for(&mut self, path: &Path) -> io::Result<()> {
         let missing = path.ancestors().skip(1);
         let missing =
             missing.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -121,5 +123,35 @@ impl Drop for Folders {
 fn remove(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);
+    }
+}
+
+/// A file for a while, which nobody else may read.
+pub(crate) struct Scratch(TempPath);
+
+impl Scratch {
+    /// Makes an empty one, with the endings of `name`.
+    pub(crate) fn new(name: &Path) -> io::Result<Self> {
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        let endings = name.find('.').map_or("", |start| &name[start..]);
+        // Names have their limits, and endings that tell anything are short.
+        let endings = endings.get(endings.len().saturating_sub(40)..);
+        let scratch = tempfile::Builder::new()
+            .prefix(".trayscan-")
+            .suffix(endings.unwrap_or_default())
+            .tempfile()?
+            .into_temp_path();
+        begin(&scratch)?;
+        Ok(Self(scratch))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        forget(&self.0);
     }
 }

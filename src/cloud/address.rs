@@ -1,0 +1,179 @@
+//! Addresses of objects: `s3://bucket/exports/batches.csv`.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::error::{Failure, Kind};
+
+/// Who keeps the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Provider {
+    S3,
+    Gcs,
+    Azure,
+}
+
+const PROVIDERS: [(&str, Provider); 3] = [
+    ("s3://", Provider::S3),
+    ("gs://", Provider::Gcs),
+    ("az://", Provider::Azure),
+];
+
+impl Provider {
+    /// What the provider calls that which holds objects.
+    pub(crate) fn vessel(self) -> &'static str {
+        match self {
+            Self::S3 | Self::Gcs => "bucket",
+            Self::Azure => "container",
+        }
+    }
+}
+
+/// The address of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) provider: Provider,
+    /// The container, for those who call it that.
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+}
+
+impl Address {
+    /// Reads `name`; nothing where it is not meant as an address in object storage.
+    pub(crate) fn parse(name: &Path) -> Result<Option<Self>, Failure> {
+        let text = name.to_string_lossy();
+        let Some((scheme, provider)) = PROVIDERS
+            .iter()
+            .find(|(scheme, _)| text.starts_with(scheme))
+        else {
+            return Ok(None);
+        };
+        if cfg!(not(feature = "cloud")) {
+            return Err(not_built(&text));
+        }
+        let vessel = provider.vessel();
+        let refuse = |why: String| {
+            Failure::new(Kind::Usage, format!("`{text}` {why}")).hint(format!(
+                "write it like {scheme}{vessel}/exports/batches.csv"
+            ))
+        };
+        let (bucket, key) = text[scheme.len()..].split_once('/').unwrap_or_default();
+        if bucket.is_empty() {
+            return Err(refuse(format!(
+                "does not name a {vessel} and an object in it"
+            )));
+        }
+        // Anything else would change the address that requests go to.
+        let is_plain =
+            |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        if !bucket.chars().all(is_plain) {
+            return Err(refuse(format!("has a {vessel} that cannot be called so")));
+        }
+        if key.is_empty() || key.ends_with('/') {
+            return Err(refuse("names a folder: name a file in it".to_owned()));
+        }
+        let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";
+        if key.split('/').any(is_odd) {
+            return Err(refuse(
+                "has a part that is empty or made of dots".to_owned(),
+            ));
+        }
+        if key.chars().any(char::is_control) || name.to_str().is_none() {
+            return Err(refuse("has characters that no name should have".to_owned()));
+        }
+        Ok(Some(Self {
+            provider: *provider,
+            bucket: bucket.to_owned(),
+            key: key.to_owned(),
+        }))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = PROVIDERS
+            .iter()
+            .find(|(_, provider)| *provider == self.provider);
+        let scheme = scheme.map_or("", |(scheme, _)| scheme);
+        write!(f, "{scheme}{}/{}", self.bucket, self.key)
+    }
+}
+
+fn not_built(text: &str) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("`{text}`: this build knows nothing of object storage"),
+    )
+    .hint("get one that does with `cargo install --path . --features cloud`, or write a file and copy it there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Option<Address>, Failure> {
+        Address::parse(Path::new(text))
+    }
+
+    #[test]
+    fn files_are_no_addresses() {
+        for text in ["a.csv", "s3:/b/a.csv", "./s3://b/a.csv", "-", "S3/a.csv"] {
+            assert_eq!(parse(text).expect(text), None, "{text}");
+        }
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn addresses_are_taken_apart_and_put_together() {
+        for (text, provider, bucket, key) in [
+            ("s3://b/a.csv", Provider::S3, "b", "a.csv"),
+            ("gs://b.c/d e/a?#.csv", Provider::Gcs, "b.c", "d e/a?#.csv"),
+            ("az://b-1/x%2Fy.csv", Provider::Azure, "b-1", "x%2Fy.csv"),
+        ] {
+            let address = parse(text).expect(text).expect("an address");
+            let parts = (address.provider, &*address.bucket, &*address.key);
+            assert_eq!(parts, (provider, bucket, key));
+            assert_eq!(address.to_string(), text);
+        }
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn what_names_no_object_is_refused() {
+        for text in [
+            "s3://",
+            "s3://b",
+            "s3://b/",
+            "s3:///a.csv",
+            "s3://b/a/",
+            "s3://b//a.csv",
+            "s3://b/../a.csv",
+            "s3://b/a/./b.csv",
+            "s3://b@evil/a.csv",
+            "s3://b:9/a.csv",
+            "gs://b/a\n.csv",
+            "az://{year}/a.csv",
+        ] {
+            assert_eq!(parse(text).expect_err(text).kind, Kind::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_build_without_object_storage_says_so_and_how_to_get_it() {
+        for text in ["s3://b/a.csv", "gs://b/a.csv", "az://b/a.csv"] {
+            let failure = match parse(text) {
+                Err(failure) if cfg!(not(feature = "cloud")) => failure,
+                parsed => {
+                    assert!(cfg!(feature = "cloud") && parsed.is_ok());
+                    not_built(text)
+                }
+            };
+            let failure = anyhow::Error::new(failure);
+            assert_eq!(crate::error::kind_of(&failure), Kind::Usage);
+            let message = failure.to_string();
+            assert!(message.contains("this build knows nothing of object storage"));
+            let hint = crate::error::hint_of(&failure).unwrap_or_default();
+            assert!(hint.contains("--features cloud"), "{hint}");
+        }
+    }
+}

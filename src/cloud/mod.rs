@@ -1,0 +1,46 @@
+//! Object storage: `s3://`, `gs://` and `az://` as places for exports, and to verify them from.
+//!
+//! The one home of `object_store`. It is asynchronous and the writers are not, so all requests are made
+//! on a runtime of their own, and whoever needs an answer waits for it. A build without the feature
+//! `cloud` knows the addresses and says that it cannot write to them.
+
+// What the names mean.
+mod address;
+
+// Which bucket, with whose credentials.
+#[cfg(feature = "cloud")]
+mod credentials;
+#[cfg(feature = "cloud")]
+mod store;
+
+// Where requests are made, and what became of them in words.
+#[cfg(feature = "cloud")]
+mod runtime;
+#[cfg(feature = "cloud")]
+mod trouble;
+
+// An object on its way there, those that are not complete yet, and one on its way back.
+#[cfg(feature = "cloud")]
+mod download;
+#[cfg(feature = "cloud")]
+mod open;
+#[cfg(feature = "cloud")]
+mod parts;
+#[cfg(feature = "cloud")]
+mod upload;
+
+// A build without.
+#[cfg(not(feature = "cloud"))]
+mod absent;
+
+#[cfg(not(feature = "cloud"))]
+pub(crate) use absent::{Upload, allow_http, check, download, settle, sweep, was_published};
+pub(crate) use address::Address;
+#[cfg(feature = "cloud")]
+pub(crate) use download::download;
+#[cfg(feature = "cloud")]
+pub(crate) use open::{settle, sweep, was_published};
+#[cfg(feature = "cloud")]
+pub(crate) use store::allow_http;
+#[cfg(feature = "cloud")]
+pub(crate) use upload::{Upload, check};

@@ -1,0 +1,163 @@
+//! Buckets: which one, over which connection, with whose credentials.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
+use object_store::multipart::MultipartStore;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+
+use super::address::{Address, Provider};
+use super::credentials::{self, set};
+use crate::error::{Failure, Kind};
+use crate::settings::BaseUrl;
+use crate::ui;
+
+/// What is needed of a store.
+pub(super) trait Store: ObjectStore + MultipartStore {}
+
+impl<T: ObjectStore + MultipartStore> Store for T {}
+
+/// One bucket, twice.
+#[derive(Clone)]
+pub(super) struct Bucket {
+    /// Retries as long as there is hope: hours of work may hang on it.
+    pub(super) patient: Arc<dyn Store>,
+    /// Soon gives up: somebody waits to hear whether the settings are right.
+    pub(super) hasty: Arc<dyn Store>,
+}
+
+/// Opened once each: they keep their connections and tokens.
+static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
+
+static ALLOW_HTTP: AtomicBool = AtomicBool::new(false);
+
+/// Allows plain http to other machines, for the rest of the run.
+pub(crate) fn allow_http() {
+    ALLOW_HTTP.store(true, Ordering::Relaxed);
+}
+
+/// Returns the bucket that `address` is in. Nothing is asked over the network.
+pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
+    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let buckets = buckets.get_or_insert_default();
+    let name = (address.provider, address.bucket.clone());
+    if let Some(bucket) = buckets.get(&name) {
+        return Ok(bucket.clone());
+    }
+    credentials::conceal_all();
+    let patient = RetryConfig::default();
+    let hasty = RetryConfig {
+        backoff: BackoffConfig {
+            max_backoff: Duration::from_secs(2),
+            ..BackoffConfig::default()
+        },
+        max_retries: 4,
+        retry_timeout: Duration::from_secs(20),
+    };
+    let bucket = Bucket {
+        patient: open(address, patient)?,
+        hasty: open(address, hasty)?,
+    };
+    Ok(buckets.entry(name).or_insert(bucket).clone())
+}
+
+fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure> {
+    let name = &address.bucket;
+    let opened: Result<Arc<dyn Store>, object_store::Error> = match address.provider {
+        Provider::S3 => {
+            let builder = AmazonS3Builder::from_env();
+            credentials::check_s3(&builder)?;
+            let endpoint = builder
+                .get_config_value(&S3Key::S3Endpoint)
+                .or_else(|| builder.get_config_value(&S3Key::Endpoint));
+            let options = options("AWS_ENDPOINT_URL", endpoint.as_deref())?;
+            builder
+                .with_bucket_name(name)
+                .with_client_options(options)
+                .with_retry(retry)
+                .build()
+                .map(|store| Arc::new(store) as _)
+        }
+        Provider::Gcs => {
+            let builder = GoogleCloudStorageBuilder::from_env();
+            credentials::check_gcs(&builder)?;
+            let endpoint = builder.get_config_value(&GcsKey::BaseUrl);
+            let options = options("GOOGLE_BASE_URL", endpoint.as_deref())?;
+            builder
+                .with_bucket_name(name)
+                .with_client_options(options)
+                .with_retry(retry)
+                .build()
+                .map(|store| Arc::new(store) as _)
+        }
+        Provider::Azure => {
+            let mut builder = MicrosoftAzureBuilder::from_env();
+            // The names that the `az` command uses.
+            for (variable, key) in [
+                ("AZURE_STORAGE_ACCOUNT", AzureKey::AccountName),
+                ("AZURE_STORAGE_KEY", AzureKey::AccessKey),
+            ] {
+                if let (Some(value), None) = (set(variable), builder.get_config_value(&key)) {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            credentials::check_azure(&builder)?;
+            let emulated =
+                builder.get_config_value(&AzureKey::UseEmulator).as_deref() == Some("true");
+            let (variable, endpoint) = if emulated {
+                ("AZURITE_BLOB_STORAGE_URL", set("AZURITE_BLOB_STORAGE_URL"))
+            } else {
+                (
+                    "AZURE_STORAGE_ENDPOINT",
+                    builder.get_config_value(&AzureKey::Endpoint),
+                )
+            };
+            let options = options(variable, endpoint.as_deref())?;
+            builder
+                .with_container_name(name)
+                .with_client_options(options)
+                .with_retry(retry)
+                .build()
+                .map(|store| Arc::new(store) as _)
+        }
+    };
+    opened.map_err(|error| {
+        Failure::new(
+            Kind::Usage,
+            format!("the settings for `{address}` cannot be used"),
+        )
+        .caused_by(anyhow::anyhow!(ui::brief(&error.to_string())))
+        .hint("look at the variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
+    })
+}
+
+/// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
+fn options(variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
+    let options = ClientOptions::new()
+        .with_user_agent(object_store::HeaderValue::from_static(concat!(
+            "trayscan/",
+            env!("CARGO_PKG_VERSION")
+        )))
+        // Of a part, which may be large, over a line that may be slow.
+        .with_timeout(Duration::from_secs(600))
+        .with_connect_timeout(Duration::from_secs(10));
+    let Some(endpoint) = endpoint else {
+        return Ok(options);
+    };
+    let parsed = BaseUrl::parse(endpoint, ALLOW_HTTP.load(Ordering::Relaxed));
+    let parsed = parsed.map_err(|failure| match failure.kind {
+        Kind::Unsafe => Failure::new(
+            Kind::Unsafe,
+            format!("{variable} is plain http to another machine: everybody between could read the batches"),
+        )
+        .hint("use https, or allow it with `--allow-http`"),
+        kind => Failure::new(kind, format!("{variable} is no address that can be used"))
+            .hint("write it like https://storage.example.com"),
+    })?;
+    Ok(options.with_allow_http(!parsed.is_https()))
+}

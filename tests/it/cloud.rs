@@ -1,0 +1,691 @@
+//! Object storage: exports to real servers of it, read back by others.
+//!
+//! `tests/object-storage/servers.py` starts moto and Azurite, which are installed once from the package
+//! registries, and reads with the clients of Amazon and Microsoft. Where they cannot be installed, these
+//! tests say so and are skipped.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::files::{Running, SLOW};
+use crate::harness::{Ended, Server, trayscan};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
+
+/// What must not be printed; the second is Azurite's own.
+const SECRET: &str = "wJalrXUtnFEMI-not-a-key";
+/// Larger than a part.
+const LARGE: [&str; 4] = ["--batches", "40000", "--page-size", "1000"];
+
+/// The servers, and whom to ask what is in them.
+struct Servers {
+    talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+    s3: String,
+    /// Nothing where Azurite is not here.
+    azure: Option<String>,
+    account: String,
+    key: String,
+    _child: Child,
+}
+
+/// Runs a command to its end, and tells whether it did what it should.
+fn succeeds(command: &mut Command) -> bool {
+    let done = command.stdin(Stdio::null()).output();
+    done.is_ok_and(|done| done.status.success())
+}
+
+/// Returns a Python that has what is needed, installed where it stays from run to run.
+fn python() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("object-storage");
+    let python = folder.join("venv/bin/python");
+    let imports = "import moto.server, boto3, azure.storage.blob, werkzeug";
+    let is_ready = || succeeds(Command::new(&python).args(["-c", imports]));
+    if !is_ready() {
+        let packages = [
+            "moto[s3,server]==5.2.5",
+            "boto3==1.44.0",
+            "azure-storage-blob",
+        ];
+        succeeds(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(folder.join("venv")),
+        );
+        succeeds(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "-q"])
+                .args(packages),
+        );
+    }
+    is_ready().then_some(python)
+}
+
+/// Returns where Azurite begins, installed likewise.
+fn azurite() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("object-storage");
+    let main = folder.join("node_modules/azurite/dist/src/blob/main.js");
+    if !main.exists() {
+        let quiet = [
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "azurite@3.35.0",
+        ];
+        succeeds(Command::new("npm").args(quiet).arg("--prefix").arg(&folder));
+    }
+    main.exists().then_some(main)
+}
+
+/// Returns the servers; nothing where they cannot be had.
+fn servers() -> Option<&'static Servers> {
+    static SERVERS: OnceLock<Option<Servers>> = OnceLock::new();
+    let start = || {
+        let Some(python) = python() else {
+            eprintln!(
+                "skipped: moto cannot be installed here (python3, pip and a registry are needed)"
+            );
+            return None;
+        };
+        let azurite = azurite();
+        if azurite.is_none() {
+            eprintln!(
+                "skipped for az://: Azurite cannot be installed here (npm and a registry are needed)"
+            );
+        }
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/object-storage/servers.py");
+        let mut child = Command::new(python)
+            .arg(script)
+            .args(azurite)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Where a request is cut off, moto tells at length.
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        answers.read_line(&mut first).unwrap();
+        let told: Value = serde_json::from_str(&first).expect("addresses");
+        let text = |key: &str| told[key].as_str().map(String::from);
+        Some(Servers {
+            talk: Mutex::new((child.stdin.take().unwrap(), answers)),
+            s3: text("s3").unwrap(),
+            azure: text("azure"),
+            account: text("account").unwrap(),
+            key: text("key").unwrap(),
+            _child: child,
+        })
+    };
+    SERVERS.get_or_init(start).as_ref()
+}
+
+impl Servers {
+    fn ask(&self, ask: &Value) -> Value {
+        let mut talk: MutexGuard<'_, _> = self.talk.lock().unwrap();
+        writeln!(talk.0, "{ask}").unwrap();
+        let mut line = String::new();
+        talk.1.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["error"], Value::Null, "{ask}");
+        answer["answer"].clone()
+    }
+}
+
+/// A bucket of its own for a test.
+struct Bucket {
+    servers: &'static Servers,
+    scheme: &'static str,
+    name: String,
+    folder: TempDir,
+}
+
+impl Bucket {
+    /// Makes one; nothing where the server is not here.
+    fn new(scheme: &'static str, kind: &str) -> Option<Self> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let servers = servers()?;
+        if scheme == "az" && servers.azure.is_none() {
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let bucket = Self {
+            servers,
+            scheme,
+            name: format!("{kind}-{number}"),
+            folder: TempDir::new().unwrap(),
+        };
+        bucket.ask("make", "", &[]);
+        Some(bucket)
+    }
+
+    /// Returns one of each kind that is here.
+    fn all() -> Vec<Self> {
+        let schemes = ["s3", "gs", "az"];
+        schemes
+            .iter()
+            .filter_map(|scheme| Self::new(scheme, "all"))
+            .collect()
+    }
+
+    fn ask(&self, what: &str, key: &str, body: &[u8]) -> Value {
+        self.servers.ask(&json!({
+            "provider": self.scheme, "do": what, "bucket": self.name, "key": key,
+            "body": BASE64_STANDARD.encode(body),
+        }))
+    }
+
+    fn get(&self, key: &str) -> Vec<u8> {
+        let body = self.ask("get", key, &[]);
+        BASE64_STANDARD.decode(body.as_str().unwrap()).unwrap()
+    }
+
+    fn list(&self) -> Vec<String> {
+        let names = self.ask("list", "", &[]);
+        let names = names.as_array().unwrap().iter();
+        names
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Expects that no upload is left unfinished, where there is a way to know.
+    fn assert_no_litter(&self) {
+        if self.scheme != "az" {
+            assert_eq!(self.ask("uploads", "", &[]), json!([]), "{}", self.name);
+        }
+    }
+
+    fn address(&self, key: &str) -> String {
+        format!("{}://{}/{key}", self.scheme, self.name)
+    }
+
+    fn local(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Gives a command what the cloud's own tools would need.
+    fn with_keys<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let servers = self.servers;
+        match self.scheme {
+            "s3" => command
+                .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+                .env("AWS_SECRET_ACCESS_KEY", SECRET)
+                .env("AWS_REGION", "us-east-1")
+                .env("AWS_ENDPOINT_URL", &servers.s3),
+            "gs" => {
+                let account = self.local("account.json");
+                let content = json!({
+                    "gcs_base_url": servers.s3, "disable_oauth": true, "client_email": "", "private_key": "",
+                    "private_key_id": "",
+                });
+                fs::write(&account, content.to_string()).unwrap();
+                command
+                    .env("GOOGLE_SERVICE_ACCOUNT", account)
+                    .env("GOOGLE_BASE_URL", &servers.s3)
+            }
+            _ => command
+                .env("AZURE_STORAGE_ACCOUNT_NAME", &servers.account)
+                .env("AZURE_STORAGE_ACCOUNT_KEY", &servers.key)
+                .env("AZURE_STORAGE_ENDPOINT", servers.azure.as_ref().unwrap()),
+        }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = trayscan(words);
+        self.with_keys(&mut command);
+        command
+    }
+
+    fn export_command(&self, server: &Server, args: &[&str]) -> Command {
+        let mut command = self.command(&["export", "--retries", "0"]);
+        command
+            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+            .args(args);
+        command
+    }
+
+    fn export(&self, server: &Server, args: &[&str]) -> Ended {
+        self.ended(&mut self.export_command(server, args))
+    }
+
+    /// Runs to the end, and looks for secrets in what was printed.
+    fn ended(&self, command: &mut Command) -> Ended {
+        let ended = Ended::of(command.output().unwrap());
+        for secret in [
+            SECRET,
+            &self.servers.key,
+            "AKIAEXAMPLE",
+            "Signature",
+            "uploadId",
+        ] {
+            let printed = [&ended.stdout, &ended.stderr];
+            assert!(
+                !printed.iter().any(|text| text.contains(secret)),
+                "{ended:?}"
+            );
+        }
+        ended
+    }
+
+    fn verify(&self, args: &[&str]) -> Ended {
+        self.ended(&mut self.command(&[&["verify"], args].concat()))
+    }
+}
+
+fn assert_code(ended: &Ended, code: i32) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+}
+
+/// Every name that an export can have, and whether two of them are alike to the byte.
+const NAMES: [(&str, bool); 9] = [
+    ("a.json", true),
+    ("a.ndjson.zst", true),
+    ("a.csv", true),
+    ("a.csv.gz", true),
+    ("a.tsv", true),
+    ("a.ndjson", true),
+    ("a.parquet", false),
+    ("a.xlsx", false),
+    ("a.sqlite", false),
+];
+
+#[test]
+fn every_format_lands_in_every_store_and_verifies() {
+    let server = Server::start(&["--batches", "300"]);
+    for bucket in Bucket::all() {
+        let local = bucket.local("local.csv");
+        assert_code(&bucket.export(&server, &["-o", &local]), 0);
+        for (name, alike) in NAMES {
+            let (address, manifest) = (
+                bucket.address(&format!("exports/{name}")),
+                bucket.address("m.json"),
+            );
+            let done = bucket.export(&server, &["-o", &address, "--manifest", &manifest]);
+            assert_code(&done, 0);
+            assert!(done.stderr.contains(&format!("to `{address}`")), "{done:?}");
+            let file = bucket.local(name);
+            assert_code(&bucket.export(&server, &["-o", &file]), 0);
+            let bytes = bucket.get(&format!("exports/{name}"));
+            assert!(!alike || bytes == fs::read(&file).unwrap(), "{address}");
+            // What others read from there is what the manifest tells.
+            let told: Value = serde_json::from_slice(&bucket.get("m.json")).unwrap();
+            assert_eq!(told["files"][0]["path"], json!(address));
+            assert_eq!(told["files"][0]["bytes"], json!(bytes.len()));
+            for args in [
+                &[&*address, "--manifest", &manifest][..],
+                &[&*address, "--against", &local],
+                &[&*local, "--against", &address],
+            ] {
+                assert_code(&bucket.verify(args), 0);
+            }
+        }
+        bucket.assert_no_litter();
+        assert_eq!(bucket.list().len(), NAMES.len() + 1);
+    }
+}
+
+#[test]
+fn an_export_of_nothing_is_an_object_too() {
+    let server = Server::start(&["--batches", "0"]);
+    for bucket in Bucket::all() {
+        for (name, _) in NAMES {
+            let address = bucket.address(name);
+            for args in [
+                &["-o", &*address][..],
+                &[
+                    "-o",
+                    &*bucket.address(&format!("new-{name}")),
+                    "--no-clobber",
+                ],
+            ] {
+                assert_code(&bucket.export(&server, args), 0);
+            }
+            assert_eq!(bucket.get(name).is_empty(), name == "a.ndjson", "{address}");
+        }
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn a_large_export_goes_in_parts() {
+    let server = Server::start(&LARGE);
+    for bucket in Bucket::all() {
+        let address = bucket.address("large.ndjson");
+        assert_code(&bucket.export(&server, &["-o", &address]), 0);
+        let local = bucket.local("large.ndjson");
+        assert_code(&bucket.export(&server, &["-o", &local]), 0);
+        let size = fs::metadata(&local).unwrap().len();
+        assert!(
+            bucket.get("large.ndjson") == fs::read(&local).unwrap(),
+            "{address}"
+        );
+        let parts = bucket.ask("parts", "large.ndjson", &[]);
+        assert_eq!(parts, json!(size.div_ceil(8 << 20)), "{size} bytes");
+        bucket.assert_no_litter();
+        // Too large to be written on a condition: looked for, and then completed.
+        let kept = bucket.export(&server, &["-o", &address, "--no-clobber"]);
+        assert_code(&kept, 8);
+        let other = bucket.address("other.ndjson");
+        assert_code(&bucket.export(&server, &["-o", &other, "--no-clobber"]), 0);
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn there_is_an_object_for_each_value() {
+    let server = Server::start(&["--batches", "400"]);
+    for bucket in Bucket::all() {
+        let template = bucket.address("lake/year={year}/{crop_type}.csv.gz");
+        let manifest = bucket.address("lake/manifest.json");
+        let done = bucket.export(&server, &["-o", &template, "--manifest", &manifest]);
+        assert_code(&done, 0);
+        let template = bucket.local("lake/year={year}/{crop_type}.csv.gz");
+        assert_code(&bucket.export(&server, &["-o", &template]), 0);
+        let told: Value = serde_json::from_slice(&bucket.get("lake/manifest.json")).unwrap();
+        let files = told["files"].as_array().unwrap();
+        assert!(files.len() > 10 && bucket.list().len() == files.len() + 1);
+        for (place, file) in files.iter().enumerate() {
+            let address = file["path"].as_str().unwrap();
+            let key = address.strip_prefix(&bucket.address("")).unwrap();
+            assert!(
+                bucket.get(key) == fs::read(bucket.local(key)).unwrap(),
+                "{address}"
+            );
+            if place % 9 == 0 {
+                assert_code(&bucket.verify(&[address, "--manifest", &manifest]), 0);
+            }
+        }
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn hostile_values_stay_in_their_folder() {
+    let crops = [
+        "../../etc",
+        "a/b\\c",
+        "%2e%2e",
+        "?x=1&y#z",
+        "Chicorée 🌱",
+        "a\u{0}b",
+        "..",
+        " ",
+    ];
+    let batch = |(number, crop): (usize, &&str)| {
+        let mut fields = fields(&format!("{number:08}"));
+        for (name, value) in &mut fields {
+            if name == "crop_type" {
+                *value = json!(crop).to_string();
+            }
+        }
+        object(&fields)
+    };
+    let batches: Vec<String> = crops.iter().enumerate().map(batch).collect();
+    for bucket in Bucket::all() {
+        let service =
+            Scripted::answering(vec![token(); 2], vec![Answer::ok(page(&batches, None)); 2]);
+        let export = |template: &str| {
+            let mut command = bucket.command(&["export", "--parallel", "1", "-o", template]);
+            command
+                .env("TRAYSCAN_BASE_URL", service.base_url())
+                .env("TRAYSCAN_CLIENT_ID", "id")
+                .env("TRAYSCAN_CLIENT_SECRET", "a-secret");
+            bucket.ended(&mut command)
+        };
+        assert_code(&export(&bucket.address("in/{crop_type}.csv")), 0);
+        assert_code(&export(&bucket.local("in/{crop_type}.csv")), 0);
+        let mut names: Vec<String> = fs::read_dir(bucket.local("in"))
+            .unwrap()
+            .map(|entry| format!("in/{}", entry.unwrap().file_name().to_str().unwrap()))
+            .collect();
+        names.sort();
+        assert_eq!(bucket.list(), names);
+        assert_eq!(names.len(), crops.len());
+        for name in names {
+            assert!(
+                bucket.get(&name) == fs::read(bucket.local(&name)).unwrap(),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_there_is_kept_where_that_is_asked_for() {
+    let server = Server::start(&["--batches", "20"]);
+    for bucket in Bucket::all() {
+        bucket.ask("put", "a.csv", b"old");
+        let address = bucket.address("a.csv");
+        let known = server.address;
+        let kept = bucket.export(&server, &["-o", &address, "--no-clobber"]);
+        assert_code(&kept, 8);
+        assert!(
+            kept.stderr.contains("exists, and `--no-clobber` keeps it"),
+            "{kept:?} {known}"
+        );
+        assert_eq!(bucket.get("a.csv"), b"old");
+        let new = bucket.address("b.csv");
+        assert_code(&bucket.export(&server, &["-o", &new, "--no-clobber"]), 0);
+        assert_code(&bucket.export(&server, &["-o", &address]), 0);
+        assert!(bucket.get("a.csv") == bucket.get("b.csv"));
+        let template = bucket.address("{crop_type}.csv");
+        assert_code(
+            &bucket.export(&server, &["-o", &template, "--no-clobber"]),
+            0,
+        );
+        let before = bucket.list();
+        assert_code(
+            &bucket.export(&server, &["-o", &template, "--no-clobber"]),
+            8,
+        );
+        assert_eq!(bucket.list(), before);
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn what_appears_meanwhile_is_kept_too() {
+    let server = Server::start(&SLOW);
+    // Of Google's, moto does not know the condition.
+    for bucket in Bucket::all()
+        .into_iter()
+        .filter(|bucket| bucket.scheme != "gs")
+    {
+        let address = bucket.address("a.csv");
+        let mut command = bucket.export_command(&server, &["-o", &address, "--no-clobber"]);
+        let mut running = Running::in_the_middle(&mut command);
+        bucket.ask("put", "a.csv", b"theirs");
+        let status = running.ends_within(crate::harness::PATIENCE);
+        assert_eq!(status.unwrap().code(), Some(8));
+        assert_eq!(bucket.get("a.csv"), b"theirs");
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
+    let slow = Server::start(&SLOW);
+    let faults = ["--fault", "bad-cursor:500", "--fault", "cursor-expiry:30"];
+    for bucket in Bucket::all() {
+        for (name, args) in [
+            ("a.ndjson", &[][..]),
+            ("a.xlsx", &[]),
+            ("{crop_type}.csv", &["--limit", "1400"]),
+        ] {
+            bucket.ask("put", name, b"old");
+            let address = bucket.address(name);
+            for (signal, code) in [("TERM", 143), ("INT", 130)] {
+                let args = [&["-o", &*address], args].concat();
+                let running = Running::in_the_middle(&mut bucket.export_command(&slow, &args));
+                running.signal(signal);
+                let mut running = running;
+                let ended = running.ends_within(crate::harness::PATIENCE);
+                assert_eq!(ended.unwrap().code(), Some(code));
+                bucket.assert_no_litter();
+            }
+            assert_eq!(bucket.get(name), b"old");
+        }
+        let before = bucket.list();
+        let address = bucket.address("a.ndjson");
+        // It fails once.
+        let failing = Server::start(&[&LARGE[..], &faults].concat());
+        let failed = bucket.export(&failing, &["-o", &address, "--parallel", "1"]);
+        assert_code(&failed, 5);
+        assert!(
+            failed
+                .stderr
+                .contains(&format!("`{address}` is as it was before")),
+            "{failed:?}"
+        );
+        assert_eq!(
+            (bucket.get("a.ndjson"), bucket.list()),
+            (b"old".to_vec(), before)
+        );
+        if bucket.scheme == "s3" {
+            let log = bucket.ask("log", "", &[]).to_string();
+            assert!(
+                log.contains("partNumber=1&"),
+                "no part was sent before it failed"
+            );
+        }
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn a_store_that_is_ill_now_and_then_is_asked_again() {
+    let server = Server::start(&LARGE);
+    let Some(bucket) = Bucket::new("s3", "flaky") else {
+        return;
+    };
+    let address = bucket.address("a.ndjson");
+    assert_code(&bucket.export(&server, &["-o", &address]), 0);
+    let local = bucket.local("a.ndjson");
+    assert_code(&bucket.export(&server, &["-o", &local]), 0);
+    assert!(bucket.get("a.ndjson") == fs::read(&local).unwrap());
+    assert_code(&bucket.verify(&[&address, "--against", &local]), 0);
+    bucket.assert_no_litter();
+}
+
+#[test]
+fn what_cannot_be_written_is_found_out_before_the_first_request() {
+    let server = Server::start(&["--batches", "20"]);
+    for bucket in Bucket::all() {
+        for name in ["a.csv", "a.sqlite", "{year}.csv"] {
+            let address = format!("{}://no-such-place/{name}", bucket.scheme);
+            let failed = bucket.export(&server, &["-o", &address]);
+            assert_code(&failed, 8);
+            assert!(
+                failed.stderr.contains("no-such-place`: make it first"),
+                "{failed:?}"
+            );
+        }
+        let address = bucket.address("a.csv");
+        let (variable, path) = match bucket.scheme {
+            "s3" => ("AWS_ENDPOINT_URL", ""),
+            "gs" => ("GOOGLE_BASE_URL", ""),
+            _ => ("AZURE_STORAGE_ENDPOINT", "/devstoreaccount1"),
+        };
+        for (endpoint, code, words) in [
+            ("http://127.0.0.1:1", 8, "nobody answered"),
+            (
+                "http://storage.invalid",
+                13,
+                "plain http to another machine",
+            ),
+            ("ftp://127.0.0.1", 2, "is no address that can be used"),
+        ] {
+            let mut command = bucket.export_command(&server, &["-o", &address]);
+            let failed = bucket.ended(command.env(variable, format!("{endpoint}{path}")));
+            assert_code(&failed, code);
+            assert!(failed.stderr.contains(words), "{failed:?}");
+        }
+        // Nobody asks the machine that runs the tests who it is.
+        let mut command = bucket.export_command(&server, &["-o", &address]);
+        for name in [
+            "AWS_EC2_METADATA_DISABLED",
+            "NO_GCE_CHECK",
+            "AZURE_METADATA_DISABLED",
+        ] {
+            command.env(name, "true");
+        }
+        for name in [
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "GOOGLE_SERVICE_ACCOUNT",
+            "AZURE_STORAGE_ACCOUNT_KEY",
+        ] {
+            command.env_remove(name);
+        }
+        let failed = bucket.ended(&mut command);
+        assert_code(&failed, 2);
+        assert!(
+            failed.stderr.contains("there are no credentials for"),
+            "{failed:?}"
+        );
+        assert!(bucket.list().is_empty());
+        bucket.assert_no_litter();
+    }
+    let told = server.stop();
+    assert!(
+        !told.stderr.contains("/v2/"),
+        "the service was asked: {told:?}"
+    );
+}
+
+#[test]
+fn a_wrong_key_is_told_without_showing_it() {
+    let server = Server::start(&["--batches", "20"]);
+    let Some(bucket) = Bucket::new("az", "locked") else {
+        return;
+    };
+    bucket.ask("put", "a.csv", b"old");
+    let address = bucket.address("a.csv");
+    let wrong = BASE64_STANDARD.encode("not the key of this account at all");
+    for (variable, value) in [
+        ("AZURE_STORAGE_ACCOUNT_KEY", wrong.clone()),
+        (
+            "AZURE_STORAGE_SAS_TOKEN",
+            "sv=2024-08-04&ss=b&srt=co&sp=rwl&se=2099-01-01T00:00:00Z&sig=c2VjcmV0LXNpZ25hdHVyZS1oZXJl".to_owned(),
+        ),
+    ] {
+        for (words, code) in [(&["export", "-o"][..], 8), (&["verify"], 4)] {
+            let mut command = match words {
+                ["verify"] => bucket.command(&["verify", &address]),
+                _ => bucket.export_command(&server, &["-o", &address]),
+            };
+            command.env_remove("AZURE_STORAGE_ACCOUNT_KEY").env(variable, &value);
+            let failed = bucket.ended(&mut command);
+            assert_code(&failed, code);
+            assert!(failed.stderr.contains("it answered 403 Auth"), "{failed:?}");
+            for secret in [&*wrong, "c2VjcmV0LXNpZ25hdHVyZS1oZXJl", "sig="] {
+                assert!(!failed.stderr.contains(secret), "{failed:?}");
+            }
+        }
+    }
+    assert_eq!(bucket.get("a.csv"), b"old");
+}
+
+#[test]
+fn an_object_that_is_not_there_cannot_be_verified() {
+    for bucket in Bucket::all() {
+        for args in [
+            &[&*bucket.address("none.csv")][..],
+            &["-", "--manifest", &bucket.address("none.json")],
+        ] {
+            let failed = bucket.verify(args);
+            assert_code(&failed, 2);
+            assert!(failed.stderr.contains("no such object"), "{failed:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+"""Real servers of object storage for the tests, and an independent reader of what is in them.
+
+Starts moto (S3, and the XML interface that Google's shares with it) and, where it is told where Azurite is,
+Azurite. Prints one line of JSON with their addresses, then answers each line of JSON with another, and ends
+all of them when nobody speaks to it any more.
+
+Buckets whose name begins with `flaky` answer every third request with 503.
+"""
+
+import base64
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+from urllib.parse import quote
+
+import boto3
+from azure.storage.blob import BlobServiceClient
+from botocore.config import Config
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+ACCOUNT = "devstoreaccount1"
+# Published by Microsoft for everybody's tests.
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+SIGNED = ("AWS4-HMAC-SHA256 Credential=reader/20260101/us-east-1/s3/aws4_request, "
+          "SignedHeaders=host;x-amz-date, Signature=0")
+
+
+class Front:
+    def __init__(self, app):
+        self.app, self.requests, self.log = app, 0, []
+
+    def __call__(self, environ, start_response):
+        path = environ["PATH_INFO"]
+        self.log.append(f"{environ['REQUEST_METHOD']} {path}?{environ['QUERY_STRING']}")
+        # Google's requests are those of S3 but for who signs them and how, and for more escapes in addresses.
+        if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS4"):
+            environ["HTTP_AUTHORIZATION"] = SIGNED
+            query = "?" + environ["QUERY_STRING"] if environ["QUERY_STRING"] else ""
+            environ["RAW_URI"] = environ["REQUEST_URI"] = quote(path.encode("latin-1")) + query
+        if path.startswith("/flaky"):
+            self.requests += 1
+            if self.requests % 3 == 1:
+                environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                start_response("503 Slow Down", [("Content-Length", "0")])
+                return [b""]
+        return self.app(environ, start_response)
+
+
+def azurite(main):
+    # Its address is told once it listens; everything is kept in memory.
+    child = subprocess.Popen(
+        ["node", main, "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck",
+         "--disableTelemetry"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True)
+    for line in child.stdout:
+        found = re.search(r"listens on (http://127\.0\.0\.1:\d+)", line)
+        if found:
+            threading.Thread(target=child.stdout.read, daemon=True).start()
+            return child, f"{found.group(1)}/{ACCOUNT}"
+    raise SystemExit("Azurite does not say where it listens")
+
+
+front = Front(DomainDispatcherApplication(create_backend_app))
+server = make_server("127.0.0.1", 0, front, threaded=True)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+endpoint = f"http://127.0.0.1:{server.server_port}"
+s3 = boto3.client("s3", endpoint_url=endpoint, aws_access_key_id="reader", aws_secret_access_key="reader",
+                  region_name="us-east-1", config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 9}))
+child, azure_endpoint = azurite(sys.argv[1]) if len(sys.argv) > 1 else (None, None)
+blobs = BlobServiceClient(azure_endpoint, credential=KEY) if azure_endpoint else None
+
+
+def azure(ask):
+    container = blobs.get_container_client(ask["bucket"])
+    match ask["do"]:
+        case "make":
+            container.create_container()
+        case "put":
+            container.upload_blob(ask["key"], base64.b64decode(ask["body"]), overwrite=True)
+        case "get":
+            return base64.b64encode(container.download_blob(ask["key"]).readall()).decode()
+        case "list":
+            return sorted(blob.name for blob in container.list_blobs())
+        case "parts":
+            return len(container.get_blob_client(ask["key"]).get_block_list("committed")[0])
+
+
+def simple(ask):
+    bucket = ask["bucket"]
+    match ask["do"]:
+        case "make":
+            s3.create_bucket(Bucket=bucket)
+        case "put":
+            s3.put_object(Bucket=bucket, Key=ask["key"], Body=base64.b64decode(ask["body"]))
+        case "get":
+            return base64.b64encode(s3.get_object(Bucket=bucket, Key=ask["key"])["Body"].read()).decode()
+        case "list":
+            return sorted(found["Key"] for found in s3.list_objects_v2(Bucket=bucket).get("Contents", []))
+        case "uploads":
+            return [found["Key"] for found in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
+        case "parts":
+            tag = s3.head_object(Bucket=bucket, Key=ask["key"])["ETag"].strip('"')
+            return int(tag.partition("-")[2] or 0)
+        case "log":
+            return [line for line in front.log if f"/{bucket}" in line]
+
+
+print(json.dumps({"s3": endpoint, "azure": azure_endpoint, "account": ACCOUNT, "key": KEY}), flush=True)
+try:
+    for line in sys.stdin:
+        ask = json.loads(line)
+        try:
+            answer = {"answer": (azure if ask["provider"] == "az" else simple)(ask)}
+        except Exception as error:
+            answer = {"error": repr(error)}
+        print(json.dumps(answer), flush=True)
+finally:
+    if child:
+        child.kill()
+    os._exit(0)
