@@ -78,8 +78,8 @@ fn place(output: Option<&Path>) -> Result<Place, Failure> {
 }
 
 /// Endings of what a page is not.
-const OTHERS: [&str; 10] = [
-    "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf",
+const OTHERS: [&str; 12] = [
+    "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf", "gz", "zst",
 ];
 
 async fn write_report(
