@@ -50,7 +50,6 @@ pub(super) struct Table {
     pub(super) total: CropRow,
     pub(super) note: String,
     pub(super) spark_steps: usize,
-    pub(super) spark_caption: String,
 }
 
 /// Returns the crops, those with the most batches first.
@@ -97,22 +96,27 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
         }
     });
     let rows: Vec<CropRow> = rows.collect();
-    let left_out = crops.len() - rows.len();
-    let note = if left_out == 0 {
-        String::new()
-    } else {
-        let crops = plural(left_out as u64, "crop", "crops");
-        format!("{crops} with fewer batches are not listed; `trayscan summary` lists all.")
-    };
+    let mut notes = Vec::new();
+    if !steps.is_empty() {
+        notes.push(format!(
+            "The small lines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
+            scale.0, words.one, words.one
+        ));
+    }
+    match crops.len() - rows.len() {
+        0 => {}
+        1 => notes.push(
+            "One crop with fewer batches is not listed; `trayscan summary` lists all.".to_owned(),
+        ),
+        left_out => notes.push(format!(
+            "{left_out} crops with fewer batches are not listed; `trayscan summary` lists all."
+        )),
+    }
     Table {
         rows,
         total: row(&gathered.total(), &steps, &all, scale),
-        note,
+        note: notes.join(" "),
         spark_steps: steps.len(),
-        spark_caption: format!(
-            "The small lines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
-            scale.0, words.one, words.one
-        ),
     }
 }
 
@@ -195,6 +199,18 @@ fn judge(rates: &Metric, least: Decimal) -> Option<Judgement> {
     })
 }
 
+/// Cuts a chart and its table to what fits on a page, and says what the table holds.
+fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
+    drawn.truncate(BARS);
+    let all = rows.len();
+    rows.truncate(ROWS);
+    match (drawn.len(), rows.len()) {
+        (drawn, listed) if drawn == listed => "The same as a table".to_owned(),
+        (_, listed) if listed == all => format!("All {all} crops as a table"),
+        (_, listed) => format!("The first {listed} of {all} crops as a table"),
+    }
+}
+
 pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut crops = Vec::new();
@@ -216,7 +232,7 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
     if crops.is_empty() {
         return None;
     }
-    crops.truncate(BARS);
+    let rows_caption = shorten(&mut crops, &mut rows);
     let worst = crops
         .iter()
         .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
@@ -251,6 +267,7 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
             "not germinated %",
             "batches",
         ],
+        rows_caption,
         rows,
     })
 }
@@ -284,7 +301,7 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
     if crops.is_empty() {
         return None;
     }
-    crops.truncate(BARS);
+    let rows_caption = shorten(&mut crops, &mut rows);
     let least_even = crops
         .iter()
         .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
@@ -306,6 +323,7 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
         aside: "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all".to_owned(),
         svg: boxes(&crops, &words),
         head: vec!["crop", "least", "lower quartile", "median", "upper quartile", "most", "batches"],
+        rows_caption,
         rows,
         ..Chart::default()
     })

@@ -16,6 +16,8 @@ use crate::statistics::{Metric, Period, Step, two_digits};
 
 /// Dots in the scatter chart, at most: each is a link, and a page has an end.
 const SPOTS: usize = 400;
+/// What their links and hints may take of the page, in bytes: links can be long.
+const SPOTS_SIZE: usize = 256 * 1024;
 
 #[derive(Template)]
 #[template(path = "page.html", config = "src/report/askama.toml")]
@@ -33,7 +35,6 @@ pub(super) struct Page {
     total: CropRow,
     has_targets: bool,
     spark_steps: usize,
-    spark_caption: String,
     trends: Vec<Chart>,
     trends_note: String,
     charts: Vec<Chart>,
@@ -60,6 +61,7 @@ pub(super) struct Chart {
     pub(super) legend: Vec<(&'static str, String)>,
     pub(super) svg: String,
     /// The same as a table, where the chart alone does not say it all.
+    pub(super) rows_caption: String,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
 }
@@ -117,7 +119,6 @@ impl Page {
             total: table.total,
             has_targets: !targets.is_empty(),
             spark_steps: table.spark_steps,
-            spark_caption: table.spark_caption,
             trends: trends::charts(gathered, targets, &shown),
             trends_note: trends::note(gathered, targets, &shown),
             charts,
@@ -256,6 +257,10 @@ fn scatter_chart(gathered: &Gathered, newest: Period) -> Option<Chart> {
             })
         })
         .take(SPOTS)
+        .scan(0, |taken, spot| {
+            *taken += spot.size();
+            (*taken <= SPOTS_SIZE).then_some(spot)
+        })
         .collect();
     if spots.is_empty() {
         return None;

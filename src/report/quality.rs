@@ -227,3 +227,60 @@ fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(text: &str) -> Option<Decimal> {
+        (!text.is_empty()).then(|| text.parse().expect(text))
+    }
+
+    #[test]
+    fn parts_may_differ_from_the_whole_by_what_rounding_explains() {
+        for (whole, part, rest, is_wrong) in [
+            ("128", "112.00", "16.00", false),
+            ("128", "112.01", "16.01", false),
+            ("128", "112.01", "16.02", true),
+            ("128", "111.99", "15.99", false),
+            ("128", "111.99", "15.98", true),
+            ("", "112.00", "99.00", false),
+            ("128", "", "99.00", false),
+            ("128", "112.00", "", false),
+            ("0", "0", "0", false),
+        ] {
+            let found = does_not_add_up(decimal(whole), decimal(part), decimal(rest));
+            assert_eq!(found, is_wrong, "{whole} of {part} and {rest}");
+        }
+    }
+
+    #[test]
+    fn a_rate_may_differ_from_its_count_by_what_rounding_explains() {
+        for (rate, count, cells, is_wrong) in [
+            ("87.50", "112.00", "128", false),
+            ("87.51", "112.00", "128", false),
+            ("87.52", "112.00", "128", true),
+            // 0.01 + 1 / 128 below, and a hair more.
+            ("87.51", "111.99", "128", false),
+            ("87.51", "111.98", "128", true),
+            // A small tray has coarse rates.
+            ("33.33", "2.00", "6", false),
+            ("33.66", "2.01", "6", false),
+            ("34.00", "2.00", "6", true),
+            ("50.00", "0.50", "1", false),
+            ("0.00", "0.00", "0", true),
+            ("87.50", "112.00", "-1", true),
+            ("87.50", "112.00", "", false),
+            ("", "112.00", "128", false),
+            (
+                "99999999999999",
+                "9999999999999999",
+                "99999999999999999999",
+                true,
+            ),
+        ] {
+            let found = is_another_rate(decimal(rate), decimal(count), decimal(cells));
+            assert_eq!(found, is_wrong, "{rate} for {count} of {cells}");
+        }
+    }
+}

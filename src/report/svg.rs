@@ -131,6 +131,17 @@ impl Svg {
         self.close("rect", hint);
     }
 
+    /// Fills boxes of one size, as one shape: there may be thousands of them.
+    pub(super) fn boxes(&mut self, class: &str, corners: &[(f64, f64)], size: (f64, f64)) {
+        let (width, height) = (Px(size.0), Px(size.1));
+        self.write(format_args!(r#"<path class="{class}" d=""#));
+        for (x, y) in corners {
+            let (x, y) = (Px(*x), Px(*y));
+            self.write(format_args!("M{x} {y}h{width}v{height}h-{width}z"));
+        }
+        self.write(format_args!(r#""/>"#));
+    }
+
     /// Draws a dot; `hint` shows where a pointer rests on it.
     pub(super) fn dot(&mut self, class: &str, center: (f64, f64), radius: f64, hint: Option<&str>) {
         let (x, y, radius) = (Px(center.0), Px(center.1), Px(radius));

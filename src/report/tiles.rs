@@ -171,3 +171,55 @@ fn change(
         class,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(difference: Option<&str>, wanted: Wanted) -> (String, &'static str) {
+        let difference = difference.map(|text| text.parse().expect(text));
+        let change = change(difference, "before", wanted, points);
+        (format!("{} {}", change.arrow, change.words), change.class)
+    }
+
+    #[test]
+    fn changes_are_told_by_arrow_and_word() {
+        for (difference, wanted, words, class) in [
+            (
+                Some("1.5"),
+                Wanted::Up,
+                "▲ 1.50 points more than before (better)",
+                "better",
+            ),
+            (
+                Some("-1.5"),
+                Wanted::Up,
+                "▼ 1.50 points less than before (worse)",
+                "worse",
+            ),
+            (
+                Some("1"),
+                Wanted::Down,
+                "▲ 1.00 point more than before (worse)",
+                "worse",
+            ),
+            (
+                Some("-0.005"),
+                Wanted::Down,
+                "▼ 0.01 points less than before (better)",
+                "better",
+            ),
+            (Some("-0.0049"), Wanted::Up, "= as before", "same"),
+            (Some("0"), Wanted::Down, "= as before", "same"),
+            (None, Wanted::Up, "· nothing to compare in before", "same"),
+            (
+                Some("-3"),
+                Wanted::Neither,
+                "▼ 3.00 points fewer than before",
+                "same",
+            ),
+        ] {
+            assert_eq!(said(difference, wanted), (words.to_owned(), class));
+        }
+    }
+}

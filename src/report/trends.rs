@@ -154,3 +154,56 @@ pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> 
     }
     note
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Step;
+
+    /// Returns what is gathered of one batch in each of these weeks, counted from 1970.
+    fn gathered(weeks: &[i64]) -> Gathered {
+        let mut gathered = Gathered::new(Step::Week, 0);
+        let crop = gathered.crops.entry(Some("Tomato".to_owned())).or_default();
+        for week in weeks {
+            let period = Step::Week.period(week * 7 * 86_400);
+            crop.steps.entry(period).or_default().batches = 1;
+        }
+        gathered
+    }
+
+    #[test]
+    fn charts_show_the_last_steps_without_a_gap_and_two_at_least() {
+        for (weeks, most, count) in [
+            (&[100][..], 12, 2),
+            (&[99, 100], 12, 2),
+            (&[95, 100], 12, 6),
+            (&[10, 100], 12, 12),
+            (&[0, 100], 53, 53),
+        ] {
+            let gathered = gathered(weeks);
+            let newest = gathered.last_step().expect("a step");
+            let steps = last_steps(&gathered, newest, most);
+            assert_eq!(steps.len(), count, "{weeks:?}");
+            assert_eq!(steps.last(), Some(&newest));
+            assert!(steps.windows(2).all(|pair| pair[0].next() == pair[1]));
+        }
+    }
+
+    #[test]
+    fn one_failed_week_does_not_flatten_the_others() {
+        let none = std::iter::empty;
+        let mut values = vec![85.0; 39];
+        assert!(same(scale(values.clone(), none()), (85.0, 100.0)));
+        values.push(3.0);
+        assert!(same(scale(values.clone(), none()), (85.0, 100.0)));
+        values.extend([3.0, 3.0]);
+        assert!(same(scale(values, none()), (0.0, 100.0)));
+        assert!(same(scale(vec![99.0], [55.0].into_iter()), (40.0, 100.0)));
+        assert!(same(scale(Vec::new(), none()), (90.0, 100.0)));
+        assert!(same(scale(vec![-50.0], none()), (0.0, 100.0)));
+    }
+
+    fn same(left: (f64, f64), right: (f64, f64)) -> bool {
+        (left.0 - right.0).abs() < 1e-9 && (left.1 - right.1).abs() < 1e-9
+    }
+}

@@ -82,3 +82,23 @@ pub(super) fn drawn(value: Decimal) -> f64 {
     use std::str::FromStr as _;
     f64::from_str(&value.to_string()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ago;
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        for (seconds, words) in [
+            (-1, "in the future"),
+            (0, "less than an hour before"),
+            (3599, "less than an hour before"),
+            (3600, "1 hour before"),
+            (172_799, "47 hours before"),
+            (172_800, "2 days before"),
+            (30 * 86_400, "30 days before"),
+        ] {
+            assert_eq!(ago(seconds), words);
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::WIDTH;
-use crate::report::svg::{Anchor, Scale, Svg, Words, rounded_out, tick_label};
+use crate::report::svg::{Anchor, Escaped, Scale, Svg, Words, rounded_out, tick_label};
 
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 42.0;
@@ -22,6 +22,15 @@ pub(in crate::report) struct Spot {
     pub(in crate::report) link: Option<String>,
     /// Among those of the newest step.
     pub(in crate::report) is_new: bool,
+}
+
+impl Spot {
+    /// Returns how many bytes its texts take on the page.
+    pub(in crate::report) fn size(&self) -> usize {
+        let texts = [Some(&self.hint), self.link.as_ref()];
+        let texts = texts.into_iter().flatten();
+        texts.map(|text| Escaped(text).to_string().len()).sum()
+    }
 }
 
 pub(in crate::report) struct Scatter<'a> {
@@ -96,14 +105,20 @@ fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64)) {
 
 /// Shades each square by how many batches lie in it: five shades, each for four times as many.
 fn draw_crowd(svg: &mut Svg, crowd: &BTreeMap<(i16, i16), u64>, x: &Scale, y: &Scale) {
+    let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
     for ((germination, usable), count) in crowd {
-        let (left, right) = (
+        let corner = (
             x.place((*germination).into()),
-            x.place(f64::from(*germination) + 1.0),
+            y.place(f64::from(*usable) + 1.0),
         );
-        let (bottom, top) = (y.place((*usable).into()), y.place(f64::from(*usable) + 1.0));
-        let shade = 1 + count.ilog(4).min(4);
-        let class = format!("crowd crowd{shade}");
-        svg.rectangle(&class, (left, top), (right - left, bottom - top), None);
+        shades[count.ilog(4).min(4) as usize].push(corner);
+    }
+    let across = x.place(100.0) - x.place(99.0);
+    let up = y.place(99.0) - y.place(100.0);
+    for (shade, corners) in (1..).zip(&shades) {
+        if !corners.is_empty() {
+            let class = format!("crowd crowd{shade}");
+            svg.boxes(&class, corners, (across, up));
+        }
     }
 }
