@@ -120,7 +120,11 @@ async fn write_report(
         source: if service.sandbox {
             "the sandbox, whose batches are made up".to_owned()
         } else {
-            source.base_url().unwrap_or_else(|| source.name())
+            let name = source.base_url().unwrap_or_else(|| source.name());
+            match args.archive {
+                Some(_) => format!("an archive of {name}"),
+                None => name,
+            }
         },
         range: range.describe(),
         conditions: args.selection.conditions.clone(),
