@@ -111,6 +111,14 @@ mod archive;
 // Workbooks, as others read them.
 mod xlsx;
 
+// `report`: the page, taken apart and computed again.
+#[cfg(unix)]
+mod report;
+
+// The page in a real browser, where there is one.
+#[cfg(unix)]
+mod browser;
+
 // `verify`: files held against manifests, other files and the service.
 mod verify;
 

@@ -1,0 +1,607 @@
+//! The page in a real browser: what runs, what is fetched, what is there, how wide it is, how it prints.
+//!
+//! Chromium is driven by its command line. Where there is none, these tests say so and are skipped.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::Server;
+use crate::nursery::{DAY, Item};
+use crate::report::{MADE, assert_self_contained, nursery, page, plain, sound};
+
+/// Ample for a page on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Returns the browser, where this machine has one.
+fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("TRAYSCAN_CHROMIUM").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let known = ["chromium", "chromium-browser", "google-chrome"];
+    let known = known
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let found = named.into_iter().chain(known).find(|path| path.is_file());
+    if found.is_none() {
+        eprintln!("skipped: this machine has no Chromium (TRAYSCAN_CHROMIUM may name one)");
+    }
+    found
+}
+
+/// A browser with a folder and a proxy of its own, which lets nothing through and writes all down.
+struct Browser {
+    program: PathBuf,
+    folder: TempDir,
+    proxy: TcpListener,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// What a visit left behind.
+#[derive(Debug)]
+struct Visit {
+    dom: String,
+    console: Vec<String>,
+    /// What the page asked of the network.
+    asked: Vec<String>,
+}
+
+impl Browser {
+    fn open() -> Option<Self> {
+        let program = chromium()?;
+        let proxy = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (listening, written) = (proxy.try_clone().unwrap(), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listening.incoming() {
+                let Ok(stream) = stream else { return };
+                let written = Arc::clone(&written);
+                thread::spawn(move || {
+                    let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
+                    let mut line = String::new();
+                    // A connection without a word is one, too.
+                    let _ = BufReader::new(stream).read_line(&mut line);
+                    written.lock().unwrap().push(line);
+                });
+            }
+        });
+        Some(Self {
+            program,
+            folder: TempDir::new().unwrap(),
+            proxy,
+            asked,
+        })
+    }
+
+    /// Runs the browser to its end; what it wrote to both streams.
+    fn run(&self, args: &[&str], page: &Path) -> (String, String) {
+        let profile = TempDir::new_in(self.folder.path()).unwrap();
+        let proxy = self.proxy.local_addr().unwrap();
+        let mut child = Command::new(&self.program)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-default-apps",
+                "--disable-sync",
+                "--enable-logging=stderr",
+                "--v=0",
+                // Loopback too.
+                "--proxy-bypass-list=<-loopback>",
+            ])
+            .arg(format!("--proxy-server=http://{proxy}"))
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .env("HOME", profile.path())
+            .args(args)
+            .arg(format!("file://{}", page.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let drain = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stderr.read_to_end(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let read = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stdout.read_to_end(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if begun.elapsed() > PATIENCE {
+                child.kill().unwrap();
+                panic!("the browser hangs");
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
+        let told = drain.join().unwrap();
+        assert!(status.success(), "{status}: {told}");
+        (read.join().unwrap(), told)
+    }
+
+    fn visit(&self, html: &str) -> Visit {
+        let page = self.folder.path().join("page.html");
+        fs::write(&page, html).unwrap();
+        self.asked.lock().unwrap().clear();
+        let (dom, told) = self.run(&["--virtual-time-budget=3000", "--dump-dom"], &page);
+        let console = told.lines().filter(|line| line.contains(":CONSOLE:"));
+        // What the browser asks for itself, whatever it is told.
+        let own = [
+            ".google.com",
+            ".googleapis.com",
+            ".gvt1.com",
+            ".gstatic.com",
+        ];
+        let is_own = |line: &String| {
+            let host = line.split_whitespace().nth(1).unwrap_or_default();
+            let host = host.trim_start_matches("http://");
+            let host = host.split(['/', ':']).next().unwrap_or_default();
+            own.iter().any(|own| host.ends_with(own))
+        };
+        let mut asked = self.asked.lock().unwrap().clone();
+        asked.retain(|line| !is_own(line));
+        Visit {
+            dom,
+            console: console.map(str::to_owned).collect(),
+            asked,
+        }
+    }
+
+    /// Looks at a copy of the page, in a frame of so many pixels, with a script that takes its measure.
+    fn measure(&self, html: &str, width: u32) -> Value {
+        let copy = self.folder.path().join("copy.html");
+        let script = format!("<script>{MEASURE}</script></body>");
+        let measured = without_policy(html).replace("</body>", &script);
+        fs::write(&copy, measured).unwrap();
+        let frame = format!(
+            "<!doctype html><pre id=\"measured\"></pre><script>addEventListener('message', event => document.getElementById('measured').textContent = event.data)</script><iframe src=\"copy.html\" style=\"border:0;width:{width}px;height:900px\"></iframe>"
+        );
+        let outer = self.folder.path().join("outer.html");
+        fs::write(&outer, frame).unwrap();
+        let (dom, told) = self.run(&["--virtual-time-budget=5000", "--dump-dom"], &outer);
+        let text = dom.split("<pre id=\"measured\">").nth(1);
+        let text = text.and_then(|text| text.split("</pre>").next());
+        let text = text.unwrap_or_else(|| panic!("{dom}: {told}"));
+        let text = text
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&nbsp;", "\u{a0}")
+            .replace("&amp;", "&");
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}: {told}"))
+    }
+}
+
+fn without_policy(html: &str) -> String {
+    let (before, after) = html
+        .split_once("<meta http-equiv=\"Content-Security-Policy\"")
+        .unwrap();
+    format!("{before}{}", after.split_once('>').unwrap().1)
+}
+
+const MEASURE: &str = r#"
+const all = [...document.querySelectorAll('*')].filter(e => e.tagName !== 'SCRIPT' || !e.textContent.includes('postMessage'));
+const ids = all.map(e => e.id).filter(id => id);
+const box = e => e.getBoundingClientRect();
+parent.postMessage(JSON.stringify({
+  title: document.title,
+  width: innerWidth,
+  needed: document.documentElement.scrollWidth,
+  wide: all.filter(e => !e.closest('.scroll') && !e.closest('svg') && !e.classList.contains('skip') && box(e).right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 100)),
+  elements: [...new Set(all.map(e => e.localName))],
+  attributes: [...new Set(all.flatMap(e => e.getAttributeNames()))],
+  links: all.filter(e => e.hasAttribute('href')).map(e => [e.getAttribute('href'), e.getAttribute('rel'), e.getAttribute('target')]),
+  ids: ids.length,
+  twice: ids.filter((id, place) => ids.indexOf(id) !== place),
+  pictures: [...document.querySelectorAll('svg')].length,
+  charts: [...document.querySelectorAll('figure svg')].map(svg => {
+    const named = (svg.getAttribute('aria-labelledby') || '').split(' ').map(id => document.getElementById(id));
+    const texts = [...svg.querySelectorAll('text')];
+    const frame = box(svg);
+    return {
+      names: named.map(e => e && svg.contains(e) ? e.localName + ': ' + e.textContent : null),
+      height: frame.height,
+      shapes: svg.querySelectorAll('path, rect, circle').length,
+      labels: texts.map(e => e.textContent),
+      outside: texts.filter(e => box(e).left < frame.left - 1 || box(e).right > frame.right + 1).map(e => e.textContent),
+    };
+  }),
+  silent: [...document.querySelectorAll('svg')].filter(svg => !svg.closest('figure') && svg.getAttribute('aria-hidden') !== 'true').length,
+  headings: [...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(e => Number(e.localName[1])),
+  tables: [...document.querySelectorAll('table')].map(table => ({
+    scopes: [...table.querySelectorAll('th')].map(th => th.scope),
+    bare: [...table.querySelectorAll('tbody tr')].filter(row => !row.querySelector('th[scope=row]')).length,
+    columns: table.tHead.rows[0].cells.length,
+    rows: [...table.rows].map(row => row.cells.length),
+  })),
+  focusable: [...document.querySelectorAll('.scroll')].filter(e => e.tabIndex !== 0 || !e.getAttribute('aria-label')).length,
+  lang: document.documentElement.lang,
+  landmarks: ['header', 'main', 'footer'].map(name => document.querySelectorAll('body > ' + name).length),
+}), '*');
+"#;
+
+/// Says the same in every field that takes text; where `HIT` stands, somebody would be told.
+const HOSTILE: [&str; 22] = [
+    "<script>document.title='pwned'</script>",
+    "</title><script>document.title='pwned'</script>",
+    "</style><script>document.title='pwned'</script>",
+    "<script src=http://hit.example/a.js></script>",
+    "<img src=x onerror=\"document.title='pwned'\">",
+    "<img src=http://hit.example/b.png>",
+    "\"><svg onload=\"document.title='pwned'\">",
+    "'><svg/onload=document.title='pwned'>",
+    "\" onmouseover=\"document.title='pwned'\" autofocus onfocus=\"document.title='pwned'\" x=\"",
+    "' onfocus='document.title=1' '",
+    "</text></svg><iframe srcdoc=\"<script>parent.document.title='pwned'</script>\">",
+    "<svg><animate onbegin=document.title='pwned' attributeName=x dur=1s>",
+    "<style>@import 'http://hit.example/c.css';body{background:url(http://hit.example/d)}</style>",
+    "<link rel=stylesheet href=http://hit.example/e.css>",
+    "<meta http-equiv=refresh content=\"0;url=http://hit.example/f\">",
+    "&lt;script&gt;document.title='pwned'&lt;/script&gt; &#60;b&#62;",
+    "{{ title }} {% include \"page.css\" %} ${7*7} <%= 7*7 %> {{constructor.constructor('document.title=1')()}}",
+    "]]><script>document.title='pwned'</script><![CDATA[",
+    "<!-- --><script>document.title='pwned'</script><!--",
+    "null\u{0}byte<scr\u{0}ipt>document.title='pwned'</scr\u{0}ipt>",
+    "\u{202e}txt.exe\u{2066}<b>\u{200f}\u{2028}\u{feff}",
+    "javascript:document.title='pwned'",
+];
+
+const LINKS: [&str; 12] = [
+    "javascript:document.title='pwned'",
+    "JaVaScRiPt:document.title='pwned'",
+    "\u{1}javascript:document.title='pwned'",
+    "java\tscript:document.title='pwned'",
+    "data:text/html,<script>document.title='pwned'</script>",
+    "vbscript:x",
+    "//hit.example/g",
+    "file:///etc/passwd",
+    "https://ok.example/\"onclick=\"document.title='pwned'",
+    "https://ok.example/'><script>document.title='pwned'</script>",
+    "https://ok.example/a b",
+    "https:javascript:alert(1)",
+];
+
+fn hostile() -> Vec<Item> {
+    let long = "<b>W".repeat(5000);
+    let texts = HOSTILE.iter().copied().chain([long.as_str()]);
+    texts
+        .enumerate()
+        .map(|(place, text)| {
+            let json = json!(text).to_string();
+            let link = json!(LINKS[place % LINKS.len()]).to_string();
+            let item = sound(
+                &format!("{place:02} {}", text.replace('\u{0}', "")),
+                MADE - i64::try_from(place).unwrap() * 60,
+            );
+            ["batch_name", "comment", "crop_type", "scanned_by_email"]
+                .into_iter()
+                .fold(item, |item, field| item.with(field, &json))
+                .with("analysis_link", &link)
+                .with("warnings", "true")
+                .with("avg_coefficient_of_variation", "null")
+        })
+        .collect()
+}
+
+#[test]
+fn the_watch_would_see_what_runs_and_what_is_fetched() {
+    let Some(browser) = Browser::open() else {
+        return;
+    };
+    // All but the one that would lead away.
+    let payloads = HOSTILE.iter().filter(|text| !text.contains("refresh"));
+    let payloads: String = payloads.copied().collect();
+    let html = format!("<!doctype html><title>calm</title><body>{payloads}</body>");
+    let visit = browser.visit(&html);
+    assert!(visit.dom.contains("<title>pwned</title>"), "{}", visit.dom);
+    assert!(
+        visit.asked.iter().any(|line| line.contains("hit.example")),
+        "{visit:?}"
+    );
+    let visit = browser.visit("<!doctype html><title>calm</title><script>missing()</script>");
+    assert_eq!(visit.console.len(), 1, "{visit:?}");
+}
+
+#[test]
+fn nothing_of_a_hostile_service_runs() {
+    let Some(browser) = Browser::open() else {
+        return;
+    };
+    let nursery = nursery(hostile());
+    let title = "<script>document.title='pwned'</script>\" onload=\"x";
+    let condition = "comment!=<img src=http://hit.example/h onerror=document.title='pwned'>";
+    let args = ["--emails", "--title", title, "--where", condition];
+    let html = page(&nursery, &args);
+    let called = format!("{title}, Week 2026-W24");
+    // First as it is; then without the policy that would stop what got through.
+    for html in [html.clone(), without_policy(&html)] {
+        let visit = browser.visit(&html);
+        assert_eq!(visit.console, Vec::<String>::new());
+        assert_eq!(visit.asked, Vec::<String>::new());
+        let shown = visit.dom.split("<title>").nth(1).unwrap();
+        let shown = shown.split("</title>").next().unwrap();
+        assert_eq!(
+            plain(shown).replace("&lt;", "<").replace("&gt;", ">"),
+            called
+        );
+    }
+    let measured = browser.measure(&html, 360);
+    assert_eq!(measured["title"], called);
+    assert_harmless(&measured);
+    // Every text is there to be read, and not as a tag.
+    let links: Vec<&str> = measured["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link[0].as_str().unwrap())
+        .collect();
+    assert!(
+        links.contains(&LINKS[8]) && links.contains(&LINKS[9]),
+        "{links:?}"
+    );
+    assert!(!links.contains(&LINKS[10]), "{links:?}");
+    for hidden in ['\u{0}', '\u{202e}', '\u{2066}', '\u{200f}'] {
+        assert!(!html.contains(hidden), "{hidden:?}");
+    }
+    assert!(html.contains("\\u{202e}txt.exe"), "what is hidden is shown");
+    assert_fits(&measured, 360);
+    assert_fits(&browser.measure(&html, 1280), 1280);
+}
+
+/// Asserts that the page has only elements and attributes that do nothing, and links to the web alone.
+#[track_caller]
+fn assert_harmless(measured: &Value) {
+    let set = |key: &str| -> BTreeSet<String> {
+        let list = measured[key].as_array().unwrap().iter();
+        list.map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let known = "html head meta title style body a header h1 h2 p strong span dl div dt dd main section ul li small table thead tbody tfoot tr th td em bdi svg desc line path rect circle text g figure figcaption details summary footer code br";
+    for element in set("elements") {
+        assert!(
+            known.split(' ').any(|known| known == element),
+            "<{element}>"
+        );
+    }
+    let known = "lang charset name content class href aria-labelledby aria-label aria-describedby aria-hidden id scope role tabindex viewbox viewBox width height d x y x1 y1 x2 y2 cx cy r text-anchor target rel";
+    for attribute in set("attributes") {
+        assert!(
+            known.split(' ').any(|known| known == attribute),
+            "{attribute}="
+        );
+    }
+    for link in measured["links"].as_array().unwrap() {
+        let address = link[0].as_str().unwrap();
+        let is_web = address.starts_with("http://") || address.starts_with("https://");
+        if is_web {
+            assert_eq!([&link[1], &link[2]], ["noopener noreferrer", "_blank"]);
+        } else {
+            assert_eq!(address, "#attention");
+        }
+    }
+}
+
+#[track_caller]
+fn assert_fits(measured: &Value, width: u32) {
+    assert_eq!(measured["width"], width);
+    assert_eq!(measured["wide"], json!([]), "{width}");
+    assert!(
+        measured["needed"].as_u64().unwrap() <= width.into(),
+        "{}",
+        measured["needed"]
+    );
+}
+
+/// Asserts what screen readers and keyboards need.
+#[track_caller]
+fn assert_accessible(measured: &Value) {
+    assert_eq!(measured["lang"], "en");
+    assert_eq!(measured["landmarks"], json!([1, 1, 1]));
+    assert_eq!(measured["twice"], json!([]), "ids are unique");
+    assert!(measured["ids"].as_u64().unwrap() > 0);
+    assert_eq!(measured["silent"], 0);
+    assert_eq!(
+        measured["focusable"], 0,
+        "what scrolls can be reached by key"
+    );
+    let headings: Vec<u64> = list(&measured["headings"], Value::as_u64);
+    assert_eq!(headings[0], 1);
+    assert_eq!(headings.iter().filter(|level| **level == 1).count(), 1);
+    assert!(
+        headings.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+        "{headings:?}"
+    );
+    for chart in measured["charts"].as_array().unwrap() {
+        let names: Vec<&str> = list(&chart["names"], Value::as_str);
+        assert_eq!(names.len(), 2, "{chart}");
+        assert!(
+            names[0].starts_with("title: ") && names[0].len() > 20,
+            "{chart}"
+        );
+        assert!(
+            names[1].starts_with("desc: ") && names[1].len() > 20,
+            "{chart}"
+        );
+        assert!(chart["height"].as_f64().unwrap() > 40.0, "{chart}");
+        assert!(chart["shapes"].as_u64().unwrap() > 0, "{chart}");
+        assert!(chart["labels"].as_array().unwrap().len() > 2, "{chart}");
+        assert_eq!(chart["outside"], json!([]), "{chart}");
+    }
+    for table in measured["tables"].as_array().unwrap() {
+        let scopes: Vec<&str> = list(&table["scopes"], Value::as_str);
+        assert!(
+            scopes.iter().all(|scope| ["row", "col"].contains(scope)),
+            "{table}"
+        );
+        assert_eq!(table["bare"], 0, "{table}");
+        let rows: Vec<u64> = list(&table["rows"], Value::as_u64);
+        let columns = table["columns"].as_u64().unwrap();
+        assert!(rows.iter().all(|cells| *cells == columns), "{table}");
+    }
+}
+
+#[track_caller]
+fn list<'a, T>(value: &'a Value, of: impl Fn(&'a Value) -> Option<T>) -> Vec<T> {
+    let list = value.as_array().unwrap().iter();
+    list.map(|entry| of(entry).unwrap_or_else(|| panic!("{value}")))
+        .collect()
+}
+
+#[test]
+fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
+    let Some(browser) = Browser::open() else {
+        return;
+    };
+    let server = Server::start(&["--batches", "2000", "--seed", "9"]);
+    let folder = TempDir::new().unwrap();
+    let config = folder.path().join("config.toml");
+    fs::write(&config, "[targets.Tomato]\nusable_rate_min = 90\n").unwrap();
+    let html = page(&server, &["--config", config.to_str().unwrap(), "--emails"]);
+    assert_self_contained(&html);
+    let visit = browser.visit(&html);
+    assert_eq!(visit.console, Vec::<String>::new());
+    assert_eq!(visit.asked, Vec::<String>::new());
+    for width in [360, 390, 768, 1280] {
+        let measured = browser.measure(&html, width);
+        assert_fits(&measured, width);
+        assert_accessible(&measured);
+        assert_harmless(&measured);
+        let charts = measured["charts"].as_array().unwrap();
+        assert_eq!(charts.len(), 12 + 3, "crops; cells, scatter, boxes");
+        assert_eq!(measured["tables"].as_array().unwrap().len(), 4);
+    }
+    let pages = pages_on_paper(&browser, &html);
+    assert!((1..=3).contains(&pages), "{pages} pages");
+}
+
+#[test]
+fn pages_of_little_data_work_too() {
+    let Some(browser) = Browser::open() else {
+        return;
+    };
+    let at = MADE - DAY;
+    let one = sound("a", at);
+    let long = (0..40).map(|number| {
+        let crop =
+            format!("\"Chrysanthemum-morifolium-'Großblütige Sorte mit langem Namen {number}'\"");
+        sound(&format!("{number}"), at - number * DAY).with("crop_type", &crop)
+    });
+    let unbroken = format!("\"{}\"", "W".repeat(300));
+    let unbroken = ["batch_name", "comment", "crop_type", "scanned_by_email"]
+        .into_iter()
+        .fold(sound("u", at).with("warnings", "true"), |item, field| {
+            item.with(field, &unbroken)
+        });
+    for (items, charts) in [
+        (vec![], 0),
+        (vec![one], 4),
+        (long.collect(), 15),
+        (vec![unbroken], 4),
+    ] {
+        let html = page(&nursery(items), &["--emails"]);
+        let visit = browser.visit(&html);
+        assert_eq!((visit.console, visit.asked), (vec![], vec![]));
+        for width in [360, 1280] {
+            let measured = browser.measure(&html, width);
+            assert_fits(&measured, width);
+            if charts > 0 {
+                assert_accessible(&measured);
+            }
+            assert_eq!(measured["charts"].as_array().unwrap().len(), charts);
+        }
+    }
+}
+
+/// Prints the page, and counts the sheets.
+fn pages_on_paper(browser: &Browser, html: &str) -> usize {
+    let page = browser.folder.path().join("page.html");
+    let paper = browser.folder.path().join("page.pdf");
+    fs::write(&page, html).unwrap();
+    let print = format!("--print-to-pdf={}", paper.display());
+    browser.run(&["--no-pdf-header-footer", &print], &page);
+    let pdf = fs::read(&paper).unwrap();
+    assert!(pdf.starts_with(b"%PDF-"));
+    let name = b"/Type /Page";
+    let found = pdf.windows(name.len() + 1);
+    found
+        .filter(|window| window.starts_with(name) && window[name.len()] != b's')
+        .count()
+}
+
+#[test]
+fn letters_stand_out_from_what_is_behind_them() {
+    let html = page(&nursery([sound("a", MADE)]), &[]);
+    let themes: Vec<&str> = html.split(":root{").skip(1).collect();
+    assert_eq!(themes.len(), 3, "light, dark, paper");
+    for theme in themes {
+        let theme = theme.split('}').next().unwrap();
+        let color = |name: &str| {
+            let found = theme
+                .split(';')
+                .find_map(|rule| rule.strip_prefix(&format!("--{name}:")));
+            found.unwrap_or_else(|| panic!("no {name} in {theme}"))
+        };
+        for ground in ["page", "card"] {
+            for ink in ["ink", "soft", "blue", "good", "bad"] {
+                assert_contrast(color(ink), color(ground), 4.5, ink);
+            }
+            // Shapes need less.
+            for shape in ["blue", "orange"] {
+                assert_contrast(color(shape), color(ground), 3.0, shape);
+            }
+        }
+        for (ink, ground) in [
+            ("on-blue", "blue"),
+            ("on-amber", "amber"),
+            ("on-pale", "pale"),
+        ] {
+            assert_contrast(color(ink), color(ground), 4.5, ink);
+        }
+        // Parts of a bar, one beside the other.
+        assert_contrast(color("blue"), color("amber"), 1.5, "blue and amber");
+    }
+}
+
+#[track_caller]
+fn assert_contrast(ink: &str, ground: &str, least: f64, name: &str) {
+    let (ink, ground) = (luminance(ink), luminance(ground));
+    let contrast = (ink.max(ground) + 0.05) / (ink.min(ground) + 0.05);
+    assert!(contrast >= least, "{name}: {contrast:.2}");
+}
+
+/// Returns how light a colour is, as WCAG 2 computes it.
+fn luminance(color: &str) -> f64 {
+    let digits = color.strip_prefix('#').unwrap();
+    let channel = |place: usize| {
+        let text = match digits.len() {
+            3 => digits[place..=place].repeat(2),
+            _ => digits[2 * place..2 * place + 2].to_owned(),
+        };
+        let value = f64::from(u8::from_str_radix(&text, 16).unwrap()) / 255.0;
+        if value <= 0.04045 {
+            value / 12.92
+        } else {
+            ((value + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    0.2126 * channel(0) + 0.7152 * channel(1) + 0.0722 * channel(2)
+}

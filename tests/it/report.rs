@@ -1,0 +1,1355 @@
+//! `report`: what stands on the page, held against figures that are computed here from an export, with
+//! whole numbers and sorted lists.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use chrono::{DateTime, Datelike as _};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::archives::{Service, Shelf, with_access};
+use crate::files::names;
+use crate::harness::{Ended, Server, run, trayscan};
+use crate::manifest::receipt;
+use crate::nursery::{DAY, Item, Nursery, Order, second};
+use crate::scripted::{Answer, Scripted};
+use crate::terminal::on_terminal;
+use crate::wire::{fields, object, page as answered, token};
+
+/// When pages are made: a Wednesday at noon.
+pub(crate) const MADE: i64 = 1_781_092_800;
+const MADE_TEXT: &str = "2026-06-10 12:00";
+
+/// Runs `report`, which says that it is `MADE`, and looks for secrets in what it printed.
+pub(crate) fn report(service: &impl Service, args: &[&str]) -> Ended {
+    let mut command = trayscan(&["report"]);
+    with_access(&mut command, service);
+    command
+        .env("SOURCE_DATE_EPOCH", MADE.to_string())
+        .args(args);
+    let ended = Ended::of(command.output().unwrap());
+    let [_, _, secret] = service.access();
+    for printed in [&ended.stdout, &ended.stderr] {
+        assert!(!printed.contains(&secret), "a secret: {}", ended.stderr);
+    }
+    ended
+}
+
+/// Returns the page of a run that must go well.
+#[track_caller]
+pub(crate) fn page(service: &impl Service, args: &[&str]) -> String {
+    let ended = report(service, args);
+    assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
+    assert!(ended.stdout.ends_with("</html>"), "{args:?}");
+    ended.stdout
+}
+
+/// A service whose answers are ready, however many.
+struct Ready(Scripted);
+
+impl Service for Ready {
+    fn access(&self) -> [String; 3] {
+        let secret = "ready-secret-hunter6";
+        [self.0.base_url(), "client".to_owned(), secret.to_owned()]
+    }
+}
+
+impl Ready {
+    fn with(batches: &[String]) -> Self {
+        let pages: Vec<String> = batches.chunks(5000).map(|page| page.join(",")).collect();
+        Self(Scripted::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                return token();
+            }
+            let place = asked.query("next_token");
+            let place = place.map_or(0, |place| place.parse::<usize>().unwrap());
+            let next = (place + 1 < pages.len()).then(|| (place + 1).to_string());
+            Answer::ok(answered(&[pages[place].clone()], next.as_deref()))
+        }))
+    }
+}
+
+// The page, taken apart.
+
+/// Returns what stands between each `start` and the next `end`.
+fn parts<'a>(html: &'a str, start: &str, end: &str) -> Vec<&'a str> {
+    let pieces = html.split(start).skip(1);
+    pieces
+        .map(|piece| piece.split(end).next().unwrap())
+        .collect()
+}
+
+/// Returns what a reader sees: no tags, no escapes, single blanks.
+pub(crate) fn plain(html: &str) -> String {
+    let mut text = String::new();
+    for (place, piece) in html.split('<').enumerate() {
+        let shown = match place {
+            0 => piece,
+            _ => piece.split_once('>').unwrap().1,
+        };
+        text.push_str(shown);
+    }
+    for (escape, character) in [
+        ("&#60;", "<"),
+        ("&#62;", ">"),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("\u{a0}", " "),
+        ("&#38;", "&"),
+    ] {
+        text = text.replace(escape, character);
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the section that `id` heads.
+fn section<'a>(html: &'a str, id: &str) -> &'a str {
+    let start = format!("aria-labelledby=\"{id}\"");
+    let found = parts(html, &start, "</section>");
+    assert_eq!(found.len(), 1, "{id}");
+    found[0]
+}
+
+/// Returns the cells of each row, without what only screen readers say.
+fn rows(table: &str) -> Vec<Vec<String>> {
+    let rows = parts(table, "<tr>", "</tr>").into_iter().map(|row| {
+        let row = row.replace("<th", "<td").replace("</th>", "</td>");
+        let cells = parts(&row, "<td", "</td>").into_iter().map(|cell| {
+            let cell = cell.split("<span class=\"unseen\">").next().unwrap();
+            // Reasons are a list.
+            plain(&format!("<{}", cell.replace("</li><li>", "; ")))
+        });
+        cells.collect()
+    });
+    rows.collect()
+}
+
+/// Returns each tile: its name, its value, its changes.
+fn tiles(html: &str) -> Vec<Vec<String>> {
+    let tiles = parts(section(html, "tiles"), "<li>", "</li>");
+    let spans = |tile: &str| {
+        let tile = tile
+            .replace("<span aria-hidden=\"true\">", "")
+            .replace("</span> ", " ");
+        parts(&tile, "<span", "</span>")
+            .into_iter()
+            .map(|span| plain(&format!("<{span}")))
+            .collect()
+    };
+    tiles.into_iter().map(spans).collect()
+}
+
+fn findings(html: &str) -> Vec<String> {
+    let found = parts(section(html, "quality"), "<li>", "</li>");
+    found.into_iter().map(plain).collect()
+}
+
+fn facts(html: &str) -> BTreeMap<String, String> {
+    let facts = parts(html, "<div><dt>", "</dd></div>").into_iter();
+    facts
+        .map(|fact| fact.split_once("</dt><dd>").unwrap())
+        .map(|(name, value)| (plain(name), plain(value)))
+        .collect()
+}
+
+// The figures, computed again. A unit is an eighth of a hundredth, so that halves of quarters are whole.
+
+const UNITS: i128 = 800;
+
+/// A batch of the export.
+struct Row {
+    id: String,
+    name: String,
+    created: i64,
+    crop: Option<String>,
+    germination: Option<i128>,
+    usable: Option<i128>,
+    variation: Option<i128>,
+    size: Option<i128>,
+    warnings: bool,
+}
+
+impl Row {
+    fn of(line: &str) -> Self {
+        let batch: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| batch[key].as_str().map(str::to_owned);
+        let units = |key: &str| {
+            let text = text(key)?;
+            let (whole, digits) = text.split_once('.').unwrap();
+            assert_eq!(digits.len(), 2, "{text}");
+            let hundredths: i128 = format!("{whole}{digits}").parse().unwrap();
+            Some(hundredths * UNITS / 100)
+        };
+        Self {
+            id: text("batch_id").unwrap(),
+            name: text("batch_name").unwrap(),
+            created: second(&text("batch_creation_date").unwrap()),
+            crop: text("crop_type"),
+            germination: units("avg_germination_rate"),
+            usable: units("avg_usable_seedling_rate"),
+            variation: units("avg_coefficient_of_variation"),
+            size: units("avg_median_seedling_size_mm2"),
+            warnings: batch["warnings"] == true,
+        }
+    }
+}
+
+fn exported(service: &impl Service, args: &[&str]) -> Vec<Row> {
+    let mut command = trayscan(&[&["export", "-f", "ndjson"], args].concat());
+    with_access(&mut command, service);
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout.lines().map(Row::of).collect()
+}
+
+/// Returns a quartile, by linear interpolation.
+fn quartile(values: &[i128], number: usize) -> Option<i128> {
+    let mut values = values.to_vec();
+    values.sort_unstable();
+    let last = values.len().checked_sub(1)?;
+    let (place, rest) = (last * number / 4, last * number % 4);
+    let above = values[(place + 1).min(last)];
+    Some(values[place] + (above - values[place]) * rest as i128 / 4)
+}
+
+fn median(values: &[i128]) -> Option<i128> {
+    quartile(values, 2)
+}
+
+/// Rounds half up to two digits.
+fn written(units: i128) -> String {
+    let hundredths = (units.abs() + 4) / 8;
+    let sign = if units < 0 && hundredths > 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+fn shown(units: Option<i128>) -> String {
+    units.map_or_else(|| "–".to_owned(), written)
+}
+
+/// Returns the number of the step that a second lies in: they follow one another without a gap.
+fn step_of(step: &str, second: i64) -> i64 {
+    let day = second.div_euclid(DAY);
+    match step {
+        "day" => day,
+        "week" => (day + 3).div_euclid(7),
+        _ => {
+            let date = DateTime::from_timestamp(second, 0).unwrap();
+            i64::from(date.year()) * 12 + i64::from(date.month0())
+        }
+    }
+}
+
+type Pick = fn(&Row) -> Option<i128>;
+
+fn values<'a>(rows: impl IntoIterator<Item = &'a Row>, pick: Pick) -> Vec<i128> {
+    rows.into_iter().filter_map(pick).collect()
+}
+
+/// The medians of some batches: germination, usable, gap, CV, size.
+fn medians(rows: &[&Row]) -> [Option<i128>; 5] {
+    let of = |pick: Pick| median(&values(rows.iter().copied(), pick));
+    let (germination, usable) = (of(|row| row.germination), of(|row| row.usable));
+    let gap = germination.zip(usable).map(|(all, usable)| all - usable);
+    [
+        germination,
+        usable,
+        gap,
+        of(|row| row.variation),
+        of(|row| row.size),
+    ]
+}
+
+/// The row of some batches in the table of crops, up to the size.
+fn crop_row(name: &str, rows: &[&Row]) -> Vec<String> {
+    let [_, _, gap, variation, size] = medians(rows);
+    let middle = |pick: Pick| {
+        let values = values(rows.iter().copied(), pick);
+        let quartile = |number| quartile(&values, number);
+        quartile(2).map_or_else(
+            || "–".to_owned(),
+            |median| {
+                format!(
+                    "{} [{}, {}]",
+                    written(median),
+                    shown(quartile(1)),
+                    shown(quartile(3))
+                )
+            },
+        )
+    };
+    vec![
+        name.to_owned(),
+        rows.len().to_string(),
+        middle(|row| row.germination),
+        middle(|row| row.usable),
+        shown(gap),
+        shown(variation),
+        shown(size),
+    ]
+}
+
+fn crop_rows(all: &[Row]) -> Vec<Vec<String>> {
+    let mut crops: BTreeMap<Option<&str>, Vec<&Row>> = BTreeMap::new();
+    for row in all {
+        let crop = row.crop.as_deref().filter(|crop| !crop.is_empty());
+        crops.entry(crop).or_default().push(row);
+    }
+    let mut crops: Vec<(Option<&str>, Vec<&Row>)> = crops.into_iter().collect();
+    crops.sort_by_key(|(crop, rows)| (crop.is_none(), usize::MAX - rows.len(), *crop));
+    let mut table: Vec<Vec<String>> = crops
+        .iter()
+        .map(|(crop, rows)| crop_row(crop.unwrap_or("no crop given"), rows))
+        .collect();
+    table.push(crop_row("all", &all.iter().collect::<Vec<_>>()));
+    table
+}
+
+/// Says how a figure differs, as a tile does.
+fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String {
+    let Some(difference) = difference else {
+        return format!("· nothing to compare in {than}");
+    };
+    let size = written(difference.abs());
+    if size == "0.00" {
+        return format!("= as {than}");
+    }
+    let rises = difference > 0;
+    let arrow = if rises { "▲" } else { "▼" };
+    let Some(wanted) = wanted else {
+        let size = size.trim_end_matches('0').trim_end_matches('.');
+        let word = if rises { "more" } else { "fewer" };
+        return format!("{arrow} {size} {word} than {than}");
+    };
+    let points = if size == "1.00" { "point" } else { "points" };
+    let word = if rises { "more" } else { "less" };
+    let judged = if rises == wanted { "better" } else { "worse" };
+    format!("{arrow} {size} {points} {word} than {than} ({judged})")
+}
+
+fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
+    let newest = all
+        .iter()
+        .map(|row| step_of(step, row.created))
+        .max()
+        .unwrap();
+    let back = |steps: std::ops::RangeInclusive<i64>| -> Vec<&Row> {
+        let rows = all.iter();
+        rows.filter(|row| steps.contains(&(newest - step_of(step, row.created))))
+            .collect()
+    };
+    let (now, before, four) = (back(0..=0), back(1..=1), back(1..=4));
+    let counts: Vec<i128> = (1..=4)
+        .map(|steps| back(steps..=steps).len() as i128 * UNITS)
+        .collect();
+    let count = now.len() as i128 * UNITS;
+    let one = format!("the {step} before");
+    let many = format!("the four {step}s before");
+    let mut tiles = vec![vec![
+        "Batches".to_owned(),
+        now.len().to_string(),
+        change(Some(count - before.len() as i128 * UNITS), &one, None),
+        change(
+            median(&counts).map(|median| count - median),
+            &format!("the median of {many}"),
+            None,
+        ),
+    ]];
+    let figures = [medians(&now), medians(&before), medians(&four)];
+    for (place, (name, unit, wanted)) in [
+        ("Germination", "%", true),
+        ("Usable", "%", true),
+        ("Gap between the two", "points", false),
+        ("Variation of size (CV)", "%", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let [now, before, four] = [0, 1, 2].map(|which| figures[which][place]);
+        let against = |other: Option<i128>| now.zip(other).map(|(now, other)| now - other);
+        tiles.push(vec![
+            name.to_owned(),
+            format!("{} {unit}", shown(now)),
+            change(against(before), &one, Some(wanted)),
+            change(against(four), &many, Some(wanted)),
+        ]);
+    }
+    tiles
+}
+
+/// Targets of the test: usable, germination, CV.
+const TARGETS: [(&str, [Option<i128>; 3]); 2] = [
+    ("Tomato", [Some(9000), None, None]),
+    ("Lettuce", [Some(9150), Some(9500), Some(1500)]),
+];
+
+const CONFIG: &str = "[targets.tomato]\nusable_rate_min = 90\n[targets.\"LETTUCE\"]\nusable_rate_min = 91.5\ngermination_rate_min = 95.0\ncoefficient_of_variation_max = 15\n";
+
+fn percent(hundredths: i128) -> String {
+    let text = written(hundredths * UNITS / 100);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn points(units: i128) -> String {
+    let text = written(units);
+    let word = if text == "1.00" { "point" } else { "points" };
+    format!("{text} {word}")
+}
+
+/// Returns the rows of the attention list, all of them.
+fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>> {
+    let mut noticed = Vec::new();
+    for row in all {
+        let (mut reasons, mut shortfall) = (Vec::new(), 0);
+        let target = TARGETS
+            .iter()
+            .find(|(crop, _)| targets && row.crop.as_deref() == Some(*crop));
+        if let Some((_, [usable, germination, variation])) = target {
+            for (name, value, least) in [
+                ("usable", row.usable, usable),
+                ("germination", row.germination, germination),
+            ] {
+                if let (Some(value), Some(least)) = (value, least)
+                    && value < least * UNITS / 100
+                {
+                    let by = least * UNITS / 100 - value;
+                    shortfall = shortfall.max(by);
+                    reasons.push(format!(
+                        "{name} {} below target ({} %)",
+                        points(by),
+                        percent(*least)
+                    ));
+                }
+            }
+            if let (Some(value), Some(most)) = (row.variation, variation)
+                && value > most * UNITS / 100
+            {
+                let (value, most) = (written(value), percent(*most));
+                reasons.push(format!("CV {value} % above target ({most} %)"));
+            }
+        }
+        let own = step_of(step, row.created);
+        let trailing = all.iter().filter(|other| {
+            let back = own - step_of(step, other.created);
+            other.crop == row.crop && (1..=4).contains(&back)
+        });
+        let rates = values(trailing, |row| row.usable);
+        if let (Some(usual), Some(rate)) = (median(&rates), row.usable)
+            && rates.len() >= 5
+        {
+            let distances: Vec<i128> = rates.iter().map(|rate| (rate - usual).abs()).collect();
+            let spread = 3 * median(&distances).unwrap();
+            if usual - rate > spread && usual - rate > UNITS {
+                shortfall = shortfall.max(usual - rate);
+                let by = points(usual - rate);
+                reasons.push(format!("usable {by} below its crop ({} %)", written(usual)));
+            }
+        }
+        if row.warnings {
+            let without = row.usable.is_none() && row.germination.is_none();
+            let words = if without {
+                "warning, no figures"
+            } else {
+                "warning"
+            };
+            reasons.push(words.to_owned());
+        }
+        if !reasons.is_empty() {
+            let order = (own, shortfall, row.created, row.id.clone());
+            let created = DateTime::from_timestamp(row.created, 0).unwrap();
+            let cells = vec![
+                created.format("%Y-%m-%d %H:%M").to_string(),
+                row.name.clone(),
+                row.crop
+                    .clone()
+                    .unwrap_or_else(|| "no crop given".to_owned()),
+                shown(row.usable),
+                reasons.join("; "),
+            ];
+            noticed.push((order, cells));
+        }
+    }
+    noticed.sort_by(|left, right| right.0.cmp(&left.0));
+    noticed.into_iter().map(|(_, cells)| cells).collect()
+}
+
+#[test]
+fn figures_are_those_of_the_export() {
+    let server = Server::start(&["--batches", "1500", "--seed", "11"]);
+    let all = exported(&server, &[]);
+    let folder = TempDir::new().unwrap();
+    let config = config(folder.path(), CONFIG);
+    for step in ["day", "week", "month"] {
+        for targets in [false, true] {
+            let mut args = vec!["--step", step];
+            if targets {
+                args.extend(["--config", &config]);
+            }
+            let html = page(&server, &args);
+            let table: Vec<Vec<String>> = rows(section(&html, "crops"))
+                .into_iter()
+                .skip(1)
+                .map(|row| row[..7].to_vec())
+                .collect();
+            assert_eq!(table, crop_rows(&all), "{step}");
+            assert_eq!(tiles(&html), expected_tiles(&all, step), "{step}");
+
+            let expected = expected_attention(&all, step, targets);
+            assert!(expected.len() > 15, "{step}: {}", expected.len());
+            let attention = section(&html, "attention");
+            let list: Vec<Vec<String>> = rows(attention)
+                .into_iter()
+                .skip(1)
+                .map(|row| row[..5].to_vec())
+                .collect();
+            assert_eq!(list, expected[..15], "{step}");
+            let note = format!(
+                "{} batches; the first 15, the newest {step} first.",
+                expected.len()
+            );
+            assert!(
+                plain(attention).contains(&note),
+                "{note}: {}",
+                plain(attention)
+            );
+        }
+    }
+    let facts = facts(&page(&server, &[]));
+    let crops: std::collections::BTreeSet<_> =
+        all.iter().filter_map(|row| row.crop.as_ref()).collect();
+    assert_eq!(facts["Batches"], "1500");
+    assert_eq!(facts["Crops"], crops.len().to_string());
+    assert_eq!(facts["Range"], "all dates");
+    assert_eq!(facts["Made"], format!("{MADE_TEXT} UTC"));
+    let without = |row: &&Row| {
+        row.germination
+            .or(row.usable)
+            .or(row.variation)
+            .or(row.size)
+            .is_none()
+    };
+    let without = all.iter().filter(without).count();
+    assert_eq!(facts["Without figures"], without.to_string());
+}
+
+fn config(folder: &Path, text: &str) -> String {
+    let path = folder.join("config.toml");
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A batch without fault: 128 cells, 112 germinated, 104 usable.
+pub(crate) fn sound(id: &str, created: i64) -> Item {
+    let figures = [
+        ("crop_type", "\"Tomato\""),
+        ("avg_germinated_seedlings", "\"112.00\""),
+        ("avg_non_germinated_seedlings", "\"16.00\""),
+        ("avg_usable_seedlings", "\"104.00\""),
+        ("avg_non_usable_cells", "\"24.00\""),
+        ("avg_usable_seedling_rate", "\"81.25\""),
+        ("avg_coefficient_of_variation", "\"15.00\""),
+        ("avg_median_seedling_size_mm2", "\"100.00\""),
+    ];
+    let name = format!("\"lot {id}\"");
+    let named = Item::new(id, created).with("batch_name", &name);
+    figures
+        .into_iter()
+        .fold(named, |item, (field, json)| item.with(field, json))
+}
+
+fn usable(id: &str, created: i64, rate: &str) -> Item {
+    sound(id, created).with("avg_usable_seedling_rate", &format!("\"{rate}\""))
+}
+
+fn without_figures(mut item: Item) -> Item {
+    for field in [
+        "avg_germinated_seedlings",
+        "avg_non_germinated_seedlings",
+        "avg_germination_rate",
+        "avg_usable_seedlings",
+        "avg_non_usable_cells",
+        "avg_usable_seedling_rate",
+        "avg_coefficient_of_variation",
+        "avg_median_seedling_size_mm2",
+    ] {
+        item.set(field, "null");
+    }
+    item
+}
+
+pub(crate) fn nursery(items: impl IntoIterator<Item = Item>) -> Nursery {
+    let nursery = Nursery::open();
+    for (number, item) in items.into_iter().enumerate() {
+        nursery.stock().put(&format!("{number:05}"), item);
+    }
+    nursery
+}
+
+#[test]
+fn targets_are_met_missed_or_open() {
+    let nursery = nursery([
+        usable("a", MADE - DAY, "90.00").with("crop_type", "\"At\""),
+        usable("b", MADE - DAY, "89.99").with("crop_type", "\"Below\""),
+        without_figures(sound("c", MADE - DAY)).with("crop_type", "\"Open\""),
+        usable("d", MADE - DAY, "10.00").with("crop_type", "\"Untold\""),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let text = ["At", "Below", "Open", "Elsewhere"]
+        .map(|crop| format!("[targets.{crop}]\nusable_rate_min = 90.0\n"))
+        .concat();
+    let config = config(folder.path(), &text);
+    let html = page(&nursery, &["--config", &config]);
+    let table = rows(section(&html, "crops"));
+    assert_eq!(table[0].last().unwrap(), "target");
+    let judged: Vec<(&str, &str)> = table[1..]
+        .iter()
+        .map(|row| (row[0].as_str(), row[8].as_str()))
+        .collect();
+    assert_eq!(
+        judged,
+        [
+            ("At", "✓ met, 90 %"),
+            ("Below", "✗ missed, 90 %"),
+            ("Open", "no values for 90 %"),
+            ("Untold", ""),
+            ("all", ""),
+        ]
+    );
+    let attention = rows(section(&html, "attention"));
+    assert_eq!(attention.len(), 2, "{attention:?}");
+    assert_eq!(attention[1][4], "usable 0.01 points below target (90 %)");
+    // The dashed line is only where a target is.
+    let trends = section(&html, "trends");
+    assert_eq!(trends.matches("class=\"target\"").count(), 2);
+    let html = page(&nursery, &[]);
+    assert!(!html.contains("target-") || !section(&html, "crops").contains("target-"));
+    assert!(!section(&html, "trends").contains("class=\"target\""));
+}
+
+/// Fills four weeks with `rates`, adds a batch with `rate` this week, and returns what is said of it.
+fn noticed(rates: &[&str], rate: &str) -> Option<String> {
+    let items = rates
+        .iter()
+        .enumerate()
+        .map(|(place, rate)| {
+            let weeks = i64::try_from(place % 4).unwrap() + 1;
+            usable(&format!("p{place:02}"), MADE - 7 * DAY * weeks, rate)
+        })
+        .chain([usable("now", MADE - 60, rate)]);
+    let html = page(&nursery(items), &[]);
+    let list = rows_or_none(section(&html, "attention"));
+    let own = list.iter().find(|row| row[1] == "lot now")?;
+    Some(own[4].clone())
+}
+
+fn rows_or_none(table: &str) -> Vec<Vec<String>> {
+    rows(table).into_iter().skip(1).collect()
+}
+
+#[test]
+fn a_batch_stands_out_only_where_it_lies_far_below_enough_others() {
+    // Median 90, median deviation 2: 84.00 is not more than three of them below, 83.99 is.
+    let spread = ["86.00", "88.00", "90.00", "92.00", "94.00"];
+    assert_eq!(noticed(&spread, "84.00"), None);
+    assert_eq!(
+        noticed(&spread, "83.99").as_deref(),
+        Some("usable 6.01 points below its crop (90.00 %)")
+    );
+    assert_eq!(noticed(&spread[..4], "10.00"), None, "four tell nothing");
+    // Where all are alike, a point is the least that counts.
+    let alike = ["90.00"; 5];
+    assert_eq!(noticed(&alike, "89.00"), None);
+    assert_eq!(
+        noticed(&alike, "88.99").as_deref(),
+        Some("usable 1.01 points below its crop (90.00 %)")
+    );
+    assert_eq!(noticed(&alike, "99.00"), None, "above is no harm");
+}
+
+#[test]
+fn what_lies_five_steps_back_or_in_another_crop_is_not_compared_with() {
+    let old = |place: i64| usable(&format!("o{place}"), MADE - (35 + place % 7) * DAY, "90.00");
+    let others = |place: i64| {
+        usable(&format!("x{place}"), MADE - 7 * DAY, "90.00").with("crop_type", "\"Leek\"")
+    };
+    let items = (0..6).map(old).chain((0..6).map(others));
+    let html = page(&nursery(items.chain([usable("now", MADE, "50.00")])), &[]);
+    let attention = section(&html, "attention");
+    assert!(
+        plain(attention).contains("before. None."),
+        "{}",
+        plain(attention)
+    );
+    assert!(!attention.contains("<table"));
+}
+
+#[test]
+fn what_was_only_rounded_is_not_found() {
+    let at = MADE - DAY;
+    let edge = [
+        sound("a", at),
+        sound("b", at).with("avg_non_germinated_seedlings", "\"16.02\""),
+        sound("c", at).with("avg_non_germinated_seedlings", "\"15.98\""),
+        sound("d", at).with("avg_non_usable_cells", "\"24.02\""),
+        sound("e", at).with("avg_non_usable_cells", "\"23.98\""),
+        // 87.51 of 128 cells are 112.0128: with 111.99 just what two roundings explain.
+        sound("f", at)
+            .with("avg_germination_rate", "\"87.51\"")
+            .with("avg_germinated_seedlings", "\"111.99\""),
+        sound("g", at)
+            .with("avg_usable_seedling_rate", "\"81.26\"")
+            .with("avg_usable_seedlings", "\"103.99\""),
+        sound("h", at)
+            .with("avg_usable_seedlings", "\"112.00\"")
+            .with("avg_non_usable_cells", "\"16.00\"")
+            .with("avg_usable_seedling_rate", "\"87.50\""),
+        sound("i", at)
+            .with("total_cells_per_tray", "null")
+            .with("avg_germination_rate", "\"100.00\"")
+            .with("avg_usable_seedling_rate", "\"0.00\""),
+        sound("j", MADE),
+    ];
+    let html = page(&nursery(edge), &[]);
+    assert_eq!(findings(&html), Vec::<String>::new());
+    assert!(
+        plain(section(&html, "quality")).contains("Nothing was found that contradicts itself.")
+    );
+}
+
+#[test]
+fn what_does_not_add_up_is_found() {
+    let at = MADE - DAY;
+    let rate = |name: &str| format!("1 batch has a {name}");
+    let germination_rate = rate("germination rate that is not its germinated seedlings per cell");
+    let usable_rate = rate("usable rate that is not its usable seedlings per cell");
+    let beyond = rate("rate below 0 or above 100 %");
+    let germination =
+        "1 batch has germinated and not germinated seedlings that do not add up to its cells"
+            .to_owned();
+    let usability =
+        "1 batch has usable seedlings and other cells that do not add up to its cells".to_owned();
+    let more = "1 batch has more usable seedlings than germinated ones".to_owned();
+    let empty = "1 batch has no figures at all".to_owned();
+    let crop = "1 batch has no crop".to_owned();
+    let cases = [
+        (
+            sound("x", at).with("avg_non_germinated_seedlings", "\"16.03\""),
+            vec![&germination],
+        ),
+        (
+            sound("x", at).with("avg_non_germinated_seedlings", "\"15.97\""),
+            vec![&germination],
+        ),
+        (
+            sound("x", at).with("avg_non_usable_cells", "\"24.03\""),
+            vec![&usability],
+        ),
+        (
+            sound("x", at).with("avg_germination_rate", "\"87.52\""),
+            vec![&germination_rate],
+        ),
+        (
+            sound("x", at)
+                .with("avg_germination_rate", "\"87.51\"")
+                .with("avg_germinated_seedlings", "\"111.98\""),
+            vec![&germination_rate],
+        ),
+        (
+            sound("x", at).with("avg_usable_seedling_rate", "\"81.27\""),
+            vec![&usable_rate],
+        ),
+        (
+            sound("x", at).with("avg_germination_rate", "\"100.01\""),
+            vec![&beyond, &germination_rate],
+        ),
+        (
+            sound("x", at).with("avg_usable_seedling_rate", "\"-0.01\""),
+            vec![&beyond, &usable_rate],
+        ),
+        (
+            sound("x", at)
+                .with("avg_usable_seedlings", "\"113.00\"")
+                .with("avg_non_usable_cells", "\"15.00\"")
+                .with("avg_usable_seedling_rate", "\"88.28\""),
+            vec![&more],
+        ),
+        (without_figures(sound("x", at)), vec![&empty]),
+        (
+            without_figures(sound("x", at)).with("number_of_images", "0"),
+            vec![&empty],
+        ),
+        (sound("x", at).with("crop_type", "null"), vec![&crop]),
+        (sound("x", at).with("crop_type", "\"\""), vec![&crop]),
+    ];
+    let told = [
+        (
+            sound("x", at).with("number_of_images", "0"),
+            "1 batch has no images, but figures",
+        ),
+        (
+            sound("x", at).with("avg_coefficient_of_variation", "null"),
+            "1 batch lacks some of its figures",
+        ),
+        (sound("x", MADE + 1), "1 batch was created in the future"),
+    ]
+    .map(|(item, words)| (item, vec![words.to_owned()]));
+    let cases = cases.map(|(item, words)| (item, words.into_iter().cloned().collect::<Vec<_>>()));
+    for (item, words) in cases.into_iter().chain(told) {
+        let text = item.text();
+        let html = page(&nursery([sound("good", at), item]), &[]);
+        let words: Vec<String> = words
+            .iter()
+            .map(|words| format!("{words} such as lot x"))
+            .collect();
+        assert_eq!(findings(&html), words, "{text}");
+        // Advice only: the batch is counted all the same.
+        assert_eq!(facts(&html)["Batches"], "2");
+    }
+}
+
+#[test]
+fn findings_are_counted_and_name_the_first_three() {
+    let odd = |id: &str| sound(id, MADE - DAY).with("crop_type", "null");
+    let html = page(&nursery(["d", "b", "e", "a", "c"].map(odd)), &[]);
+    assert_eq!(
+        findings(&html),
+        ["5 batches have no crop such as lot a, lot b, lot c"]
+    );
+    assert!(html.contains("<em>no crop given</em>"));
+    assert_eq!(facts(&html)["Crops"], "0");
+}
+
+#[test]
+fn what_was_seen_on_the_way_is_told_too() {
+    let at = MADE - DAY;
+    let nursery = nursery([
+        sound("a", at),
+        sound("a", at).with("comment", "\"again\""),
+        sound("b", at).with("batch_creation_date", "\"some day\""),
+        sound("c", at).with("avg_germination_rate", "\"high\""),
+    ]);
+    let ended = report(&nursery, &[]);
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+    let html = page(&nursery, &["--lenient"]);
+    assert_eq!(
+        findings(&html),
+        [
+            "1 batch lacks some of its figures such as lot c",
+            "1 batch has no date that can be read, and stands in no week or month such as lot b",
+            "1 batch came again with other content; the first counts",
+            "2 batches break the interface; values that cannot be read count as missing",
+        ]
+    );
+    // Its figures count all the same, though it stands in no week.
+    assert_eq!(facts(&html)["Batches"], "3");
+    assert_eq!(rows(section(&html, "crops"))[1][1], "3");
+    assert_eq!(tiles(&html)[0][1], "2");
+}
+
+#[test]
+fn batches_without_a_date_are_shown_all_the_same() {
+    let undated = sound("b", MADE).with("batch_creation_date", "\"some day\"");
+    let html = page(&nursery([undated]), &["--lenient"]);
+    assert_eq!(facts(&html)["Batches"], "1");
+    assert!(!html.contains("No batches in this range"), "{html}");
+    assert_eq!(rows(section(&html, "crops"))[1][2], "87.50 [87.50, 87.50]");
+    assert_eq!(findings(&html).len(), 2);
+    assert!(!html.contains("id=\"tiles\"") && !html.contains("id=\"trends\""));
+}
+
+#[test]
+fn steps_have_the_names_of_the_calendar() {
+    let items =
+        ["2026-12-28T00:00:00Z", "2027-01-03T23:59:59Z"].map(|date| sound(date, second(date)));
+    let nursery = nursery(items);
+    for (step, name, count) in [
+        ("day", "3 January 2027, UTC", "1"),
+        (
+            "week",
+            "Week 2026-W53, 28 December 2026 to 3 January 2027, UTC",
+            "2",
+        ),
+        (
+            "month",
+            "Month 2027-01, 1 January 2027 to 31 January 2027, UTC",
+            "1",
+        ),
+    ] {
+        let html = page(&nursery, &["--step", step]);
+        let period = plain(parts(&html, "<p class=\"period\">", "</p>")[0]);
+        assert_eq!(period, format!("{name} still running"));
+        assert_eq!(tiles(&html)[0][..2], ["Batches", count]);
+        let title = plain(parts(&html, "<title>", "</title>")[0]);
+        assert_eq!(
+            title,
+            format!("Tray scans, {}", name.split(", ").next().unwrap())
+        );
+    }
+}
+
+#[test]
+fn the_newest_step_is_running_until_it_is_over() {
+    // The week of 2026-06-01 ends as that of MADE begins.
+    let over = page(&nursery([sound("a", MADE - 7 * DAY)]), &[]);
+    assert!(!over.contains("still running"));
+    let running = page(&nursery([sound("a", MADE)]), &[]);
+    assert!(running.contains("still running"));
+    assert_eq!(
+        facts(&over)["Newest batch"],
+        "2026-06-03 12:00 UTC, 7 days before"
+    );
+    assert_eq!(
+        facts(&running)["Newest batch"],
+        format!("{MADE_TEXT} UTC, less than an hour before")
+    );
+}
+
+#[test]
+fn little_or_nothing_still_makes_a_page() {
+    let none = page(&nursery([]), &[]);
+    assert!(none.contains("No batches in this range"));
+    assert!(!none.contains("<svg") && !none.contains("href="));
+    let one = page(&nursery([sound("a", MADE)]), &[]);
+    assert_eq!(
+        rows(section(&one, "crops"))[1][..4],
+        [
+            "Tomato",
+            "1",
+            "87.50 [87.50, 87.50]",
+            "81.25 [81.25, 81.25]"
+        ]
+    );
+    assert_eq!(
+        tiles(&one)[1],
+        [
+            "Germination",
+            "87.50 %",
+            "· nothing to compare in the week before",
+            "· nothing to compare in the four weeks before"
+        ]
+    );
+    let nulls = page(&nursery([without_figures(sound("a", MADE))]), &[]);
+    assert_eq!(
+        rows(section(&nulls, "crops"))[1][..7],
+        ["Tomato", "1", "–", "–", "–", "–", "–"]
+    );
+    assert_eq!(tiles(&nulls)[4][1], "– %");
+    for html in [&none, &one, &nulls] {
+        assert!(!html.contains("NaN") && !html.contains("inf\"") && !html.contains("Some("));
+        assert_self_contained(html);
+    }
+}
+
+/// Asserts that a page brings all with it, and links to nothing but `links`.
+#[track_caller]
+pub(crate) fn assert_self_contained(html: &str) {
+    let lower = html.to_lowercase();
+    for tag in [
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "image",
+        "use",
+        "foreignobject",
+        "animate",
+        "set",
+        "video",
+        "audio",
+        "input",
+        "button",
+    ] {
+        for end in [" ", ">", "/"] {
+            assert!(!lower.contains(&format!("<{tag}{end}")), "<{tag}");
+        }
+    }
+    assert!(!lower.contains("refresh") && !lower.contains("@import") && !lower.contains("src="));
+    assert!(!lower.contains("url("), "a style that loads");
+    for href in parts(html, "href=\"", "\"") {
+        let is_web = href.starts_with("https://") || href.starts_with("http://");
+        assert!(href == "#attention" || is_web, "{href}");
+    }
+    let links = html.matches("href=\"http").count();
+    assert_eq!(links, html.matches("rel=\"noopener noreferrer\"").count());
+    assert!(html.len() < 1 << 20, "{} bytes", html.len());
+}
+
+#[test]
+fn the_page_does_not_depend_on_how_its_batches_came() {
+    let args = ["--batches", "900", "--seed", "5"];
+    let server = Server::start(&args);
+    let plain_page = page(&server, &[]);
+    assert_self_contained(&plain_page);
+    let from = |html: &str, server: &Server| html.replace(&server.address.to_string(), "ADDRESS");
+    let expected = from(&plain_page, &server);
+    assert_eq!(from(&page(&server, &[]), &server), expected, "again");
+    let v1 = page(&server, &["--api", "v1"]);
+    assert!(v1.contains("(interface v1)"));
+    assert_eq!(
+        from(&v1, &server).replace("(interface v1)", "(interface v2)"),
+        expected
+    );
+    for faults in [
+        &["--page-size", "7", "--fault", "shuffle"][..],
+        &[
+            "--page-size",
+            "100",
+            "--fault",
+            "duplicates:0.3",
+            "--fault",
+            "503:0.2",
+            "--fault",
+            "truncate:0.1",
+            "--fault",
+            "unknown-fields",
+        ],
+    ] {
+        let other = Server::start(&[&args[..], faults].concat());
+        let html = page(&other, &["--parallel", "8", "--retries", "20"]);
+        // Fields that are not known belong to the set all the same.
+        let digest = |html: &str| parts(html, "<code>", "</code>")[0].to_owned();
+        let html = html.replace(&digest(&html), &digest(&plain_page));
+        assert_eq!(from(&html, &other), expected, "{faults:?}");
+    }
+}
+
+#[test]
+fn any_order_of_batches_gives_the_same_bytes() {
+    // Many were created in the same second, and some have the same name.
+    let items = (0..60).map(|number| {
+        let created = MADE - number / 7 * 3 * DAY;
+        usable(
+            &format!("{number}"),
+            created,
+            &format!("{}.00", 95 - number % 40),
+        )
+        .with("batch_name", &format!("\"lot {}\"", number % 20))
+        .with(
+            "crop_type",
+            ["\"Leek\"", "\"leek\"", "null"][usize::try_from(number % 3).unwrap()],
+        )
+    });
+    let nursery = nursery(items);
+    let expected = page(&nursery, &[]);
+    for order in [Order::NewestFirst, Order::None, Order::OldestFirst] {
+        for size in [1, 7, 1000] {
+            nursery.stock().order = order;
+            nursery.stock().page = size;
+            assert!(page(&nursery, &[]) == expected, "{order:?}, {size} a page");
+        }
+    }
+}
+
+#[test]
+fn an_archive_gives_the_page_of_its_service() {
+    let server = Server::start(&["--batches", "400", "--seed", "3"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    for args in [
+        &["--step", "month"][..],
+        &["--where", "crop_type=Tomato", "--start", "2025"],
+    ] {
+        let from_service = page(&server, args);
+        let path = shelf.path.to_str().unwrap();
+        let from_archive = page(&server, &[&["--archive", path], args].concat());
+        let colophon = |html: &str| parts(html, "<footer>", "</footer>")[0].to_owned();
+        let foot = colophon(&from_archive);
+        assert!(!foot.contains("interface v"), "{foot}");
+        assert!(
+            foot.contains(&format!("an archive of http://{}", server.address)),
+            "{foot}"
+        );
+        let body = |html: &str| html.split("<p>trayscan").next().unwrap().to_owned();
+        assert_eq!(body(&from_archive), body(&from_service));
+        let digest = |html: &str| parts(html, "<code>", "</code>")[0].to_owned();
+        assert_eq!(digest(&from_archive), digest(&from_service));
+    }
+}
+
+#[test]
+fn the_foot_tells_range_version_time_and_the_set_digest() {
+    let server = Server::start(&["--batches", "300"]);
+    let folder = TempDir::new().unwrap();
+    let range = ["--start", "2025", "--end", "2026-03"];
+    let manifest = receipt(&server, folder.path(), "a.ndjson", &range);
+    let foot = page(&server, &range);
+    let foot = parts(&foot, "<footer>", "</footer>")[0].to_owned();
+    let version = env!("CARGO_PKG_VERSION");
+    let told = plain(&foot);
+    for words in [
+        format!(
+            "trayscan {version}, from http://{} (interface v2)",
+            server.address
+        ),
+        "2025-01-01T00:00:00Z through 2026-03-31".to_owned(),
+        format!("made {MADE_TEXT} UTC."),
+        format!("Set digest {}", manifest["set_digest"].as_str().unwrap()),
+    ] {
+        assert!(told.contains(&words), "{words}: {told}");
+    }
+    let file = folder.path().join("a.ndjson");
+    let manifest = folder.path().join("manifest.json");
+    let ended = run(&[
+        "verify",
+        file.to_str().unwrap(),
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn conditions_choose_and_are_told() {
+    let server = Server::start(&["--batches", "300"]);
+    let args = [
+        "--where",
+        "crop_type=Tomato",
+        "--where",
+        "avg_usable_seedling_rate>90",
+    ];
+    let html = page(&server, &args);
+    let expected = exported(&server, &args);
+    assert!(!expected.is_empty());
+    assert_eq!(facts(&html)["Batches"], expected.len().to_string());
+    assert_eq!(
+        facts(&html)["Only"],
+        "crop_type=Tomato, avg_usable_seedling_rate>90"
+    );
+    assert_eq!(
+        rows(section(&html, "crops")).len(),
+        3,
+        "header, tomatoes, all"
+    );
+}
+
+#[test]
+fn addresses_of_people_are_only_there_when_asked_for() {
+    let items = ["a", "b"].map(|id| {
+        sound(id, MADE)
+            .with(
+                "scanned_by_email",
+                &format!("\"{id}.person@nursery.example\""),
+            )
+            .with("warnings", "true")
+    });
+    let nursery = nursery(items);
+    let html = page(&nursery, &[]);
+    assert!(
+        !html.contains('@')
+            || !html
+                .replace("@media", "")
+                .replace("@page", "")
+                .contains('@'),
+        "an address"
+    );
+    let html = page(&nursery, &["--emails"]);
+    for id in ["a", "b"] {
+        assert_eq!(
+            html.matches(&format!("{id}.person@nursery.example"))
+                .count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_page_has_one_title_and_says_whose_profile_it_is() {
+    let nursery = nursery([sound("a", MADE)]);
+    let folder = TempDir::new().unwrap();
+    let config = config(folder.path(), "[profiles.house3]\n[profiles.default]\n");
+    let html = page(
+        &nursery,
+        &[
+            "--config",
+            &config,
+            "--profile",
+            "house3",
+            "--title",
+            "House <3> & \"more\"",
+        ],
+    );
+    assert_eq!(facts(&html)["Profile"], "house3");
+    assert_eq!(
+        plain(parts(&html, "<h1>", "</h1>")[0]),
+        "House <3> & \"more\""
+    );
+    let html = page(&nursery, &["--config", &config]);
+    assert!(!facts(&html).contains_key("Profile"));
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_asked() {
+    let nursery = nursery([sound("a", MADE)]);
+    for (args, words) in [
+        (&["-o", "a.csv"][..], "a report is an HTML page"),
+        (&["-o", "a.PDF"], "a report is an HTML page"),
+        (&["-o", "a.html.gz"], "a report is an HTML page"),
+        (&["--where", "crop=Tomato"], "crop"),
+        (&["--step", "year"], "year"),
+        (&["--start", "2026-02", "--end", "2026-01"], "start"),
+        (&["--archive", "a.db", "--sandbox"], "--sandbox"),
+        (&["--archive", "missing.db"], "missing.db"),
+    ] {
+        let ended = report(&nursery, args);
+        assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
+    }
+    let mut command = trayscan(&["report", "--sandbox"]);
+    let ended = Ended::of(command.env("SOURCE_DATE_EPOCH", "soon").output().unwrap());
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("SOURCE_DATE_EPOCH"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(nursery.service.asked().len(), 0);
+}
+
+#[test]
+fn a_terminal_gets_no_page() {
+    let folder = TempDir::new().unwrap();
+    let line = "$T report --sandbox; echo \"code $?\"";
+    let Some(told) = on_terminal(80, line, folder.path()) else {
+        return;
+    };
+    assert!(told.contains("a page is not for the terminal"), "{told}");
+    assert!(told.ends_with("code 2\n"), "{told}");
+}
+
+#[test]
+fn a_file_appears_whole_or_not_at_all() {
+    let items = (0..30).map(|number| sound(&format!("{number}"), MADE - number * DAY));
+    let nursery = nursery(items);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("report.html");
+    let place = file.to_str().unwrap();
+    let ended = report(&nursery, &["-o", place]);
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), ""),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended
+            .stderr
+            .starts_with("report of 30 batches (all dates) to `"),
+        "{}",
+        ended.stderr
+    );
+    let first = fs::read_to_string(&file).unwrap();
+    assert_eq!(first, page(&nursery, &[]));
+
+    let ended = report(&nursery, &["-o", place, "--no-clobber"]);
+    assert_eq!(ended.code, Some(8), "{}", ended.stderr);
+    // The service falls ill on the second page.
+    nursery.stock().answers = Some(1);
+    let ended = report(&nursery, &["-o", place, "--retries", "1"]);
+    assert_eq!(ended.code, Some(5), "{}", ended.stderr);
+    nursery.stock().answers = None;
+    let ended = report(
+        &nursery,
+        &["-o", place, "--start", "2030", "--fail-on-empty"],
+    );
+    assert_eq!(ended.code, Some(9), "{}", ended.stderr);
+    nursery.stock().edit("00029", "warnings", "\"maybe\"");
+    let ended = report(&nursery, &["-o", place]);
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap(), first);
+    assert_eq!(names(folder.path()), ["report.html"]);
+
+    let missing = folder.path().join("no/such/report.html");
+    let asked = nursery.asked();
+    let ended = report(&nursery, &["-o", missing.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(8), "{}", ended.stderr);
+    assert_eq!(
+        nursery.asked(),
+        asked,
+        "found out before anything was asked"
+    );
+    let ended = report(&nursery, &["--start", "2030"]);
+    assert_eq!(ended.code, Some(0), "an empty page is a page");
+}
+
+/// A year of batches, spread over `crops` and over all rates.
+fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
+    let text = |number: i64| {
+        let mut fields = fields(&format!("{number:06}"));
+        let mut set = |name: &str, value: String| {
+            fields
+                .iter_mut()
+                .find(|(other, _)| other == name)
+                .unwrap()
+                .1 = value;
+        };
+        let created = DateTime::from_timestamp(MADE - number * 365 * DAY / batches, 0).unwrap();
+        set(
+            "batch_creation_date",
+            format!("\"{}\"", created.format("%Y-%m-%dT%H:%M:%SZ")),
+        );
+        set(
+            "batch_name",
+            format!("\"Sowing {number} of a nursery that writes long names\""),
+        );
+        let crop = number * number % crops;
+        set(
+            "crop_type",
+            format!("\"Crop number {crop} with a cultivar's name\""),
+        );
+        let rate = |hundredths: i64| format!("\"{}.{:02}\"", hundredths / 100, hundredths % 100);
+        let germination = 10_000 - number * 7919 % 9_000;
+        let usable = germination - number * 104_729 % germination.min(4_000);
+        set("avg_germination_rate", rate(germination));
+        set("avg_usable_seedling_rate", rate(usable));
+        set("avg_germinated_seedlings", rate(germination * 128 / 100));
+        set("avg_usable_seedlings", rate(usable * 128 / 100));
+        set("avg_coefficient_of_variation", rate(number * 31 % 6_000));
+        set("analysis_link", format!("\"{link}{number}\""));
+        set("warnings", (number % 50 == 0).to_string());
+        object(&fields)
+    };
+    (0..batches).map(text).collect()
+}
+
+#[test]
+fn a_year_of_a_large_nursery_stays_below_a_mebibyte() {
+    let link =
+        "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
+    for (batches, crops) in [(50_000, 16), (20_000, 300)] {
+        let service = Ready::with(&year(batches, crops, link));
+        let html = page(&service, &[]);
+        assert_self_contained(&html);
+        assert_eq!(facts(&html)["Batches"], batches.to_string());
+        assert_eq!(facts(&html)["Crops"], html_crops(&html, crops), "{crops}");
+        eprintln!("{batches} batches, {crops} crops: {} bytes", html.len());
+    }
+}
+
+/// Squares leave some crops without a batch: so many are told of.
+fn html_crops(html: &str, crops: i64) -> String {
+    let expected = (0..crops).map(|number| number * number % crops);
+    let expected = expected.collect::<std::collections::BTreeSet<_>>().len();
+    let listed = rows(section(html, "crops")).len() - 2;
+    assert_eq!(listed, expected.min(100));
+    expected.to_string()
+}
+
+#[test]
+fn long_links_do_not_make_a_long_page() {
+    let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
+    let html = page(&Ready::with(&year(1000, 1000, &link)), &["--step", "day"]);
+    assert_self_contained(&html);
+    // Those that fit are there.
+    assert!(html.matches("analysis.example").count() > 30);
+    let longer = format!("https://analysis.example/{}", "a".repeat(2000));
+    let html = page(&Ready::with(&year(20, 2, &longer)), &[]);
+    assert!(!html.contains("analysis.example"));
+}
