@@ -206,8 +206,8 @@ fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
     rows.truncate(ROWS);
     match (drawn.len(), rows.len()) {
         (drawn, listed) if drawn == listed => "The same as a table".to_owned(),
-        (_, listed) if listed == all => format!("All {all} crops as a table"),
-        (_, listed) => format!("The first {listed} of {all} crops as a table"),
+        (_, listed) if listed == all => format!("All {all} rows as a table"),
+        (_, listed) => format!("The first {listed} of {all} rows as a table"),
     }
 }
 
