@@ -72,6 +72,10 @@ mod unfinished;
 // Formats, and where bytes end up.
 mod writers;
 
+// A table of PostgreSQL, to write to and to read back.
+#[cfg(feature = "postgres")]
+mod postgres;
+
 // Exports read back, whoever wrote them.
 mod readers;
 

@@ -74,14 +74,16 @@ pub(crate) struct Window {
     pub(crate) batches: u64,
 }
 
-/// A file that was written; `-` is standard output.
+/// A file that was written; `-` is standard output. A table has an address, and no bytes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct File {
     pub(crate) path: String,
     #[serde(default)]
     pub(crate) format: String,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sha256: Option<String>,
     /// Of this file alone, so that it can be verified alone; the first manifests lack both.
     #[serde(default)]
     pub(crate) batches: Option<u64>,

@@ -34,11 +34,23 @@ impl Moment {
 
     /// Returns it in milliseconds since 1970; nothing where it is finer than that.
     pub(crate) fn milliseconds(&self) -> Option<i64> {
-        if self.fraction.len() > 3 {
+        self.parts(3)
+    }
+
+    /// Returns it in microseconds since 1970; nothing where it is finer than that.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn microseconds(&self) -> Option<i64> {
+        self.parts(6)
+    }
+
+    /// Returns it in parts of a second, which so many digits can write.
+    fn parts(&self, digits: usize) -> Option<i64> {
+        if self.fraction.len() > digits {
             return None;
         }
-        let fraction = format!("{:0<3}", self.fraction).parse::<i64>().ok()?;
-        self.second.checked_mul(1000)?.checked_add(fraction)
+        let fraction = format!("{:0<digits$}", self.fraction).parse::<i64>().ok()?;
+        let parts = 10_i64.pow(u32::try_from(digits).ok()?);
+        self.second.checked_mul(parts)?.checked_add(fraction)
     }
 
     /// The very start of a second.

@@ -21,6 +21,7 @@ Examples:
   trayscan export -o batches.parquet
   trayscan export -o batches.sqlite
   trayscan export -o 's3://lake/batches/year={year}/batches.parquet'
+  trayscan export --since 30d -o 'postgres://user@host/db?table=batches'
   trayscan export -f singer --state state.json | target-jsonl
   trayscan export -f ndjson | jq -r .batch_name
   trayscan export --archive batches.db --since 30d -o batches.csv";
@@ -71,6 +72,10 @@ pub(crate) struct OutputArgs {
     /// per value, in folders that are made as needed: 'lake/year={year}/month={month}/batches.csv.gz'.
     /// s3://bucket/name, gs://bucket/name and az://container/name put it into object storage, with the
     /// credentials that the variables of each cloud give (in builds with the feature `cloud`).
+    ///
+    /// 'postgres://user@host/db?table=batches' brings a table of PostgreSQL up to date by batch_id, all at
+    /// once or not at all (in builds with `--features postgres`). What the address leaves out comes from
+    /// PGHOST, PGPORT, PGUSER and PGDATABASE; the password best from ~/.pgpass, PGPASSFILE or PGPASSWORD.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -131,6 +136,10 @@ pub(crate) enum Format {
     Parquet,
     Sqlite,
     Singer,
+    /// What `postgres://` addresses mean: rows of a table, chosen by the address alone.
+    #[cfg(feature = "postgres")]
+    #[value(skip)]
+    Postgres,
 }
 
 impl Format {
@@ -160,6 +169,8 @@ impl Format {
             Self::Parquet => "parquet",
             Self::Sqlite => "sqlite",
             Self::Singer => "singer",
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "postgres",
         }
     }
 }

@@ -14,6 +14,7 @@ Examples:
   trayscan verify batches.csv --against archive/batches.ndjson.zst
   trayscan verify batches.csv --service --manifest batches.json
   trayscan verify may.csv --service --start 2026-05 --end 2026-05
+  trayscan verify 'postgres://user@host/db?table=batches' --manifest batches.json
   zstdcat batches.ndjson.zst | trayscan verify - --against batches.csv";
 
 /// Prove that a file holds exactly what a manifest, another file or the service holds
@@ -25,6 +26,10 @@ Examples:
 /// one line; different with code 7, the first 20 identifiers of each kind, and counts. `missing`
 /// batches are on the other side only, `extra` ones in FILE only, `changed` ones on both with other
 /// values. Nothing is changed anywhere.
+///
+/// In place of FILE, a table of PostgreSQL that `export` wrote: postgres://user@host/db?table=batches (in
+/// builds with `--features postgres`). It holds the batches of many exports; those of the manifest's dates,
+/// or of `--start` and `--end`, are compared.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = VERIFY_EXAMPLES)]
 pub(crate) struct VerifyArgs {

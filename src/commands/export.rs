@@ -18,7 +18,11 @@ use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Writing};
+#[cfg(feature = "postgres")]
+use crate::postgres::Loading;
 use crate::select::{Condition, Fields, Sorting};
+#[cfg(feature = "postgres")]
+use crate::settings::Settings;
 use crate::ui::{self, ProgressLine};
 use crate::writers::{
     self, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style, Target, Written,
@@ -93,7 +97,7 @@ async fn export(
         live,
         receipt,
         facts,
-    } = Opened::new(args, wanted, source.base_url())?;
+    } = Opened::new(args, wanted, from_environment, source.base_url())?;
     let mut digest = receipt
         .as_ref()
         .map(|_| SetDigest::new(&wanted.fields.columns));
@@ -155,11 +159,12 @@ async fn export(
     tell_notes(&notes);
     tell(&tally, &source, args.source.service.sandbox)?;
     ui::conclude(&format!(
-        "{} ({}, {}) to {} in {:.1} s",
+        "{} ({}, {}) to {}{} in {:.1} s",
         count(tally.written, "batch", "batches"),
         wanted.range.describe(),
         how(&source, &pages),
         place(destination, &written),
+        fate(&notes),
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
@@ -176,7 +181,12 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(args: &ExportArgs, wanted: &Wanted, base_url: Option<String>) -> Result<Self, Failure> {
+    fn new(
+        args: &ExportArgs,
+        wanted: &Wanted,
+        from_environment: &[String],
+        base_url: Option<String>,
+    ) -> Result<Self, Failure> {
         let facts = Arc::new(Facts {
             range: wanted.range.describe(),
             filters: filters(args),
@@ -196,7 +206,10 @@ impl Opened {
         let make = move |output| writers::create(format, output, &output_args, style.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = args.output.manifest.as_deref();
-        let (files, live) = if let Some(template) = destination.template.clone() {
+        let table = table(args, wanted, from_environment)?;
+        let (files, live) = if let Some(table) = table {
+            (table, false)
+        } else if let Some(template) = destination.template.clone() {
             let manner = writers::Manner {
                 compression: destination.compression,
                 no_clobber,
@@ -237,7 +250,60 @@ fn filters(args: &ExportArgs) -> Vec<String> {
         .as_ref()
         .map_or_else(String::new, |order| format!(" by {order}"));
     let limit = args.limit.map(|limit| format!("the first {limit}{sorted}"));
-    args.selection.conditions.iter().cloned().chain(limit).collect()
+    args.selection
+        .conditions
+        .iter()
+        .cloned()
+        .chain(limit)
+        .collect()
+}
+
+/// Opens the table that is written to; nothing where it is no table.
+#[cfg(feature = "postgres")]
+fn table(
+    args: &ExportArgs,
+    wanted: &Wanted,
+    from_environment: &[String],
+) -> Result<Option<Files>, Failure> {
+    let Place::Table(address) = &wanted.destination.place else {
+        return Ok(None);
+    };
+    let ca_cert = if address.needs_roots() {
+        Settings::read(&args.source.service, from_environment)?
+            .manners()?
+            .ca_cert
+    } else {
+        None
+    };
+    let ca_cert = ca_cert.as_ref().map(|setting| setting.value.as_path());
+    let loading = Loading::open(address, ca_cert, &wanted.fields, args.selection.lenient)?;
+    Ok(Some(Files::Table {
+        loading: Box::new(loading),
+        place: wanted.destination.place.clone(),
+    }))
+}
+
+#[cfg(not(feature = "postgres"))]
+#[allow(clippy::unnecessary_wraps, reason = "with PostgreSQL, it can fail")]
+fn table(_: &ExportArgs, _: &Wanted, _: &[String]) -> Result<Option<Files>, Failure> {
+    Ok(None)
+}
+
+/// Says what became of the batches in a table.
+#[cfg(feature = "postgres")]
+fn fate(notes: &Notes) -> String {
+    let fate = |counts: crate::postgres::Counts| {
+        format!(
+            " ({} new, {} changed, {} unchanged)",
+            counts.inserted, counts.changed, counts.unchanged
+        )
+    };
+    notes.counts.map_or_else(String::new, fate)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn fate(_: &Notes) -> String {
+    String::new()
 }
 
 /// Says where the batches are.

@@ -87,11 +87,12 @@ impl Receipt<'_> {
             batches: self.tally.written,
             set_digest: self.set_digest.clone(),
         });
+        let published = Some(&written.published).filter(|all| !all.sha256.is_empty());
         File {
             path: written.place.address(),
             format: self.wanted.destination.format.name().to_owned(),
-            bytes: written.published.bytes,
-            sha256: written.published.sha256.clone(),
+            bytes: published.map(|published| published.bytes),
+            sha256: published.map(|published| published.sha256.clone()),
             batches: Some(share.batches),
             set_digest: Some(share.set_digest),
         }

@@ -121,7 +121,7 @@ async fn write_report(
             "the sandbox, whose batches are made up".to_owned()
         } else {
             let name = source.base_url().unwrap_or_else(|| source.name());
-            match args.archive {
+            match args.source.archive {
                 Some(_) => format!("an archive of {name}"),
                 None => name,
             }

@@ -17,6 +17,8 @@ mod database;
 mod dialect;
 mod json;
 mod parquet;
+#[cfg(feature = "postgres")]
+mod table;
 mod xlsx;
 
 // What a writer wrote, a reader reads: in every dialect.

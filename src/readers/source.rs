@@ -1,4 +1,4 @@
-//! A file or standard input, opened as often as needed, unpacked.
+//! A file or standard input, opened as often as needed, unpacked; or a table.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
@@ -8,11 +8,16 @@ use sha2::{Digest as _, Sha256};
 use tempfile::SpooledTempFile;
 
 use super::sniff::{Format, Packing};
+#[cfg(feature = "postgres")]
+use super::table;
 use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff, xlsx};
 use crate::cloud::{self, Address};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
+#[cfg(feature = "postgres")]
+use crate::postgres::{self, Reading};
 use crate::unfinished::Scratch;
+use crate::writers::is_table;
 
 /// How much of a file is looked at before it is read.
 const HEAD: u64 = 256 * 1024;
@@ -32,6 +37,8 @@ enum Place {
     Fetched(Scratch),
     /// Could be read once only, and was.
     Spooled(Box<SpooledTempFile>),
+    #[cfg(feature = "postgres")]
+    Table(Box<Reading>),
 }
 
 impl Place {
@@ -41,6 +48,8 @@ impl Place {
             Self::File(path) => Some(path),
             Self::Fetched(scratch) => Some(scratch.path()),
             Self::Spooled(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => None,
         }
     }
 }
@@ -57,6 +66,10 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Self::spool("standard input".to_owned(), io::stdin().lock());
+        }
+        let text = path.to_string_lossy();
+        if is_table(&text) {
+            return Self::table(&text);
         }
         let name = format!("`{}`", path.display());
         if let Some(address) = Address::parse(path)? {
@@ -83,6 +96,29 @@ impl Source {
         }
         let place = Place::File(path.to_owned());
         Ok(Self { name, place })
+    }
+
+    #[cfg(feature = "postgres")]
+    fn table(text: &str) -> Result<Self, Failure> {
+        let address = postgres::Address::parse(text)?;
+        Ok(Self {
+            name: format!("`{address}`"),
+            place: Place::Table(Box::new(Reading::new(address))),
+        })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn table(_: &str) -> Result<Self, Failure> {
+        Err(crate::writers::no_postgres())
+    }
+
+    /// Returns the table that it is; nothing where it is a file.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn as_table(&mut self) -> Option<&mut Reading> {
+        match &mut self.place {
+            Place::Table(reading) => Some(reading),
+            Place::File(_) | Place::Fetched(_) | Place::Spooled(_) => None,
+        }
     }
 
     fn spool(name: String, mut from: impl Read) -> Result<Self, Failure> {
@@ -116,6 +152,10 @@ impl Source {
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
     ) -> Result<Remarks, Unreadable> {
+        #[cfg(feature = "postgres")]
+        if let Place::Table(reading) = &self.place {
+            return table::read(reading, each);
+        }
         let ending = self.place.path().and_then(sniff::ending);
         let (head, rest) = peek(self.bytes()?)?;
         if sniff::is_database(&head) {
@@ -144,6 +184,8 @@ impl Source {
                     spooled.rewind()?;
                     xlsx::read(BufReader::new(spooled), each)
                 }
+                #[cfg(feature = "postgres")]
+                Place::Table(_) => Err(no_bytes().into()),
             };
         }
         let packing = sniff::packing(&head);
@@ -164,8 +206,12 @@ impl Source {
         }
     }
 
-    /// Returns size and hash of the file as it is.
-    pub(crate) fn measure(&mut self) -> Result<Measured, Failure> {
+    /// Returns size and hash of the file as it is; nothing for a table, which has no bytes.
+    pub(crate) fn measure(&mut self) -> Result<Option<Measured>, Failure> {
+        #[cfg(feature = "postgres")]
+        if let Place::Table(_) = self.place {
+            return Ok(None);
+        }
         let name = self.name.clone();
         let measure = |mut bytes: Box<dyn Read + '_>| {
             let (mut hash, mut count) = (Sha256::new(), 0);
@@ -188,6 +234,7 @@ impl Source {
         };
         self.bytes()
             .and_then(measure)
+            .map(Some)
             .map_err(|error| Unreadable::from(error).of(&name))
     }
 
@@ -202,6 +249,8 @@ impl Source {
                 io::copy(spooled, &mut file)?;
                 Ok(file)
             }
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => Err(no_bytes()),
         }
     }
 
@@ -214,8 +263,15 @@ impl Source {
                 spooled.rewind()?;
                 Box::new(spooled)
             }
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => return Err(no_bytes()),
         })
     }
+}
+
+#[cfg(feature = "postgres")]
+fn no_bytes() -> io::Error {
+    io::Error::other("a table has no bytes")
 }
 
 /// Looks at the beginning; it is still to be read.

@@ -37,6 +37,16 @@ impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
         check_manifest(args)?;
         let place = Place::new(args.output.as_deref())?;
+        #[cfg(feature = "postgres")]
+        if let Place::Table(_) = place {
+            check_table(args)?;
+            return Ok(Self {
+                place,
+                template: None,
+                format: Format::Postgres,
+                compression: Compression::None,
+            });
+        }
         let Some(path) = place.path() else {
             let by_stream = if std::io::stdout().is_terminal() {
                 Format::Table
@@ -117,6 +127,34 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
             .hint("every spreadsheet program opens this one: `-o batches.xlsx`"));
     }
     Ok(())
+}
+
+/// Refuses what a table has no use for.
+#[cfg(feature = "postgres")]
+fn check_table(args: &OutputArgs) -> Result<(), Failure> {
+    if let Some(format) = args.format {
+        return Err(usage(format!(
+            "`--format {}` is for files, and the address is that of a table",
+            format.name()
+        ))
+        .hint("leave it out: a table has types of its own"));
+    }
+    if args.no_clobber {
+        return Err(usage(
+            "`--no-clobber` is for files: a table is added to, and never replaced".to_owned(),
+        )
+        .hint("leave it out, or name a table that is not there yet with `table=`"));
+    }
+    let name = args.output.as_deref().map(Path::to_string_lossy);
+    let words = ["{year}", "{month}", "{day}", "{crop_type}"];
+    let is_in = |word: &&&str| name.as_ref().is_some_and(|name| name.contains(**word));
+    if let Some(word) = words.iter().find(is_in) {
+        return Err(usage(format!(
+            "`{word}` is for the names of files, and the address is that of a table"
+        ))
+        .hint("one table holds all of them: choose with `where` in SQL"));
+    }
+    check_flags(args, Format::Postgres)
 }
 
 /// Keeps the receipt away from the data.

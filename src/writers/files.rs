@@ -1,9 +1,11 @@
-//! All that an export writes: one file or stream, or one file per value.
+//! All that an export writes: one file or stream, one file per value, or a table.
 
 use super::spool::Spool;
 use super::{BatchWriter, Notes, Place, Published};
 use crate::batch::Batch;
 use crate::error::Failure;
+#[cfg(feature = "postgres")]
+use crate::postgres::Loading;
 
 pub(crate) enum Files {
     One {
@@ -11,6 +13,11 @@ pub(crate) enum Files {
         place: Place,
     },
     Many(Box<Spool>),
+    #[cfg(feature = "postgres")]
+    Table {
+        loading: Box<Loading>,
+        place: Place,
+    },
 }
 
 /// A file that is in its place.
@@ -33,6 +40,8 @@ impl Files {
         let written = match self {
             Self::One { writer, .. } => writer.write(batch),
             Self::Many(spool) => spool.write(batch),
+            #[cfg(feature = "postgres")]
+            Self::Table { loading, .. } => return loading.write(batch),
         };
         written.map_err(Failure::from_output)
     }
@@ -42,6 +51,8 @@ impl Files {
         match self {
             Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
             Self::Many(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Table { .. } => Ok(()),
         }
     }
 
@@ -59,6 +70,21 @@ impl Files {
                 Ok((vec![written], notes))
             }
             Self::Many(spool) => spool.publish(),
+            #[cfg(feature = "postgres")]
+            Self::Table { loading, place } => {
+                let (counts, escaped_cells) = loading.finish()?;
+                let written = Written {
+                    place,
+                    published: Published::default(),
+                    share: None,
+                };
+                let notes = Notes {
+                    escaped_cells,
+                    counts: Some(counts),
+                    ..Notes::default()
+                };
+                Ok((vec![written], notes))
+            }
         }
     }
 }

@@ -30,7 +30,9 @@ pub(crate) use csv::FORMULA;
 pub(crate) use destination::Destination;
 pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
-pub(crate) use place::Place;
+#[cfg(not(feature = "postgres"))]
+pub(crate) use place::no_postgres;
+pub(crate) use place::{Place, is_table};
 pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
@@ -63,6 +65,9 @@ pub(crate) struct Notes {
     pub(crate) hidden_columns: usize,
     /// Text cells with visible escapes for what the format cannot carry.
     pub(crate) escaped_cells: u64,
+    /// What became of the batches in a table that may have had some before.
+    #[cfg(feature = "postgres")]
+    pub(crate) counts: Option<crate::postgres::Counts>,
 }
 
 impl Notes {
@@ -140,5 +145,11 @@ pub(crate) fn create(
             style.extracted,
             style.bookmark,
         )?),
+        // Rows go to a table, which has no bytes.
+        #[cfg(feature = "postgres")]
+        Format::Postgres => {
+            let why = "a table is not written as a file";
+            return Err(Failure::new(crate::error::Kind::Internal, why));
+        }
     })
 }

@@ -27,8 +27,8 @@ pub(crate) struct Output {
     is_handed_out: bool,
 }
 
-/// What ended up in its place.
-#[derive(Clone, Debug)]
+/// What ended up in its place; nothing of the kind in a table.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,

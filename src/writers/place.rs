@@ -1,17 +1,22 @@
-//! The place that a name means: standard output, a file, or an object in a bucket.
+//! The place that a name means: standard output, a file, an object in a bucket, or a table.
 
 use std::path::{Path, PathBuf};
 
 use super::target::{is_stdout, resolved};
-use crate::cloud::{self, Address};
+use crate::cloud;
 use crate::error::{Failure, Kind};
+#[cfg(feature = "postgres")]
+use crate::postgres;
 
 /// Where bytes or batches go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Stdout,
     File(PathBuf),
-    Object(Address),
+    Object(cloud::Address),
+    /// Of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Table(Box<postgres::Address>),
 }
 
 impl Place {
@@ -20,10 +25,13 @@ impl Place {
         let Some(path) = name.filter(|path| !is_stdout(path)) else {
             return Ok(Self::Stdout);
         };
-        if let Some(address) = Address::parse(path)? {
+        if let Some(address) = cloud::Address::parse(path)? {
             return Ok(Self::Object(address));
         }
         let text = path.to_string_lossy();
+        if is_table(&text) {
+            return Self::table(&text);
+        }
         if text.contains("://") {
             return Err(Failure::new(
                 Kind::Usage,
@@ -32,6 +40,16 @@ impl Place {
             .hint("write a file and copy it where it belongs, or to s3://, gs:// or az://"));
         }
         Ok(Self::File(path.to_owned()))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn table(text: &str) -> Result<Self, Failure> {
+        Ok(Self::Table(Box::new(postgres::Address::parse(text)?)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn table(_: &str) -> Result<Self, Failure> {
+        Err(no_postgres())
     }
 
     pub(crate) fn is_stdout(&self) -> bool {
@@ -44,6 +62,8 @@ impl Place {
             Self::Stdout => "standard output".to_owned(),
             Self::File(path) => format!("`{}`", path.display()),
             Self::Object(address) => format!("`{address}`"),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => format!("`{address}`"),
         }
     }
 
@@ -53,6 +73,8 @@ impl Place {
             Self::Stdout => "-".to_owned(),
             Self::File(path) => path.display().to_string(),
             Self::Object(address) => address.to_string(),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => address.to_string(),
         }
     }
 
@@ -62,6 +84,8 @@ impl Place {
             Self::Stdout => None,
             Self::File(path) => Some(path.clone()),
             Self::Object(address) => Some(address.to_string().into()),
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => None,
         }
     }
 
@@ -85,6 +109,23 @@ impl Place {
             }
             Self::Object(_) => format!("{} is as it was before", self.name()),
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => postgres::left_behind(address),
         }
     }
+}
+
+/// Tells whether `text` is meant as the address of a table. It may hold a password, and is not shown.
+pub(crate) fn is_table(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("postgres") || scheme.eq_ignore_ascii_case("postgresql")
+    })
+}
+
+/// Says how to get what this program was built without.
+#[cfg(not(feature = "postgres"))]
+pub(crate) fn no_postgres() -> Failure {
+    Failure::new(Kind::Usage, "this trayscan was built without PostgreSQL")
+        .hint("build it with: cargo install --path . --features postgres")
 }

@@ -67,6 +67,11 @@ impl Target {
                 upload: Upload::begin(address, no_clobber, alone)?,
                 local: None,
             })),
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => {
+                let why = format!("{name} is a table, and this can only be written to a file");
+                return Err(Failure::new(Kind::Usage, why).hint("name a file"));
+            }
         };
         Ok(Self { sink, name })
     }

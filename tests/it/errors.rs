@@ -252,3 +252,28 @@ fn a_panic_ends_with_code_1_and_one_line() {
         "what is formatted may be secret: {ended:?}"
     );
 }
+
+#[cfg(not(feature = "postgres"))]
+#[test]
+fn a_build_without_postgresql_says_how_to_get_it_and_shows_no_password() {
+    for args in [
+        &[
+            "export",
+            "--sandbox",
+            "-o",
+            "postgres://me:hidden-words@host/db",
+        ][..],
+        &[
+            "export",
+            "--sandbox",
+            "-o",
+            "postgresql://me:hidden-words@host/db",
+        ],
+        &["verify", "postgres://me:hidden-words@host/db"],
+    ] {
+        let ended = run(args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("--features postgres"), "{ended:?}");
+        assert!(!ended.stderr.contains("hidden-words"), "{ended:?}");
+    }
+}

@@ -132,3 +132,8 @@ mod tls;
 // Object storage, with real servers of it.
 #[cfg(all(unix, feature = "cloud"))]
 mod cloud;
+// A real PostgreSQL, and tables in it.
+#[cfg(all(unix, feature = "postgres"))]
+mod database;
+#[cfg(all(unix, feature = "postgres"))]
+mod postgres;

@@ -32,8 +32,8 @@ pub(super) struct Judgement {
     /// What there should be; nothing where the manifest says it of several files together.
     pub(super) batches: Option<u64>,
     pub(super) digest: Option<String>,
-    /// Size and hash are those of the manifest.
-    pub(super) same_bytes: bool,
+    /// Size and hash are those of the manifest; nothing where one side has none.
+    pub(super) same_bytes: Option<bool>,
     /// Fields that the manifest does not know of.
     pub(super) more: Vec<usize>,
     /// Fields of the manifest that the file does not have.
@@ -127,7 +127,12 @@ impl Expected {
     }
 
     /// Judges the file at `path`, whose digest was taken over the fields of the manifest.
-    pub(super) fn judge(&self, path: &Path, measured: &Measured, survey: &Survey) -> Judgement {
+    pub(super) fn judge(
+        &self,
+        path: &Path,
+        measured: Option<&Measured>,
+        survey: &Survey,
+    ) -> Judgement {
         let digest = survey.digest.finish();
         let claim = self.claim(path, measured, &digest);
         let here = survey.columns.unwrap_or_else(|| self.column_bits());
@@ -141,7 +146,7 @@ impl Expected {
                         .is_none_or(|count| count == survey.digest.count())
             }
             // The first manifests said nothing of each file alone but its bytes.
-            None => claim.same_bytes,
+            None => claim.same_bytes == Some(true),
         };
         Judgement {
             name: self.name(),
@@ -155,10 +160,13 @@ impl Expected {
     }
 
     /// Finds what the manifest says of this file: of all batches together, or of one file of many.
-    fn claim(&self, path: &Path, measured: &Measured, digest: &str) -> Claim {
+    fn claim(&self, path: &Path, measured: Option<&Measured>, digest: &str) -> Claim {
         let manifest = &self.manifest;
-        let has_bytes =
-            |file: &&File| file.bytes == measured.bytes && file.sha256 == measured.sha256;
+        let same_bytes = |file: &File| {
+            let (measured, hash) = (measured?, file.sha256.as_ref()?);
+            Some(file.bytes == Some(measured.bytes) && *hash == measured.sha256)
+        };
+        let has_bytes = |file: &&File| same_bytes(file) == Some(true);
         let entry = match &manifest.files[..] {
             [only] => Some(only),
             // Its place comes first: there, the bytes of another of these files are the wrong ones.
@@ -168,7 +176,8 @@ impl Expected {
                 .or_else(|| files.iter().find(has_bytes))
                 .or_else(|| files.iter().find(|file| has_name_of(file, path))),
         };
-        let same_bytes = entry.as_ref().is_some_and(has_bytes);
+        // A file that the manifest does not know is none of its own.
+        let same_bytes = entry.map_or(Some(false), same_bytes);
         match entry {
             Some(file) if manifest.files.len() > 1 && digest != manifest.set_digest => Claim {
                 batches: file.batches,
@@ -202,7 +211,7 @@ impl Expected {
 struct Claim {
     batches: Option<u64>,
     digest: Option<String>,
-    same_bytes: bool,
+    same_bytes: Option<bool>,
 }
 
 fn has_name_of(file: &File, path: &Path) -> bool {

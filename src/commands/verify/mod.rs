@@ -6,6 +6,10 @@ mod expected;
 // The service, asked again.
 mod refetch;
 
+// A table, and how much of it counts.
+#[cfg(feature = "postgres")]
+mod tables;
+
 // What came of it, for people and for programs.
 mod report;
 
@@ -73,8 +77,14 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         cloud::allow_http();
     }
     let expected = args.manifest.as_deref().map(Expected::read).transpose()?;
+    let source = Source::open(&args.file)?;
+    #[cfg(feature = "postgres")]
+    let source = {
+        let asked = tables::asked(args, expected.as_ref())?;
+        tables::prepared(source, from_environment, args, asked)?
+    };
     let mut file = Subject {
-        source: Source::open(&args.file)?,
+        source,
         path: args.file.clone(),
         layout: expected.as_ref().map(|expected| expected.columns.clone()),
     };
@@ -82,6 +92,12 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         let refetch = Refetch::new(from_environment, args, expected.as_ref())?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
+        let other = Source::open(other)?;
+        #[cfg(feature = "postgres")]
+        let other = {
+            let everything = tables::Asked::default();
+            tables::prepared(other, from_environment, args, everything)?
+        };
         against(&mut file, other)?
     } else {
         alone(&mut file, expected.as_ref())?
@@ -144,7 +160,7 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
     let mut report = Report::new(file.source.name(), &survey, columns);
     if let Some(expected) = expected {
         let measured = file.source.measure()?;
-        report.manifest = Some(expected.judge(&file.path, &measured, &survey));
+        report.manifest = Some(expected.judge(&file.path, measured.as_ref(), &survey));
     } else {
         report.claim = survey.remarks.claim;
     }
@@ -152,8 +168,7 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
 }
 
 /// Verifies a file against another.
-fn against(file: &mut Subject, other: &Path) -> Result<Report, Failure> {
-    let mut other = Source::open(other)?;
+fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
     let mut there = compare::glance(&mut other, None)?;
     loop {
         // One that holds nothing has nothing against any column.

@@ -93,7 +93,7 @@ impl Refetch {
         match expected {
             Some(expected) => {
                 let measured = file.source.measure()?;
-                report.manifest = Some(expected.judge(&file.path, &measured, &survey));
+                report.manifest = Some(expected.judge(&file.path, measured.as_ref(), &survey));
             }
             None => report.tell_columns(survey.columns, &self.source.name(), Some(ALL_COLUMNS)),
         }

@@ -120,7 +120,7 @@ impl Report {
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.is_equal() {
             if let Some(manifest) = &self.manifest
-                && !manifest.same_bytes
+                && manifest.same_bytes == Some(false)
             {
                 ui::note(&format!(
                     "the batches are those of the manifest {}, the bytes are not: another format, packing or order",
@@ -184,7 +184,7 @@ impl Report {
         let (why, hint) = match manifest.batches {
             _ if !manifest.more.is_empty() => fields("it has more fields", &manifest.more),
             _ if !manifest.fewer.is_empty() => fields("it lacks fields", &manifest.fewer),
-            _ if manifest.same_bytes => (
+            _ if manifest.same_bytes == Some(true) => (
                 "it is the file, byte for byte, and its batches are not".to_owned(),
                 "the manifest was altered",
             ),
@@ -377,7 +377,7 @@ struct ManifestShape<'a> {
     equal: bool,
     batches: Option<u64>,
     digest: Option<&'a str>,
-    same_bytes: bool,
+    same_bytes: Option<bool>,
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,59 @@
+//! A table in place of a file: it holds the batches of many exports, and only those that were asked for count.
+
+use super::expected::Expected;
+use crate::cli::VerifyArgs;
+use crate::dates::Range;
+use crate::error::Failure;
+use crate::readers::Source;
+use crate::settings::Settings;
+use crate::ui;
+
+/// What was asked for, where that is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    range: Option<Range>,
+    columns: Option<Vec<usize>>,
+}
+
+/// Finds out what was asked for: by the manifest, or by the dates that the service is asked with.
+pub(super) fn asked(args: &VerifyArgs, expected: Option<&Expected>) -> Result<Asked, Failure> {
+    let range = match expected {
+        Some(expected) => Some(expected.range),
+        None if args.range.start.is_some() || args.range.end.is_some() => Some(Range::parse(
+            args.range.start.as_deref(),
+            args.range.end.as_deref(),
+            chrono::Utc::now(),
+        )?),
+        None => None,
+    };
+    Ok(Asked {
+        range: range.filter(|range| range.start.is_some() || range.end.is_some()),
+        columns: expected.map(|expected| expected.columns.clone()),
+    })
+}
+
+/// Tells a table which certificates to trust and which batches to read; does nothing to a file.
+pub(super) fn prepared(
+    mut source: Source,
+    from_environment: &[String],
+    args: &VerifyArgs,
+    asked: Asked,
+) -> Result<Source, Failure> {
+    let name = source.name().to_owned();
+    let Some(table) = source.as_table() else {
+        return Ok(source);
+    };
+    if table.needs_roots() {
+        let settings = Settings::read(&args.source, from_environment)?;
+        let ca_cert = settings.manners()?.ca_cert;
+        table.trust(ca_cert.as_ref().map(|setting| setting.value.as_path()));
+    }
+    if let Some(range) = asked.range {
+        ui::note(&format!(
+            "a table holds many exports: of {name}, the batches of {} are compared",
+            range.describe()
+        ));
+    }
+    table.limit(asked.range, asked.columns);
+    Ok(source)
+}

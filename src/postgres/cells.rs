@@ -1,0 +1,317 @@
+//! A batch as a row of a binary `COPY`: exact, or refused.
+
+use std::borrow::Cow;
+
+use super::escapes::{self, HalfPair};
+use super::layout::{Field, Layout};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+
+/// What every binary `COPY` begins with: its mark, no flags, and nothing more in its head.
+const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// And ends with.
+const END: &[u8] = &(-1_i16).to_be_bytes();
+
+const NULL: [u8; 4] = (-1_i32).to_be_bytes();
+
+/// Seconds from 1970 to 2000, which PostgreSQL counts from.
+const EPOCH: i64 = 946_684_800;
+
+/// The most digits that a `numeric` has before the point, and behind it.
+const WHOLE_LIMIT: usize = 131_072;
+const FRACTION_LIMIT: usize = 16_383;
+
+/// Rows that wait to be copied.
+pub(super) struct Rows {
+    layout: Layout,
+    bytes: Vec<u8>,
+    /// Texts with escapes for what cannot stand there.
+    pub(super) escaped: u64,
+}
+
+/// A value that its column cannot hold as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Inexact {
+    pub(super) column: Option<usize>,
+    /// Why.
+    pub(super) why: String,
+}
+
+impl Rows {
+    pub(super) fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            bytes: HEAD.to_vec(),
+            escaped: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.len() == HEAD.len()
+    }
+
+    /// Takes what waits, as one whole `COPY`.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.bytes.extend_from_slice(END);
+        let room = Vec::with_capacity(self.bytes.capacity());
+        let bytes = std::mem::replace(&mut self.bytes, room);
+        self.bytes.extend_from_slice(HEAD);
+        bytes
+    }
+
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), Inexact> {
+        let Self {
+            layout,
+            bytes,
+            escaped,
+        } = self;
+        // There are few columns.
+        let count = i16::try_from(layout.fields.len()).unwrap_or(i16::MAX);
+        bytes.extend_from_slice(&count.to_be_bytes());
+        for field in &layout.fields {
+            let before = bytes.len();
+            let inexact = |why: &str| Inexact {
+                column: field.column,
+                why: why.to_owned(),
+            };
+            match add_cell(field, batch, bytes) {
+                Ok(is_escaped) => *escaped += u64::from(is_escaped),
+                Err(why) => return Err(inexact(why)),
+            }
+            if field.not_null && bytes[before..] == NULL {
+                return Err(inexact("the table takes no null there"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds one cell; tells whether it needed escapes.
+fn add_cell(field: &Field, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
+    let Some(column) = field.column else {
+        return add_extra(batch, bytes);
+    };
+    let value = match column {
+        BATCH_ID => Some(batch.id()),
+        column => batch.typed(column),
+    };
+    let Some(text) = value else {
+        bytes.extend_from_slice(&NULL);
+        return Ok(false);
+    };
+    match COLUMNS[column].kind {
+        Kind::Text => return Ok(add_text(&text, bytes)),
+        Kind::Boolean => add(&[u8::from(text == "true")], bytes),
+        Kind::Integer => {
+            let number: i64 = text.parse().map_err(|_| "bigint cannot hold it")?;
+            add(&number.to_be_bytes(), bytes);
+        }
+        Kind::Decimal => {
+            if let Some((all, behind)) = field.digits
+                && !fits(&text, all, behind)
+            {
+                return Err("the table has fewer digits for it, and it is not rounded");
+            }
+            add_sized(bytes, |bytes| add_numeric(&text, bytes))
+                .ok_or("numeric cannot hold so many digits")?;
+        }
+        Kind::Date => {
+            let moment = Moment::parse(&text).and_then(|moment| moment.microseconds());
+            let since = moment.and_then(|moment| moment.checked_sub(EPOCH * 1_000_000));
+            let since = since.ok_or("timestamptz is exact to the microsecond only")?;
+            add(&since.to_be_bytes(), bytes);
+        }
+    }
+    Ok(false)
+}
+
+fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
+    let Some(json) = batch.extra() else {
+        bytes.extend_from_slice(&NULL);
+        return Ok(false);
+    };
+    let escaped = escapes::visible_in_json(&json)
+        .map_err(|HalfPair| "half of a surrogate pair is in it, which jsonb cannot hold")?;
+    let is_escaped = escaped.is_some();
+    let json = escaped.unwrap_or(json);
+    add_sized(bytes, |bytes| {
+        // The version of the form.
+        bytes.push(1);
+        bytes.extend_from_slice(json.as_bytes());
+        Some(())
+    });
+    Ok(is_escaped)
+}
+
+fn add_text(text: &str, bytes: &mut Vec<u8>) -> bool {
+    let escaped = escapes::visible(text);
+    let is_escaped = escaped.is_some();
+    let text = escaped.map_or(Cow::Borrowed(text), Cow::Owned);
+    add(text.as_bytes(), bytes);
+    is_escaped
+}
+
+fn add(value: &[u8], bytes: &mut Vec<u8>) {
+    add_sized(bytes, |bytes| {
+        bytes.extend_from_slice(value);
+        Some(())
+    });
+}
+
+/// Adds what `write` writes, with its length before it.
+fn add_sized(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<()> {
+    let at = bytes.len();
+    bytes.extend_from_slice(&NULL);
+    write(bytes)?;
+    // A page is far smaller than that.
+    let length = i32::try_from(bytes.len() - at - NULL.len()).unwrap_or(i32::MAX);
+    bytes[at..at + NULL.len()].copy_from_slice(&length.to_be_bytes());
+    Some(())
+}
+
+/// Splits a number into its sign and the digits that say something; those behind the point all do.
+fn digits(text: &str) -> (bool, &str, &str) {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let is_negative = unsigned.len() < text.len();
+    (is_negative, whole.trim_start_matches('0'), fraction)
+}
+
+/// Tells whether a column of `all` digits, `behind` of them behind the point, holds the number exactly.
+fn fits(text: &str, all: usize, behind: usize) -> bool {
+    let (_, whole, fraction) = digits(text);
+    whole.len() <= all - behind && fraction.trim_end_matches('0').len() <= behind
+}
+
+/// Writes a number of any length: groups of four digits, how many of them stand before the point, and how
+/// many digits are shown behind it. Nothing where PostgreSQL has no room for it.
+fn add_numeric(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    let (is_negative, whole, mut fraction) = digits(text);
+    if fraction.len() > FRACTION_LIMIT {
+        fraction = fraction.trim_end_matches('0');
+    }
+    if whole.len() > WHOLE_LIMIT || fraction.len() > FRACTION_LIMIT {
+        return None;
+    }
+    let padding = (4 - whole.len() % 4) % 4;
+    let digits = std::iter::repeat_n(b'0', padding).chain(whole.bytes());
+    let digits: Vec<u8> = digits.chain(fraction.bytes()).collect();
+    let group = |digits: &[u8]| {
+        let number = digits.iter().fold(0, |number: u16, digit| {
+            number * 10 + u16::from(digit - b'0')
+        });
+        // The last group may be short.
+        number * 10_u16.pow(4 - u32::try_from(digits.len()).unwrap_or(4))
+    };
+    let groups: Vec<u16> = digits.chunks(4).map(group).collect();
+    let first = groups.iter().position(|group| *group != 0);
+    let last = groups.iter().rposition(|group| *group != 0);
+    let (groups, before) = match (first, last) {
+        (Some(first), Some(last)) => {
+            let before = whole.len().div_ceil(4);
+            let weight = i64::try_from(before).ok()? - 1 - i64::try_from(first).ok()?;
+            (&groups[first..=last], i16::try_from(weight).ok()?)
+        }
+        _ => (&[][..], 0),
+    };
+    let sign: u16 = if is_negative && !groups.is_empty() {
+        0x4000
+    } else {
+        0
+    };
+    bytes.extend_from_slice(&u16::try_from(groups.len()).ok()?.to_be_bytes());
+    bytes.extend_from_slice(&before.to_be_bytes());
+    bytes.extend_from_slice(&sign.to_be_bytes());
+    bytes.extend_from_slice(&u16::try_from(fraction.len()).ok()?.to_be_bytes());
+    for group in groups {
+        bytes.extend_from_slice(&group.to_be_bytes());
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Fields;
+
+    /// Groups, groups before the point less one, sign, digits behind the point.
+    type Parts = (Vec<u16>, i16, u16, u16);
+
+    fn numeric(text: &str) -> Option<Parts> {
+        let mut bytes = Vec::new();
+        add_numeric(text, &mut bytes)?;
+        let words: Vec<u16> = bytes
+            .chunks(2)
+            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+            .collect();
+        assert_eq!(usize::from(words[0]), words.len() - 4);
+        Some((
+            words[4..].to_vec(),
+            words[1].cast_signed(),
+            words[2],
+            words[3],
+        ))
+    }
+
+    // As PostgreSQL itself sends them: select numeric_send('…').
+    #[test]
+    fn numbers_are_groups_of_four_digits() {
+        for (text, groups, before, sign, shown) in [
+            ("87.50", &[87, 5000][..], 0, 0, 2),
+            ("-12345678.9", &[1234, 5678, 9000], 1, 0x4000, 1),
+            ("0", &[], 0, 0, 0),
+            ("-0.00", &[], 0, 0, 2),
+            ("0.00012", &[1, 2000], -1, 0, 5),
+            ("0.0000000100", &[100][..], -2, 0, 10),
+            ("10000", &[1], 1, 0, 0),
+            ("007", &[7], 0, 0, 0),
+            ("123456789.0", &[1, 2345, 6789], 2, 0, 1),
+        ] {
+            let expected = (groups.to_vec(), before, sign, shown);
+            assert_eq!(numeric(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_past_every_limit_are_none() {
+        assert!(numeric(&"9".repeat(WHOLE_LIMIT)).is_some());
+        assert!(numeric(&"9".repeat(WHOLE_LIMIT + 1)).is_none());
+        assert!(numeric(&format!("0.{}", "9".repeat(FRACTION_LIMIT))).is_some());
+        assert!(numeric(&format!("0.{}", "9".repeat(FRACTION_LIMIT + 1))).is_none());
+        assert!(numeric(&format!("0.5{}", "0".repeat(FRACTION_LIMIT + 1))).is_some());
+    }
+
+    #[test]
+    fn a_table_of_few_digits_takes_what_fits() {
+        for (text, expected) in [
+            ("9999999999.99", true),
+            ("-87.5", true),
+            ("1.500", true),
+            ("1.505", false),
+            ("10000000000", false),
+            ("0000000000001", true),
+        ] {
+            assert_eq!(fits(text, 12, 2), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_its_cells() {
+        let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
+        let mut rows = Rows::new(Layout::new(&fields, false));
+        assert!(rows.is_empty());
+        let batch = Batch::read(
+            r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
+        );
+        rows.add(&batch.batch.expect("a batch")).expect("exact");
+        assert_eq!(rows.escaped, 1);
+        let mut expected = HEAD.to_vec();
+        expected.extend_from_slice(b"\0\x04\0\0\0\x06a\\u{0}\xff\xff\xff\xff");
+        expected.extend_from_slice(b"\0\0\0\x08\0\0\0\0\0\0\x01\x02\0\0\0\x01\x01\xff\xff");
+        assert_eq!(rows.take(), expected);
+        assert!(rows.is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! The one character that no text in PostgreSQL can hold: U+0000. It stands there as a visible escape,
+//! which `verify` undoes.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
+
+const ZERO: &str = r"\u{0}";
+const BACKSLASH: &str = r"\u{5c}";
+
+/// Returns `text` with visible escapes; nothing where it needs none. What looks like such an escape is
+/// escaped too, so that each can be undone.
+pub(super) fn visible(text: &str) -> Option<String> {
+    let is_escape = |rest: &str| rest.starts_with(ZERO) || rest.starts_with(BACKSLASH);
+    let mut likely = memmem::find_iter(text.as_bytes(), r"\u{");
+    if memchr(0, text.as_bytes()).is_none() && !likely.any(|at| is_escape(&text[at..])) {
+        return None;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '\0' => escaped.push_str(ZERO),
+            '\\' if is_escape(&text[at..]) => escaped.push_str(BACKSLASH),
+            other => escaped.push(other),
+        }
+    }
+    Some(escaped)
+}
+
+/// Undoes them.
+pub(super) fn undone(text: &str) -> Cow<'_, str> {
+    if memmem::find(text.as_bytes(), br"\u{").is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut undone = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        undone.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (letter, length) = if rest.starts_with(ZERO) {
+            ('\0', ZERO.len())
+        } else if rest.starts_with(BACKSLASH) {
+            ('\\', BACKSLASH.len())
+        } else {
+            ('\\', 1)
+        };
+        undone.push(letter);
+        rest = &rest[length..];
+    }
+    undone.push_str(rest);
+    Cow::Owned(undone)
+}
+
+/// Half of a pair in a `\u` escape: it says nothing, and no `jsonb` takes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HalfPair;
+
+/// The same for a JSON text: U+0000 can stand there only as `\u0000`. Nothing where it needs none.
+pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
+    let code = |rest: &str| {
+        let digits = rest.strip_prefix(r"\u").and_then(|rest| rest.get(..4));
+        digits.and_then(|digits| u16::from_str_radix(digits, 16).ok())
+    };
+    let mut escaped: Option<String> = None;
+    let mut taken = 0;
+    let mut at = 0;
+    while let Some(more) = memchr(b'\\', &json.as_bytes()[at..]) {
+        at += more;
+        match code(&json[at..]) {
+            Some(0) => {
+                let text = escaped.get_or_insert_default();
+                text.push_str(&json[taken..at]);
+                text.push('\\');
+                text.push_str(ZERO);
+                at += 6;
+                taken = at;
+            }
+            Some(0xd800..=0xdbff) => match code(&json[at + 6..]) {
+                Some(0xdc00..=0xdfff) => at += 12,
+                _ => return Err(HalfPair),
+            },
+            Some(0xdc00..=0xdfff) => return Err(HalfPair),
+            Some(_) => at += 6,
+            // A backslash and what it protects.
+            None => at += 2,
+        }
+    }
+    Ok(escaped.map(|text| text + &json[taken..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_what_must_be_is_escaped() {
+        for text in ["", "plain", r"\", r"\u{1}", r"\u{00}", r"\\n", "\u{1}"] {
+            assert_eq!(visible(text), None, "{text}");
+        }
+        assert_eq!(visible("a\0b").as_deref(), Some(r"a\u{0}b"));
+        assert_eq!(visible(r"\u{0}").as_deref(), Some(r"\u{5c}u{0}"));
+    }
+
+    #[test]
+    fn zeros_in_json_become_visible() {
+        for (json, expected) in [
+            (r#"{"a":"x"}"#, Ok(None)),
+            (r#"{"a":"\\u0000"}"#, Ok(None)),
+            (r#"{"a":"\ud83c\udf31é\n"}"#, Ok(None)),
+            (
+                r#"{"a":"x\u0000y\u0000"}"#,
+                Ok(Some(r#"{"a":"x\\u{0}y\\u{0}"}"#)),
+            ),
+            (r#"{"a":"\\\u0000"}"#, Ok(Some(r#"{"a":"\\\\u{0}"}"#))),
+            (r#"{"a":"\ud83c"}"#, Err(HalfPair)),
+            (r#"{"a":"\ud83c\n"}"#, Err(HalfPair)),
+            (r#"{"a":"\udf31"}"#, Err(HalfPair)),
+        ] {
+            let found = visible_in_json(json);
+            let found = found.as_ref().map(Option::as_deref);
+            assert_eq!(found, expected.as_ref().map(|json| *json), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_can_be_undone(text in r"(\\|u\{|0|5c|\}|\\u\{(0|5c|00)\}|[\x00é])*") {
+            let escaped = visible(&text).unwrap_or_else(|| text.clone());
+            prop_assert!(!escaped.contains('\0'));
+            prop_assert_eq!(undone(&escaped), text);
+        }
+    }
+}

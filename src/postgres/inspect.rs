@@ -1,0 +1,241 @@
+//! A table that is there already: whether batches fit into it.
+
+use postgres::Client;
+
+use super::address::Address;
+use super::layout::{Field, Layout};
+use super::{failure, quoted};
+use crate::batch::{BATCH_ID, COLUMNS};
+use crate::error::{Failure, Kind};
+
+/// A table that is there.
+pub(super) struct Found {
+    pub(super) oid: u32,
+    /// With its schema, for SQL.
+    pub(super) name: String,
+    /// What it is, in the catalogue's letters.
+    pub(super) kind: String,
+    pub(super) columns: Vec<Present>,
+}
+
+/// A column that is there.
+pub(super) struct Present {
+    pub(super) name: String,
+    /// In the server's words.
+    pub(super) sql_type: String,
+    not_null: bool,
+    /// It is filled in where nothing is said.
+    has_default: bool,
+    generated: bool,
+}
+
+/// Looks for the table of `address`.
+pub(super) fn find(client: &mut Client, address: &Address) -> Result<Option<Found>, Failure> {
+    look(client, address).map_err(|error| failure::of(address, "look for the table", &error))
+}
+
+fn look(client: &mut Client, address: &Address) -> Result<Option<Found>, postgres::Error> {
+    let table = client.query_opt(
+        "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)",
+        &[&address.table.quoted()],
+    )?;
+    let Some(table) = table else {
+        return Ok(None);
+    };
+    let (oid, schema, name): (u32, String, String) =
+        (table.try_get(0)?, table.try_get(1)?, table.try_get(2)?);
+    let rows = client.query(
+        "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
+         atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a' \
+         from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
+         order by attnum",
+        &[&oid],
+    )?;
+    let mut columns = Vec::new();
+    for row in rows {
+        columns.push(Present {
+            name: row.try_get(0)?,
+            sql_type: row.try_get(1)?,
+            not_null: row.try_get(2)?,
+            has_default: row.try_get(3)?,
+            generated: row.try_get(4)?,
+        });
+    }
+    Ok(Some(Found {
+        oid,
+        name: format!("{}.{}", quoted(&schema), quoted(&name)),
+        kind: table.try_get(3)?,
+        columns,
+    }))
+}
+
+/// Tells whether the identifier alone is a key that a conflict can be found by.
+fn has_key(client: &mut Client, oid: u32) -> Result<bool, postgres::Error> {
+    let row = client.query_one(
+        "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
+         on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
+         where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
+         and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)",
+        &[&oid, &COLUMNS[BATCH_ID].name],
+    )?;
+    row.try_get(0)
+}
+
+impl Found {
+    /// Checks that everything of `layout` has its place here, and notes what the table is strict about.
+    pub(super) fn check(
+        &self,
+        client: &mut Client,
+        address: &Address,
+        layout: &mut Layout,
+    ) -> Result<(), Failure> {
+        let name = &self.name;
+        let unfit = |why: &str| {
+            Failure::new(
+                Kind::Output,
+                format!(
+                    "batches do not fit into {name} of PostgreSQL at {}: {why}",
+                    address.server()
+                ),
+            )
+        };
+        if !matches!(self.kind.as_str(), "r" | "p") {
+            let kind = match self.kind.as_str() {
+                "v" => "a view",
+                "m" => "a materialized view",
+                "f" => "a foreign table",
+                _ => "no table",
+            };
+            return Err(unfit(&format!("it is {kind}"))
+                .hint("name a table, or one that is not there yet, with `table=`"));
+        }
+        self.check_rights(client, address)?;
+        let (mut wrong, mut mend) = (Vec::new(), Vec::new());
+        for field in &mut layout.fields {
+            let present = self
+                .columns
+                .iter()
+                .find(|column| column.name == field.name());
+            fit(field, present, &mut wrong, &mut mend);
+        }
+        for column in &self.columns {
+            let is_written = layout
+                .fields
+                .iter()
+                .any(|field| field.name() == column.name);
+            if !is_written && column.not_null && !column.has_default && !column.generated {
+                let name = quoted(&column.name);
+                wrong.push(format!("{name} must not be null, and is not written"));
+                mend.push(format!("alter column {name} drop not null"));
+            }
+        }
+        let has_id = self.columns.iter().any(|column| column.name == "batch_id");
+        let key = has_key(client, self.oid)
+            .map_err(|error| failure::of(address, "look for a key", &error))?;
+        if has_id && !key {
+            wrong.push("\"batch_id\" is no key of its own".to_owned());
+            mend.push("add unique (\"batch_id\")".to_owned());
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(unfit(&wrong.join("; ")).hint(format!(
+            "mend it with: alter table {name} {}; or name another with `table=`",
+            mend.join(", ")
+        )))
+    }
+
+    /// Checks the rights on the table as a whole: those on columns alone do not allow to lock it.
+    fn check_rights(&self, client: &mut Client, address: &Address) -> Result<(), Failure> {
+        let rights = ["select", "insert", "update"];
+        let row = client.query_one(
+            "select has_table_privilege($1::oid, 'select'), has_table_privilege($1::oid, 'insert'), has_table_privilege($1::oid, 'update')",
+            &[&self.oid],
+        );
+        let row = row.map_err(|error| failure::of(address, "look at the rights", &error))?;
+        let lacks = |place: &usize| matches!(row.try_get(*place), Ok(false));
+        let lacking: Vec<&str> = (0..rights.len())
+            .filter(lacks)
+            .map(|place| rights[place])
+            .collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let (name, lacking) = (&self.name, lacking.join(", "));
+        Err(Failure::new(
+            Kind::Output,
+            format!(
+                "no right to {lacking} on {name} of PostgreSQL at {}",
+                address.server()
+            ),
+        )
+        .hint(format!(
+            "let its owner run: grant {lacking} on {name} to {}",
+            quoted(&address.user)
+        )))
+    }
+}
+
+/// Tells what is wrong with a column and how to mend it; notes what it is strict about.
+fn fit(
+    field: &mut Field,
+    present: Option<&Present>,
+    wrong: &mut Vec<String>,
+    mend: &mut Vec<String>,
+) {
+    let (name, should) = (quoted(field.name()), field.sql_type());
+    let Some(present) = present else {
+        wrong.push(format!("{name} is missing"));
+        mend.push(format!("add column {name} {should}"));
+        return;
+    };
+    field.not_null = present.not_null;
+    if present.generated {
+        wrong.push(format!("{name} is generated by the table"));
+        mend.push(format!("alter column {name} drop expression"));
+        return;
+    }
+    let is = present.sql_type.as_str();
+    let fits = match should {
+        "text" => matches!(is, "text" | "character varying"),
+        "timestamptz" => is == "timestamp with time zone",
+        "numeric" => {
+            field.digits = digits(is);
+            is == "numeric" || field.digits.is_some()
+        }
+        other => is == other,
+    };
+    if !fits {
+        wrong.push(format!("{name} is {is}, and should be {should}"));
+        let is_local = is.starts_with("timestamp") && is.ends_with("without time zone");
+        let using = if is_local && should == "timestamptz" {
+            format!("{name} at time zone 'UTC'")
+        } else {
+            format!("{name}::{should}")
+        };
+        mend.push(format!("alter column {name} type {should} using {using}"));
+    }
+}
+
+/// Reads `numeric(12,2)`; nothing where it is anything else.
+fn digits(sql_type: &str) -> Option<(usize, usize)> {
+    let inside = sql_type.strip_prefix("numeric(")?.strip_suffix(')')?;
+    let (all, behind) = inside.split_once(',')?;
+    let (all, behind): (usize, usize) = (all.parse().ok()?, behind.parse().ok()?);
+    // PostgreSQL allows more behind the point than there are in all; nobody has such a table.
+    (behind <= all).then_some((all, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_read_from_a_type() {
+        assert_eq!(digits("numeric(12,2)"), Some((12, 2)));
+        for other in ["numeric", "numeric(2,-3)", "numeric(2,3)", "text"] {
+            assert_eq!(digits(other), None, "{other}");
+        }
+    }
+}

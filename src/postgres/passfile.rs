@@ -1,0 +1,142 @@
+//! The password file of PostgreSQL's own programs: `host:port:database:user:password`, one to a line.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+/// Whose password is looked for.
+pub(super) struct Wanted<'a> {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) database: &'a str,
+    pub(super) user: &'a str,
+}
+
+/// Finds the password in the file that was `given`, or in the usual one.
+pub(super) fn find(wanted: &Wanted<'_>, given: Option<PathBuf>) -> Option<String> {
+    let path = given.or_else(usual)?;
+    let metadata = path.metadata().ok()?;
+    if !metadata.is_file() {
+        return None;
+    }
+    if is_open(&metadata) {
+        log::warn!(
+            "the password file `{}` can be read by others, and is not used; make it yours alone with chmod 600",
+            path.display()
+        );
+        return None;
+    }
+    let text = read(&path)?;
+    text.lines().find_map(|line| password(line, wanted))
+}
+
+fn read(path: &Path) -> Option<String> {
+    let bytes = fs::read(path).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(unix)]
+fn usual() -> Option<PathBuf> {
+    let dirs = directories::BaseDirs::new()?;
+    Some(dirs.home_dir().join(".pgpass"))
+}
+
+#[cfg(not(unix))]
+fn usual() -> Option<PathBuf> {
+    let dirs = directories::BaseDirs::new()?;
+    Some(dirs.config_dir().join("postgresql").join("pgpass.conf"))
+}
+
+/// Tells whether others than its owner have any right to it.
+#[cfg(unix)]
+fn is_open(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.mode() & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn is_open(_: &Metadata) -> bool {
+    false
+}
+
+/// Returns the password of a line that fits.
+fn password(line: &str, wanted: &Wanted<'_>) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let mut rest = line.chars();
+    let port = wanted.port.to_string();
+    for value in [wanted.host.as_str(), &port, wanted.database, wanted.user] {
+        let (word, ended) = word(&mut rest);
+        let fits = word.text == value || word.is_star();
+        if !fits || ended {
+            return None;
+        }
+    }
+    // The last one ends with its line.
+    let (word, _) = word(&mut rest);
+    Some(word.text).filter(|password| !password.is_empty())
+}
+
+struct Word {
+    text: String,
+    /// A backslash stood before one of its letters.
+    escaped: bool,
+}
+
+impl Word {
+    fn is_star(&self) -> bool {
+        self.text == "*" && !self.escaped
+    }
+}
+
+/// Takes a word up to a colon; tells whether the line ended with it.
+fn word(rest: &mut std::str::Chars<'_>) -> (Word, bool) {
+    let mut word = Word {
+        text: String::new(),
+        escaped: false,
+    };
+    while let Some(letter) = rest.next() {
+        match letter {
+            ':' => return (word, false),
+            '\\' => {
+                word.escaped = true;
+                word.text.extend(rest.next());
+            }
+            other => word.text.push(other),
+        }
+    }
+    (word, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> Option<String> {
+        let wanted = Wanted {
+            host: "db.example".to_owned(),
+            port: 5432,
+            database: "pla:nts",
+            user: "me",
+        };
+        password(line, &wanted)
+    }
+
+    #[test]
+    fn a_line_fits_word_by_word() {
+        for (line, expected) in [
+            (r"db.example:5432:pla\:nts:me:secret", Some("secret")),
+            (r"*:*:*:*:se\:cr\\et", Some(r"se:cr\et")),
+            (r"*:*:*:me:a:b", Some("a")),
+            (r"\*:*:*:me:secret", None),
+            (r"*:5433:*:me:secret", None),
+            (r"*:*:pla:me:secret", None),
+            (r"#*:*:*:*:secret", None),
+            (r"*:*:*:*:", None),
+            (r"*:*:*:me", None),
+            ("", None),
+        ] {
+            assert_eq!(found(line).as_deref(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! TLS to the server, with the roots of the system, those of `--ca-cert`, or the address's own alone.
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use postgres::Socket;
+use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use rustls_platform_verifier::Verifier;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsConnector;
+
+use super::address::{Address, Security};
+use crate::error::{Failure, Kind};
+
+/// What a connection is made with.
+#[derive(Clone)]
+pub(super) struct Tls(Arc<ClientConfig>);
+
+impl Tls {
+    /// Prepares what `address` asks for; `also` is an authority to trust beside the system's.
+    pub(super) fn new(address: &Address, also: Option<&Path>) -> Result<Self, Failure> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(unprepared)?;
+        let roots = match (address.security, &address.roots) {
+            (Security::VerifyFull | Security::VerifyCa, None) => {
+                let also = also.map_or_else(|| Ok(Vec::new()), read_certificates)?;
+                let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
+                Some(Arc::new(system.map_err(unprepared)?) as Arc<dyn ServerCertVerifier>)
+            }
+            // As libpq has it: whoever names an authority means it, even where only `require` is asked.
+            (Security::VerifyFull | Security::VerifyCa | Security::Require, Some(path)) => {
+                Some(only(path, &provider)?)
+            }
+            _ => None,
+        };
+        let check = Check {
+            roots,
+            is_full: address.security == Security::VerifyFull,
+            provider,
+        };
+        let config = config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(check))
+            .with_no_client_auth();
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// Trusts the authorities in a file, and no others.
+fn only(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path)? {
+        roots.add(certificate).map_err(unprepared)?;
+    }
+    let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let verifier = built.build();
+    Ok(verifier.map_err(|error| {
+        Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+    })?)
+}
+
+fn unprepared(error: rustls::Error) -> Failure {
+    Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let failure = || {
+        Failure::new(
+            Kind::Usage,
+            format!("cannot read the certificate `{}`", path.display()),
+        )
+        .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
+    };
+    let certificates = CertificateDer::pem_file_iter(path);
+    let certificates: Result<Vec<_>, _> = certificates.and_then(Iterator::collect);
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(failure()),
+        Err(error) => Err(failure().caused_by(error)),
+    }
+}
+
+/// Checks a certificate as far as the address wants it checked.
+#[derive(Debug)]
+struct Check {
+    /// Nothing where anybody is trusted.
+    roots: Option<Arc<dyn ServerCertVerifier>>,
+    /// The name counts, too.
+    is_full: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Check {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(roots) = &self.roots else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let checked =
+            roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match checked {
+            // The name is looked at last: whoever comes as far as that has the right authority.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.is_full => Ok(ServerCertVerified::assertion()),
+            checked => checked,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+impl MakeTlsConnect<Socket> for Tls {
+    type Stream = Stream;
+    type TlsConnect = Connect;
+    type Error = rustls::pki_types::InvalidDnsNameError;
+
+    fn make_tls_connect(&mut self, domain: &str) -> Result<Connect, Self::Error> {
+        Ok(Connect {
+            connector: TlsConnector::from(Arc::clone(&self.0)),
+            name: ServerName::try_from(domain.to_owned())?,
+        })
+    }
+}
+
+pub(super) struct Connect {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl TlsConnect<Socket> for Connect {
+    type Stream = Stream;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        Box::pin(async move { Ok(Stream(self.connector.connect(self.name, socket).await?)) })
+    }
+}
+
+/// A connection under TLS.
+pub(super) struct Stream(tokio_rustls::client::TlsStream<Socket>);
+
+impl TlsStream for Stream {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,238 @@
+//! A real PostgreSQL for tests: one for the whole run, gone with it whatever happens.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::harness::PATIENCE;
+
+/// The password of the user `guarded`, who alone needs one.
+pub(crate) const PASSWORD: &str = "germinate-quietly";
+
+/// A shell that stops the server and clears up once nobody holds its input any more: not even a test
+/// that is killed leaves anything behind.
+const KEEPER: &str = r#"
+"$@" >"$LOG" 2>&1 &
+server=$!
+cat >/dev/null
+kill -INT $server 2>/dev/null
+wait $server
+rm -rf "$FOLDER"
+"#;
+
+pub(crate) struct Database {
+    /// Stops the server once its input, which is never written to, is let go.
+    keeper: Child,
+    folder: PathBuf,
+    pub(crate) port: u16,
+    /// What to trust to trust the server.
+    pub(crate) certificate: PathBuf,
+    count: AtomicUsize,
+}
+
+/// Returns the server of this run; nothing, and says so, where PostgreSQL is not installed.
+pub(crate) fn shared() -> Option<&'static Database> {
+    static SHARED: OnceLock<Option<Database>> = OnceLock::new();
+    SHARED.get_or_init(Database::start).as_ref()
+}
+
+impl Database {
+    pub(crate) fn start() -> Option<Self> {
+        let Some(bin) = programs() else {
+            eprintln!("skipped: PostgreSQL (initdb, postgres, psql) is not installed");
+            return None;
+        };
+        // Cleared up by the keeper.
+        let folder = TempDir::with_prefix("pg").unwrap().keep();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (folder.join("server.crt"), folder.join("server.key"));
+        fs::write(&certificate, certified.cert.pem()).unwrap();
+        fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let data = folder.join("data");
+        if is_root() {
+            let mut chown = Command::new("chown");
+            succeed(chown.args(["-R", "postgres"]).arg(&folder));
+        }
+        let mut initdb = servant(&bin.join("initdb"));
+        initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
+        succeed(initdb.arg("--locale=C.UTF-8").arg("-D").arg(&data));
+        let rules =
+            "local all all trust\nhost all guarded all scram-sha-256\nhost all all all trust\n";
+        fs::write(data.join("pg_hba.conf"), rules).unwrap();
+        // Let go at once, for the server to take.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let mut server = servant(&bin.join("postgres"));
+        server.arg("-D").arg(&data);
+        let sockets = format!("unix_socket_directories={}", folder.display());
+        let certificate_file = format!("ssl_cert_file={}", certificate.display());
+        let key_file = format!("ssl_key_file={}", key.display());
+        for setting in [
+            format!("port={port}"),
+            sockets,
+            certificate_file,
+            key_file,
+            "listen_addresses=127.0.0.1".to_owned(),
+            "ssl=on".to_owned(),
+            "fsync=off".to_owned(),
+            "max_connections=60".to_owned(),
+        ] {
+            server.args(["-c", &setting]);
+        }
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", KEEPER, "sh"]).arg(server.get_program());
+        let keeper = keeper
+            .args(server.get_args())
+            .env("LOG", folder.join("log"))
+            .env("FOLDER", &folder)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let database = Self {
+            keeper,
+            folder,
+            port,
+            certificate,
+            count: AtomicUsize::new(0),
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while !database.try_sql("postgres", "select 1").status.success() {
+            let log = fs::read_to_string(database.folder.join("log")).unwrap_or_default();
+            let is_hopeless = log.contains("FATAL:  could not") || Instant::now() > deadline;
+            assert!(!is_hopeless, "no server: {log}");
+            thread::sleep(Duration::from_millis(50));
+        }
+        database.sql(
+            "postgres",
+            &format!(
+                "create role guarded login superuser password '{PASSWORD}'; create role weak login"
+            ),
+        );
+        Some(database)
+    }
+
+    /// Makes a database and returns its name.
+    pub(crate) fn fresh(&self) -> String {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let name = format!("plants{number}");
+        self.sql("postgres", &format!("create database {name}"));
+        name
+    }
+
+    /// Returns the address of `table` in `database`.
+    pub(crate) fn address(&self, database: &str, table: &str) -> String {
+        self.address_of("postgres@127.0.0.1", database, table)
+    }
+
+    pub(crate) fn address_of(&self, whom: &str, database: &str, table: &str) -> String {
+        format!("postgres://{whom}:{}/{database}?table={table}", self.port)
+    }
+
+    pub(crate) fn socket_folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn try_sql(&self, database: &str, sql: &str) -> Output {
+        let mut psql = Command::new("psql");
+        psql.args([
+            "-X",
+            "-A",
+            "-t",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            "postgres",
+        ])
+        .arg("-h")
+        .arg(&self.folder)
+        .args(["-p", &self.port.to_string(), "-d", database, "-c", sql])
+        .env("PGTZ", "UTC")
+        .stdin(Stdio::null());
+        psql.output().unwrap()
+    }
+
+    /// Runs `sql` with psql, and returns what it printed.
+    pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
+        let output = self.try_sql(database, sql);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{sql}: {said}");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Ends the server without a word to anybody.
+    pub(crate) fn kill(&self) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap().to_owned();
+        succeed(Command::new("kill").args(["-QUIT", &pid]));
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Only a server of one test alone comes here; the shared one ends with the run.
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Finds the folder with the programs of the server.
+fn programs() -> Option<PathBuf> {
+    let has_all = |folder: &PathBuf| {
+        ["initdb", "postgres"]
+            .iter()
+            .all(|name| folder.join(name).is_file())
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders
+        .iter()
+        .find(|folder| folder.join("psql").is_file())?;
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let versions = versions.flatten().map(|version| version.path().join("bin"));
+    folders.into_iter().chain(versions).find(has_all)
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
+}
+
+/// Returns a command that runs as somebody whom PostgreSQL lets run it, which is not root.
+fn servant(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])
+        .arg(program)
+        .current_dir("/");
+    command
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let mut said = output.stdout;
+    said.write_all(&output.stderr).unwrap();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{command:?}: {said}");
+}
