@@ -21,6 +21,7 @@ Examples:
 /// Targets are your own, from the config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,

@@ -91,7 +91,8 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
             is_unknown: name.is_none(),
             target: targets
                 .of(*name)
-                .and_then(|target| judge(&total.usable_rate, target.usable_rate_min?)),
+                .and_then(|target| target.usable_rate_min)
+                .map(|least| judge(&total.usable_rate, least)),
             ..row(&total, &steps, medians, scale)
         }
     });
@@ -181,9 +182,9 @@ fn middle(metric: &Metric) -> Middle {
 }
 
 /// Holds the median against a target.
-fn judge(rates: &Metric, least: Decimal) -> Option<Judgement> {
+fn judge(rates: &Metric, least: Decimal) -> Judgement {
     let target = least.normalize();
-    Some(match rates.distribution.median() {
+    match rates.distribution.median() {
         None => Judgement {
             class: "open",
             words: format!("no values for {target} %"),
@@ -196,7 +197,7 @@ fn judge(rates: &Metric, least: Decimal) -> Option<Judgement> {
             class: "missed",
             words: format!("✗ missed, {target} %"),
         },
-    })
+    }
 }
 
 /// Cuts a chart and its table to what fits on a page, and says what the table holds.

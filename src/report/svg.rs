@@ -216,7 +216,7 @@ impl Scale {
     pub(super) fn ticks(&self, count: u32) -> Vec<f64> {
         let step = round_step((self.to - self.from) / f64::from(count.max(1)));
         let first = (self.from / step - 1e-9).ceil();
-        (0..)
+        (0..=2 * count.max(5))
             .map(|place| (first + f64::from(place)) * step)
             .take_while(|tick| *tick <= self.to + step * 1e-9)
             .collect()
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(scale.ticks(4), [70.0, 80.0, 90.0, 100.0]);
         assert_eq!(rounded_out(63.2, 98.0, 4), (60.0, 100.0));
         assert_eq!(rounded_out(5.0, 5.0, 4), (5.0, 5.5));
-        assert_eq!(tick_label(0.30000000000000004), "0.3");
+        assert_eq!(tick_label(0.1 + 0.2), "0.3");
         assert_eq!(tick_label(100.0), "100");
     }
 

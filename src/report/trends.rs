@@ -130,19 +130,19 @@ pub(super) fn scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) ->
 
 pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> String {
     let words = gathered.step_words();
-    let mut note = format!(
+    let mut notes = vec![format!(
         "Median per {} as a line, the middle half of the batches as a band, on one scale; the orange dot is the newest {}, a triangle lies below the scale.",
         words.one, words.one
-    );
+    )];
     if !targets.is_empty() {
-        note.push_str(" The dashed line is your target.");
+        notes.push("The dashed line is your target.".to_owned());
     }
     let (first, oldest) = (shown.first(), gathered.first_step());
     if let (Some(first), Some(oldest)) = (first, oldest)
         && oldest < *first
     {
-        note.push_str(&format!(
-            " The charts show the last {} {}; the table has all since {}.",
+        notes.push(format!(
+            "The charts show the last {} {}; the table has all since {}.",
             shown.len(),
             words.many,
             oldest.label()
@@ -150,9 +150,9 @@ pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> 
     }
     let crops = gathered.crops.len();
     if crops > CHARTS {
-        note.push_str(&format!(" The {CHARTS} crops with the most batches."));
+        notes.push(format!("The {CHARTS} crops with the most batches."));
     }
-    note
+    notes.join(" ")
 }
 
 #[cfg(test)]

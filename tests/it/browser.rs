@@ -199,7 +199,7 @@ fn without_policy(html: &str) -> String {
     format!("{before}{}", after.split_once('>').unwrap().1)
 }
 
-const MEASURE: &str = r#"
+const MEASURE: &str = r"
 const all = [...document.querySelectorAll('*')].filter(e => e.tagName !== 'SCRIPT' || !e.textContent.includes('postMessage'));
 const ids = all.map(e => e.id).filter(id => id);
 const box = e => e.getBoundingClientRect();
@@ -238,7 +238,7 @@ parent.postMessage(JSON.stringify({
   lang: document.documentElement.lang,
   landmarks: ['header', 'main', 'footer'].map(name => document.querySelectorAll('body > ' + name).length),
 }), '*');
-"#;
+";
 
 /// Says the same in every field that takes text; where `HIT` stands, somebody would be told.
 const HOSTILE: [&str; 22] = [

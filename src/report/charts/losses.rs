@@ -39,7 +39,7 @@ pub(in crate::report) fn losses(crops: &[Loss], words: &Words<'_>) -> String {
             let width = (end - start - 1.0).max(0.0);
             svg.rectangle(class, (start, top), (width, ROW - 8.0), Some(&hint));
             if end - start > 40.0 {
-                let place = ((start + end) / 2.0, top + 13.0);
+                let place = (f64::midpoint(start, end), top + 13.0);
                 svg.label(&format!("on-{class}"), place, Anchor::Middle, text);
             }
             from += share;

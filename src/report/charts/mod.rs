@@ -1,5 +1,10 @@
 //! The charts of the report. Each takes figures and words, and returns the text of a picture.
 
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "nothing on a page is counted in more than thousands"
+)]
+
 mod boxes;
 mod losses;
 mod scatter;
