@@ -68,7 +68,7 @@ fn mistakes_end_with_code_2_and_advice() {
         ),
         (
             &["man", "nothing"],
-            "possible values: export, sync, verify, check, serve, config, completions, man",
+            "possible values: export, sync, summary, report, verify, check, serve, config, completions, man",
         ),
     ] {
         let ended = run(args);

@@ -1241,7 +1241,7 @@ fn a_file_appears_whole_or_not_at_all() {
     assert!(
         ended
             .stderr
-            .starts_with("report of 30 batches (all dates) to `"),
+            .starts_with("report of 30 batches (all dates, v2, "),
         "{}",
         ended.stderr
     );
