@@ -17,6 +17,9 @@ pub(crate) trait Feed {
 
     /// Takes a page back whose batches nobody needs any more.
     fn give_back(&mut self, page: Page);
+
+    /// How many batches came twice because they were asked for twice: no fault of the service.
+    fn asked_again(&self) -> u64;
 }
 
 /// What is wanted of the batches that come.
@@ -122,6 +125,7 @@ pub(crate) async fn run(
             sink.flush()?;
         }
     }
+    tally.duplicates = tally.duplicates.saturating_sub(pages.asked_again());
     if let Some(sorting) = plan.sorting {
         held.sort_by(|left, right| sorting.compare(left, right));
         for batch in held

@@ -164,6 +164,13 @@ impl Feed for Batches<'_> {
             pages.give_back(page);
         }
     }
+
+    fn asked_again(&self) -> u64 {
+        match self {
+            Self::Service(pages) => pages.asked_again(),
+            Self::Archive(_) => 0,
+        }
+    }
 }
 
 impl Batches<'_> {

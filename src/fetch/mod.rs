@@ -82,6 +82,8 @@ pub(crate) struct Pages {
     /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
     /// the service compares them with.
     opening: Roll,
+    /// Batches that came again because windows ask for what the first page held already.
+    asked_again: u64,
     repeats: Arc<Repeats>,
     findings: Findings,
     fetched: Vec<Fetched>,
@@ -137,6 +139,7 @@ impl Pages {
             covered: Covered::Unknown(range),
             is_there: false,
             opening: Roll::new(),
+            asked_again: 0,
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
             fetched: Vec::new(),
@@ -185,7 +188,8 @@ impl Pages {
                     }
                     if is_share && !self.opening.is_empty() {
                         for digest in &page.digests {
-                            self.opening.remove(&digest.id());
+                            let again = self.opening.remove(&digest.id()).is_some();
+                            self.asked_again += u64::from(again);
                         }
                     }
                     return Ok(Some(page));
@@ -214,6 +218,11 @@ impl Pages {
     /// Takes a page back whose batches nobody needs any more; its room is used again.
     pub(crate) fn give_back(&self, page: Page) {
         self.asker.give_back(page);
+    }
+
+    /// How many batches came twice because they were asked for twice.
+    pub(crate) fn asked_again(&self) -> u64 {
+        self.asked_again
     }
 
     /// The version in use, once it is known.

@@ -26,6 +26,19 @@ pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str])
 }
 
 #[test]
+fn only_what_the_service_repeats_is_a_duplicate() {
+    // Several workers ask once more for what the first page held.
+    let folder = TempDir::new().unwrap();
+    for (faults, any) in [(&[][..], false), (&["--fault", "duplicates:0.2"], true)] {
+        let server = Server::start(&[&["--page-size", "20"], faults].concat());
+        let manifest = receipt(&server, folder.path(), "a.csv", &["--parallel", "4"]);
+        assert!(manifest["windows"].as_array().unwrap().len() > 1);
+        let dropped = manifest["duplicates_dropped"].as_u64().unwrap();
+        assert_eq!(dropped > 0, any, "{dropped} with {faults:?}");
+    }
+}
+
+#[test]
 fn it_tells_what_was_asked_for_and_what_came() {
     let server = Server::start(&["--page-size", "100", "--fault", "duplicates:0.2"]);
     let folder = TempDir::new().unwrap();
