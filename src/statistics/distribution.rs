@@ -87,8 +87,8 @@ impl Distribution {
         self.count
     }
 
-    /// Counts what is not counted yet. Everything else works without it; this makes it quick.
-    pub(crate) fn settle(&mut self) {
+    /// Counts what is not counted yet.
+    fn settle(&mut self) {
         if let Cow::Owned(pairs) = self.pairs() {
             self.counted = pairs;
             self.tail = Vec::new();
@@ -166,10 +166,14 @@ impl Distribution {
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
         let places = [1, 2, 3].map(place);
-        let below = self.at(places.map(|(rank, _)| rank));
-        let above = self.at(places.map(|(rank, quarters)| rank + u64::from(quarters > 0)));
-        let [low, median, high] =
-            [0, 1, 2].map(|number| between(below[number], above[number], places[number].1));
+        let after = |place: usize| places[place].0 + u64::from(places[place].1 > 0);
+        let ranks = [0, 1, 2, 3, 4, 5].map(|rank| match rank {
+            0..3 => places[rank].0,
+            _ => after(rank - 3),
+        });
+        let found = self.at(ranks);
+        let quartile = |place: usize| between(found[place], found[place + 3], places[place].1);
+        let [low, median, high] = [0, 1, 2].map(quartile);
         Some(Quartiles { low, median, high })
     }
 

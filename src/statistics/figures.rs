@@ -43,25 +43,74 @@ pub(crate) struct Metric {
     images: u64,
 }
 
+/// What figures are made of, read from a batch once.
+pub(super) struct Reading {
+    images: Option<u32>,
+    has_warnings: bool,
+    /// Germination rate, usable rate, coefficient of variation, seedling size.
+    values: [Held; 4],
+    pub(super) created: Option<Moment>,
+}
+
+/// What a batch has in a field.
+#[derive(Clone, Copy)]
+enum Held {
+    Nothing,
+    /// A number with too many digits.
+    Beyond,
+    Value(Value),
+}
+
+impl Reading {
+    pub(super) fn of(batch: &Batch) -> Self {
+        let images = batch.typed(NUMBER_OF_IMAGES);
+        let columns = [
+            GERMINATION_RATE,
+            USABLE_RATE,
+            COEFFICIENT_OF_VARIATION,
+            SEEDLING_SIZE,
+        ];
+        Self {
+            // No session has more: a larger number is a mistake, and would be all that the mean tells of.
+            images: images.and_then(|images| images.parse().ok()),
+            has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
+            values: columns.map(|column| {
+                batch.typed(column).map_or(Held::Nothing, |text| {
+                    Value::parse(&text).map_or(Held::Beyond, Held::Value)
+                })
+            }),
+            created: batch.created(),
+        }
+    }
+
+    pub(super) fn usable_rate(&self) -> Option<Value> {
+        match self.values[1] {
+            Held::Value(value) => Some(value),
+            Held::Nothing | Held::Beyond => None,
+        }
+    }
+}
+
 impl Figures {
     pub(crate) fn add(&mut self, batch: &Batch) {
+        self.take(&Reading::of(batch));
+    }
+
+    pub(super) fn take(&mut self, batch: &Reading) {
         self.batches += 1;
-        let images = batch.typed(NUMBER_OF_IMAGES);
-        // No session has more: a larger number is a mistake, and would be all that the mean tells of.
-        let images = images.and_then(|images| images.parse::<u32>().ok());
-        self.odd_images += u64::from(images.is_none());
-        let images = u64::from(images.unwrap_or(0));
+        self.odd_images += u64::from(batch.images.is_none());
+        let images = u64::from(batch.images.unwrap_or(0));
         self.images += images;
-        self.warnings += u64::from(batch.typed(WARNINGS).as_deref() == Some("true"));
-        for (column, metric) in self.metrics_mut() {
-            metric.add(batch.typed(column).as_deref(), images);
+        self.warnings += u64::from(batch.has_warnings);
+        for ((_, metric), held) in self.metrics_mut().into_iter().zip(batch.values) {
+            metric.add(held, images);
         }
-        if let Some(created) = batch.created() {
-            if self.first.as_ref().is_none_or(|first| created < *first) {
+        if let Some(created) = &batch.created {
+            if self.first.as_ref().is_none_or(|first| created < first) {
                 self.first = Some(created.clone());
             }
-            if self.last.as_ref().is_none_or(|last| created > *last) {
-                self.last = Some(created);
+            if self.last.as_ref().is_none_or(|last| created > last) {
+                self.last = Some(created.clone());
             }
         }
     }
@@ -104,21 +153,13 @@ impl Figures {
             (SEEDLING_SIZE, &mut self.seedling_size),
         ]
     }
-
-    /// Makes what is asked of it from now on quick.
-    pub(super) fn settle(&mut self) {
-        for (_, metric) in self.metrics_mut() {
-            metric.distribution.settle();
-        }
-    }
 }
 
 impl Metric {
-    fn add(&mut self, text: Option<&str>, images: u64) {
-        let value = text.and_then(Value::parse);
-        self.beyond += u64::from(text.is_some() && value.is_none());
-        let Some(value) = value else {
+    fn add(&mut self, held: Held, images: u64) {
+        let Held::Value(value) = held else {
             self.missing += 1;
+            self.beyond += u64::from(matches!(held, Held::Beyond));
             return;
         };
         self.distribution.take(value);
@@ -143,22 +184,13 @@ impl Metric {
 
 /// The sum of values, each times a number.
 ///
-/// Those above zero and those below are added up apart: whether all of it fits then does not depend on
-/// their order.
-#[derive(Clone, Debug)]
+/// Those above zero and those below are added up apart, and stay where they became too large: whether all of
+/// it fits then does not depend on their order.
+#[derive(Clone, Debug, Default)]
 struct Sum {
-    /// In units of the last digit that any value has; nothing where it became too large.
-    above: Option<u128>,
-    below: Option<u128>,
-}
-
-impl Default for Sum {
-    fn default() -> Self {
-        Self {
-            above: Some(0),
-            below: Some(0),
-        }
-    }
+    /// In units of the last digit that any value has; the largest number where it became too large.
+    above: u128,
+    below: u128,
 }
 
 impl Sum {
@@ -169,25 +201,24 @@ impl Sum {
         } else {
             &mut self.above
         };
-        let more = units.unsigned_abs().checked_mul(u128::from(times));
-        *sum = sum.zip(more).and_then(|(sum, more)| sum.checked_add(more));
+        let more = units.unsigned_abs().saturating_mul(u128::from(times));
+        *sum = sum.saturating_add(more);
     }
 
     fn merge(&mut self, other: &Self) {
-        let add = |left: Option<u128>, right: Option<u128>| left?.checked_add(right?);
-        self.above = add(self.above, other.above);
-        self.below = add(self.below, other.below);
+        self.above = self.above.saturating_add(other.above);
+        self.below = self.below.saturating_add(other.below);
     }
 
     /// Divides it, rounded to two digits; nothing where there is nothing to divide by.
     fn divided_by(&self, number: u64) -> Option<Decimal> {
-        let (above, below) = (self.above?, self.below?);
         let divisor = u128::from(number) * 10_u128.pow(FRACTION - 2);
-        if divisor == 0 {
+        if divisor == 0 || self.above.max(self.below) == u128::MAX {
             return None;
         }
-        let hundredths = i128::try_from(divide(above.abs_diff(below), divisor)).ok()?;
-        let signed = if above < below {
+        let distance = self.above.abs_diff(self.below);
+        let hundredths = i128::try_from(divide(distance, divisor)).ok()?;
+        let signed = if self.above < self.below {
             -hundredths
         } else {
             hundredths

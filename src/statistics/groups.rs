@@ -4,24 +4,23 @@ use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 
-use super::figures::Figures;
+use super::figures::{Figures, Reading};
 use super::key::{By, Key, Part};
 use super::period::Period;
 use super::trend::{Marks, Trend};
-use super::value::Value;
-use crate::batch::{Batch, USABLE_RATE};
+use crate::batch::Batch;
 use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
 
 /// Groups at most: as many take a gigabyte, and nobody reads them.
-const MOST: usize = 1_000_000;
+const MOST: usize = 500_000;
 
 /// Batches in groups, as they come.
 pub(crate) struct Groups {
     by: Vec<By>,
-    by_key: HashMap<Key, (Figures, Trend)>,
-    /// That of all groups together.
-    trend: Trend,
+    by_key: HashMap<Key, (Box<Figures>, Trend)>,
+    /// All of them together: to put them together in the end would take longer, and more memory.
+    total: (Box<Figures>, Trend),
     most: usize,
     /// The key of the batch that is looked at.
     key: Vec<Part>,
@@ -41,7 +40,8 @@ pub(crate) struct Sums {
 /// One group.
 pub(crate) struct Group {
     pub(crate) key: Key,
-    pub(crate) figures: Figures,
+    /// Apart, for there may be many groups, and lists of them move.
+    pub(crate) figures: Box<Figures>,
     /// Medians of the usable rate over time; nothing where no batch has one. In a group of a day, week or
     /// month, over parts of that; in any other, over the parts of all the time that batches are from.
     pub(crate) trend: Vec<Option<Decimal>>,
@@ -52,7 +52,7 @@ impl Groups {
         Self {
             by,
             by_key: HashMap::new(),
-            trend: Trend::growing(),
+            total: (Box::default(), Trend::growing()),
             most: MOST,
             key: Vec::new(),
         }
@@ -60,16 +60,11 @@ impl Groups {
 
     /// Ends the groups, and puts them in order.
     pub(crate) fn finish(self) -> Sums {
-        let marks = self.trend.marks();
-        let mut total = Figures::default();
-        let groups = self.by_key.into_iter().map(|(key, (mut figures, trend))| {
-            figures.settle();
-            total.merge(&figures);
-            let own = if is_timed(&self.by) {
-                trend.marks()
-            } else {
-                marks
-            };
+        let (total, trend) = self.total;
+        let marks = trend.marks();
+        let is_timed = self.by.iter().any(|by| by.step().is_some());
+        let groups = self.by_key.into_iter().map(|(key, (figures, trend))| {
+            let own = if is_timed { trend.marks() } else { marks };
             Group {
                 key,
                 figures,
@@ -78,14 +73,13 @@ impl Groups {
         });
         let mut groups: Vec<Group> = groups.collect();
         groups.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        total.settle();
         Sums {
             by: self.by,
             groups,
             total: Group {
                 key: Key::default(),
                 figures: total,
-                trend: medians(&self.trend, marks),
+                trend: medians(&trend, marks),
             },
             marks,
         }
@@ -94,11 +88,6 @@ impl Groups {
 
 fn medians(trend: &Trend, marks: Option<Marks>) -> Vec<Option<Decimal>> {
     marks.map_or_else(Vec::new, |marks| trend.medians(&marks))
-}
-
-/// Tells whether groups have a time of their own.
-fn is_timed(by: &[By]) -> bool {
-    by.iter().any(|by| by.step().is_some())
 }
 
 /// Begins the trend of a group: over its own time, where it has one.
@@ -118,7 +107,8 @@ fn trend(key: &[Part]) -> Trend {
 
 impl Sink for Groups {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let second = batch.created().map(|created| created.second);
+        let read = Reading::of(batch);
+        let second = read.created.as_ref().map(|created| created.second);
         self.key.clear();
         self.key
             .extend(self.by.iter().map(|by| by.part(batch, second)));
@@ -126,17 +116,17 @@ impl Sink for Groups {
             if self.by_key.len() == self.most {
                 return Err(too_many(&self.by, self.most));
             }
-            let group = (Figures::default(), trend(&self.key));
+            let group = (Box::default(), trend(&self.key));
             self.by_key.insert(self.key.as_slice().into(), group);
         }
         let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
             return Ok(());
         };
-        figures.add(batch);
-        let rate = batch.typed(USABLE_RATE);
-        if let (Some(second), Some(rate)) = (second, rate.as_deref().and_then(Value::parse)) {
+        figures.take(&read);
+        self.total.0.take(&read);
+        if let (Some(second), Some(rate)) = (second, read.usable_rate()) {
             trend.add(second, rate);
-            self.trend.add(second, rate);
+            self.total.1.add(second, rate);
         }
         Ok(())
     }
