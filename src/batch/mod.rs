@@ -100,15 +100,22 @@ pub(crate) const COLUMNS: [Column; 18] = [
 ];
 
 pub(crate) const BATCH_ID: usize = 0;
+pub(crate) const BATCH_NAME: usize = 1;
 pub(crate) const CREATION_DATE: usize = 2;
 pub(crate) const CROP_TYPE: usize = 3;
 pub(crate) const NUMBER_OF_IMAGES: usize = 4;
+pub(crate) const TOTAL_CELLS: usize = 5;
+pub(crate) const GERMINATED: usize = 6;
+pub(crate) const NON_GERMINATED: usize = 7;
 pub(crate) const GERMINATION_RATE: usize = 8;
+pub(crate) const USABLE: usize = 9;
+pub(crate) const NON_USABLE: usize = 10;
 pub(crate) const USABLE_RATE: usize = 11;
 pub(crate) const COEFFICIENT_OF_VARIATION: usize = 12;
 pub(crate) const SEEDLING_SIZE: usize = 13;
 pub(crate) const SCANNED_BY: usize = 14;
 pub(crate) const ANALYSIS_LINK: usize = 15;
+pub(crate) const COMMENT: usize = 16;
 pub(crate) const WARNINGS: usize = 17;
 
 /// All columns, one bit each.

@@ -1,28 +1,31 @@
 //! The newest batches, one by one: what the charts and the list of what needs attention point at.
 
 use super::values::Reading;
-use crate::batch::{ANALYSIS_LINK, Batch, CROP_TYPE, WARNINGS, find_column};
+use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::statistics::Decimal;
 use crate::ui::brief;
 
 /// So many are kept: far more than a page shows.
 pub(super) const KEPT: usize = 5000;
 
-/// One batch, as far as the page shows it. All text is on one line, and harmless on a screen.
+/// So many characters of a text are kept: far more than are shown of it.
+const CHARACTERS: usize = 1000;
+
+/// One batch, as far as the page shows it. Its texts are as they came: few of them are ever shown.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// Seconds since 1970.
     pub(super) created: i64,
     pub(super) id: String,
-    pub(super) name: String,
+    name: Option<String>,
     pub(super) crop: Option<String>,
     pub(super) germination_rate: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
     /// Only where it leads to the web.
     pub(super) link: Option<String>,
-    pub(super) comment: Option<String>,
-    pub(super) email: Option<String>,
+    comment: Option<String>,
+    email: Option<String>,
     pub(super) warnings: bool,
 }
 
@@ -71,15 +74,14 @@ impl Scan {
     fn of(batch: &Batch, created: i64, reading: &Reading) -> Self {
         let text = |column: usize| {
             let text = batch.typed(column)?;
-            Some(brief(&text)).filter(|text| !text.is_empty())
+            (!text.is_empty()).then(|| text.chars().take(CHARACTERS).collect())
         };
-        let named = |name: &str| text(find_column(name)?);
         let link = batch.typed(ANALYSIS_LINK);
         let link = link.filter(|link| is_web(link));
         Self {
             created,
             id: batch.id().into_owned(),
-            name: named("batch_name").unwrap_or_else(|| brief(&batch.id())),
+            name: text(BATCH_NAME),
             crop: batch
                 .typed(CROP_TYPE)
                 .filter(|crop| !crop.is_empty())
@@ -88,10 +90,23 @@ impl Scan {
             usable_rate: reading.usable_rate,
             variation: reading.variation,
             link: link.map(Into::into),
-            comment: named("comment"),
-            email: named("scanned_by_email"),
+            comment: text(COMMENT),
+            email: text(SCANNED_BY),
             warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
         }
+    }
+
+    /// What it is called: on one line, and harmless on a screen.
+    pub(super) fn name(&self) -> String {
+        brief(self.name.as_ref().unwrap_or(&self.id))
+    }
+
+    pub(super) fn comment(&self) -> String {
+        self.comment.as_deref().map(brief).unwrap_or_default()
+    }
+
+    pub(super) fn email(&self) -> String {
+        self.email.as_deref().map(brief).unwrap_or_default()
     }
 
     /// One order for the same batches, whatever order they came in.

@@ -199,13 +199,13 @@ fn attention_row(noticed: &Noticed<'_>) -> AttentionRow {
     let scan = noticed.scan;
     AttentionRow {
         created: minute(scan.created),
-        name: scan.name.clone(),
+        name: scan.name(),
         link: scan.link.clone(),
         crop: crop_name(scan.crop.as_deref()),
         usable: figure(scan.usable_rate),
         reasons: noticed.reasons.clone(),
-        comment: scan.comment.clone().unwrap_or_default(),
-        email: scan.email.clone().unwrap_or_default(),
+        comment: scan.comment(),
+        email: scan.email(),
     }
 }
 
@@ -243,7 +243,7 @@ fn scatter_chart(gathered: &Gathered, newest: Period) -> Option<Chart> {
             let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
             let hint = format!(
                 "{}, {}: germination {} %, usable {} %",
-                scan.name,
+                scan.name(),
                 crop_name(scan.crop.as_deref()),
                 two_digits(germination),
                 two_digits(usable)

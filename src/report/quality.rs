@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::values::{Reading, is_percentage};
-use crate::batch::{Batch, CROP_TYPE};
+use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
 use crate::statistics::Decimal;
 use crate::ui::brief;
 
@@ -189,7 +189,7 @@ impl Quality {
 
 /// Names a batch so that it can be found again.
 fn example(batch: &Batch) -> String {
-    let name = batch.typed(1);
+    let name = batch.typed(BATCH_NAME);
     let name = name.filter(|name| !name.is_empty());
     name.map_or_else(|| brief(&batch.id()), |name| brief(&name))
 }

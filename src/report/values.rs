@@ -1,6 +1,9 @@
 //! The numbers of one batch, as the page looks at them.
 
-use crate::batch::{Batch, find_column};
+use crate::batch::{
+    Batch, COEFFICIENT_OF_VARIATION, GERMINATED, GERMINATION_RATE, NON_GERMINATED, NON_USABLE,
+    NUMBER_OF_IMAGES, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
+};
 use crate::statistics::{Decimal, Value};
 
 /// The values of one batch; nothing where the service gave none, or none that can be computed with.
@@ -22,22 +25,19 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn of(batch: &Batch) -> Self {
-        let value = |name: &str| {
-            let text = batch.typed(find_column(name)?)?;
-            Value::parse(&text).map(Value::decimal)
-        };
+        let value = |column: usize| Value::parse(&batch.typed(column)?).map(Value::decimal);
         Self {
             created: batch.created().map(|created| created.second),
-            images: value("number_of_images"),
-            cells: value("total_cells_per_tray"),
-            germinated: value("avg_germinated_seedlings"),
-            not_germinated: value("avg_non_germinated_seedlings"),
-            germination_rate: value("avg_germination_rate"),
-            usable: value("avg_usable_seedlings"),
-            not_usable: value("avg_non_usable_cells"),
-            usable_rate: value("avg_usable_seedling_rate"),
-            variation: value("avg_coefficient_of_variation"),
-            size: value("avg_median_seedling_size_mm2"),
+            images: value(NUMBER_OF_IMAGES),
+            cells: value(TOTAL_CELLS),
+            germinated: value(GERMINATED),
+            not_germinated: value(NON_GERMINATED),
+            germination_rate: value(GERMINATION_RATE),
+            usable: value(USABLE),
+            not_usable: value(NON_USABLE),
+            usable_rate: value(USABLE_RATE),
+            variation: value(COEFFICIENT_OF_VARIATION),
+            size: value(SEEDLING_SIZE),
         }
     }
 

@@ -231,7 +231,10 @@ impl Sum {
 pub(super) mod tests {
     use super::super::two_digits;
     use super::*;
-    use crate::batch::{COLUMNS, Kind, SCANNED_BY};
+    use crate::batch::{
+        BATCH_NAME, COLUMNS, COMMENT, GERMINATED, Kind, NON_GERMINATED, NON_USABLE, SCANNED_BY,
+        TOTAL_CELLS, USABLE,
+    };
     use proptest::prelude::*;
 
     /// Returns a batch with the JSON texts of `changes` in it.
@@ -269,6 +272,13 @@ pub(super) mod tests {
             (COEFFICIENT_OF_VARIATION, "avg_coefficient_of_variation"),
             (SEEDLING_SIZE, "avg_median_seedling_size_mm2"),
             (SCANNED_BY, "scanned_by_email"),
+            (BATCH_NAME, "batch_name"),
+            (TOTAL_CELLS, "total_cells_per_tray"),
+            (GERMINATED, "avg_germinated_seedlings"),
+            (NON_GERMINATED, "avg_non_germinated_seedlings"),
+            (USABLE, "avg_usable_seedlings"),
+            (NON_USABLE, "avg_non_usable_cells"),
+            (COMMENT, "comment"),
         ];
         for (column, name) in names {
             assert_eq!(COLUMNS[column].name, name);
