@@ -49,6 +49,12 @@ struct Slot {
     taken: Sum,
 }
 
+impl Slot {
+    fn has_failed(&self) -> bool {
+        matches!(self.state, State::Ended(_, End::Failed(_)))
+    }
+}
+
 enum State {
     Planned,
     /// The task is there until it was waited for.
@@ -181,7 +187,13 @@ impl Lanes {
             .send_if_modified(|first| std::mem::replace(first, number) != number);
     }
 
-    /// Starts the first window that is not under way; returns false where there is none.
+    /// Tells whether a window could not be fetched, though its turn to say so may be yet to come.
+    pub(super) fn has_failed(&self) -> bool {
+        self.windows.iter().any(Slot::has_failed)
+    }
+
+    /// Starts the first window that is not under way; returns false where there is none. What lies behind
+    /// one that could not be fetched is not asked for any more.
     pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         fetch: impl FnOnce(Range, Extent, Lane) -> F,
@@ -189,6 +201,7 @@ impl Lanes {
         let planned = self
             .windows
             .iter_mut()
+            .take_while(|slot| !slot.has_failed())
             .find(|slot| matches!(slot.state, State::Planned));
         let Some(slot) = planned else {
             return false;

@@ -298,7 +298,7 @@ impl Pages {
             if self.start() {
                 continue;
             }
-            let room = self.lanes.len() < AHEAD * self.manner.workers;
+            let room = self.lanes.len() < AHEAD * self.manner.workers && !self.lanes.has_failed();
             let Some((window, extent)) = self.plan.as_mut().filter(|_| room).and_then(Plan::next)
             else {
                 return;
