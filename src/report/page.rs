@@ -274,7 +274,7 @@ fn scatter_chart(gathered: &Gathered, newest: Period) -> Option<Chart> {
         legend.push(("spot", "before".to_owned()));
         legend.push((
             "crowd",
-            "all batches, the darker the more, four times as many per shade".to_owned(),
+            "all batches: the stronger a shade, the more, four times as many with each".to_owned(),
         ));
         format!(
             "newest {} of {all} batches as dots that lead to their analysis",
