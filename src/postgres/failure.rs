@@ -7,6 +7,7 @@ use postgres::error::{DbError, SqlState};
 
 use super::address::{Address, Host};
 use crate::error::{Failure, Kind};
+use crate::service::causes::{is_untrusted, root};
 
 /// Says why there is no session.
 pub(super) fn connecting(address: &Address, error: &postgres::Error) -> Failure {
@@ -143,29 +144,4 @@ fn hint(address: &Address, said: &DbError) -> Option<String> {
     } else {
         return None;
     })
-}
-
-/// Tells whether TLS failed because the other side could not prove who it is.
-fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
-    anyhow::Chain::new(error).any(|cause| {
-        let mut cause = cause;
-        // An I/O error hides what it wraps from the chain, and may wrap another one.
-        while let Some(inner) = cause
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-        {
-            cause = inner;
-        }
-        matches!(
-            cause.downcast_ref(),
-            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
-        )
-    })
-}
-
-/// Returns the innermost cause in words.
-fn root(error: &(dyn Error + 'static)) -> String {
-    anyhow::Chain::new(error)
-        .last()
-        .map_or_else(String::new, ToString::to_string)
 }

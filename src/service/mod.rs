@@ -5,6 +5,7 @@
 
 mod body;
 mod buffers;
+pub(crate) mod causes;
 mod error;
 mod question;
 mod redact;

@@ -1,6 +1,5 @@
 //! One HTTP exchange: send, status to error, body in pieces.
 
-use std::error::Error;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,6 +11,7 @@ use url::Url;
 
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
+use super::causes::{is_untrusted, root};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
@@ -402,29 +402,4 @@ fn classify(error: reqwest::Error, timeout: Duration) -> Fault {
         return Fault::Untrusted(root(&error).into());
     }
     Fault::Connection(root(&error).into())
-}
-
-/// Tells whether TLS failed because the other side could not prove who it is.
-fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
-    anyhow::Chain::new(error).any(|cause| {
-        let mut cause = cause;
-        // An I/O error hides what it wraps from the chain, and may wrap another one.
-        while let Some(inner) = cause
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-        {
-            cause = inner;
-        }
-        matches!(
-            cause.downcast_ref(),
-            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
-        )
-    })
-}
-
-/// Returns the innermost cause in words: what stands above it only says that it happened.
-fn root(error: &(dyn Error + 'static)) -> String {
-    anyhow::Chain::new(error)
-        .last()
-        .map_or_else(String::new, ToString::to_string)
 }
