@@ -192,16 +192,21 @@ impl Lanes {
         self.windows.iter().any(Slot::has_failed)
     }
 
-    /// Starts the first window that is not under way; returns false where there is none. What lies behind
-    /// one that could not be fetched is not asked for any more.
+    /// Starts the first window that is not under way; returns false where there is none. Once one could not
+    /// be fetched, only those before it are asked for, and only when their turn has come: the run is lost.
     pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         fetch: impl FnOnce(Range, Extent, Lane) -> F,
     ) -> bool {
+        let within = if self.has_failed() {
+            1
+        } else {
+            self.windows.len()
+        };
         let planned = self
             .windows
             .iter_mut()
-            .take_while(|slot| !slot.has_failed())
+            .take(within)
             .find(|slot| matches!(slot.state, State::Planned));
         let Some(slot) = planned else {
             return false;
