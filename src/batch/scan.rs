@@ -450,7 +450,7 @@ mod tests {
             );
         }
         for text in [
-            "12", ".5", "5.", "-1.5", "1.2.3", "1a.5", "12345.67", "1:5.0",
+            "12", ".5", "5.", "-1.5", "1.2.3", "1a.5", "12345.67", "1:5.0", "0.0:",
         ] {
             let padded = format!("{text}\",\"avg_us");
             assert_eq!(short_decimal(&padded.as_bytes()[..8]), None, "{text}");
