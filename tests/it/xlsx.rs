@@ -48,15 +48,14 @@ impl Book {
 
     /// Returns the cell of a field, in the row of a batch.
     fn cell(&self, row: usize, field: &str) -> Data {
-        let heading = self.headings()[field].clone();
         let sheet = self.sheet("Batches");
         let names = sheet.rows().next().unwrap();
-        let is_named = |cell: &Data| cell.to_string() == heading;
+        let is_named = |cell: &Data| cell.to_string() == field;
         let place = names.iter().position(is_named).unwrap();
         sheet.rows().nth(row).unwrap()[place].clone()
     }
 
-    /// Returns what stands above each field, as the second sheet tells it.
+    /// Returns what is seen above each field, as the second sheet tells it.
     fn headings(&self) -> BTreeMap<String, String> {
         let about = self.sheet("About");
         let rows = about
@@ -151,7 +150,7 @@ fn columns_stand_in_the_order_of_the_fields() {
         .iter()
         .map(Data::to_string)
         .collect();
-    assert_eq!(names, ["Comment", "Created (UTC)", "Batch id"]);
+    assert_eq!(names, ["comment", "batch_creation_date", "batch_id"]);
     assert_eq!(book.headings().len(), 3);
     assert_eq!(sheet.height(), 3);
     assert!(!book.ended.stderr.contains("more"), "{:?}", book.ended);
@@ -425,6 +424,12 @@ fn fields_have_their_units_and_meanings() {
     ] {
         assert_eq!(headings[field], heading);
     }
+    // Programs read the name, people see these words instead of it.
+    let styles = book.part("xl/styles.xml");
+    for heading in headings.values() {
+        let format = format!(r#"formatCode=";;;&quot;{heading}&quot;""#);
+        assert!(styles.contains(&format), "{format} in {styles}");
+    }
     let about = book.sheet("About");
     let told: Vec<String> = about.rows().map(|row| row[1].to_string()).collect();
     for text in [
@@ -604,6 +609,8 @@ fn libreoffice_shows_what_the_csv_says() {
     let names = exported.headers().unwrap().clone();
     let exported: Vec<_> = exported.records().map(Result::unwrap).collect();
     assert_eq!(shown.len(), exported.len() + 1);
+    let seen = ["Batch id", "Batch name", "Created (UTC)", "Crop", "Images"];
+    assert_eq!(shown[0][..5], seen);
     assert_eq!(shown[0][8], "Germination rate (%)");
     for (shown, exported) in shown[1..].iter().zip(&exported) {
         for ((name, exported), shown) in names.iter().zip(exported).zip(shown) {

@@ -135,10 +135,9 @@ impl Header {
         let Some(name) = text(Kind::Text, value) else {
             return Ok(());
         };
-        // Field names too: people rename columns, and earlier workbooks had those.
+        // The words that people see too: that is what they copy into a sheet of their own.
         let name = name.trim();
-        let plain = name.trim_end_matches(" (UTC)");
-        match find_heading(name).or_else(|| find_column(plain)) {
+        match find_column(name).or_else(|| find_heading(name)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
                 let why = format!("`{name}` is there twice");
                 Err(Unreadable::broken(Place::Line(1), why))

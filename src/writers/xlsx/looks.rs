@@ -57,6 +57,12 @@ pub(super) fn heading() -> Format {
         .set_border_bottom(FormatBorder::Thin)
 }
 
+/// How a name in the header looks: people see `words`, programs read the name. Of the parts of a number format the
+/// fourth is for text.
+pub(super) fn shown_as(words: &str) -> Format {
+    heading().set_num_format(format!(r#";;;"{words}""#))
+}
+
 /// The height of the header, in points.
 pub(super) const HEADER_HEIGHT: f64 = 32.0;
 

@@ -32,7 +32,7 @@ use crate::error::{self, Failure};
 use crate::select::Fields;
 use crate::ui;
 use cell::{Cell, cell};
-use looks::{HEADER_HEIGHT, Looks, Widths, heading};
+use looks::{HEADER_HEIGHT, Looks, Widths, shown_as};
 
 /// Rows of a sheet, its header among them.
 const ROWS: u32 = 1_048_576;
@@ -105,10 +105,9 @@ impl Xlsx {
             let sheet = book.add_worksheet_with_constant_memory()?;
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
             sheet.set_row_height(0, HEADER_HEIGHT)?;
-            let look = heading();
             for (place, &column) in (0..).zip(columns) {
-                let heading = MEANINGS[column].heading();
-                sheet.write_string_with_format(0, place, heading, &look)?;
+                let look = shown_as(&MEANINGS[column].heading());
+                sheet.write_string_with_format(0, place, COLUMNS[column].name, &look)?;
             }
             Ok(())
         })?;
@@ -306,7 +305,7 @@ mod tests {
         for (sheet, rows, links) in [("Batches", 4, 2), ("Batches 2", 4, 2), ("Batches 3", 2, 1)] {
             let range = book.worksheet_range(sheet).expect("a sheet");
             assert_eq!(range.height(), rows, "{sheet}");
-            assert_eq!(range[(0, 0)].to_string(), "Batch id");
+            assert_eq!(range[(0, 0)].to_string(), "batch_id");
             let live = book.hyperlinks_by_sheet_name(sheet).expect("links");
             assert_eq!(live.len(), links, "{sheet}");
         }
