@@ -92,6 +92,9 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
         manners.allow_http.value.to_string(),
         manners.allow_http.origin.to_string(),
     );
+    for (key, value) in settings.targets().rows() {
+        row(&key, value.to_string(), "config file".to_owned());
+    }
 
     let width = |place: usize| {
         rows.iter()

@@ -317,6 +317,11 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// What the config file wants of each crop.
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.profile.targets
+    }
+
     /// Reads a word of the profile.
     fn word<T>(
         &self,

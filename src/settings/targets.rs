@@ -8,6 +8,7 @@ use crate::statistics::{self, Decimal};
 /// The targets of all crops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
+    /// Each with its name as it is written.
     crops: Vec<(String, Target)>,
 }
 
@@ -33,8 +34,27 @@ impl Targets {
     /// Returns the target of `crop`, whether it is written with capitals or without.
     pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
         let name = crop?.to_lowercase();
-        let found = self.crops.iter().find(|(crop, _)| *crop == name);
+        let found = self
+            .crops
+            .iter()
+            .find(|(crop, _)| crop.to_lowercase() == name);
         found.map(|(_, target)| target)
+    }
+
+    /// Returns all of them, with their keys as a config file has them.
+    pub(crate) fn rows(&self) -> Vec<(String, Decimal)> {
+        let of_crop = |(crop, target): &(String, Target)| {
+            let values = [
+                target.usable_rate_min,
+                target.germination_rate_min,
+                target.coefficient_of_variation_max,
+            ];
+            let key = |name| format!("targets.{crop:?}.{name}");
+            let rows = KEYS.iter().zip(values);
+            let rows = rows.filter_map(|(name, value)| Some((key(name), value?.normalize())));
+            rows.collect::<Vec<_>>()
+        };
+        self.crops.iter().flat_map(of_crop).collect()
     }
 
     /// Reads the `targets` of a config file.
@@ -52,7 +72,7 @@ impl Targets {
             check_keys(target.keys(), &KEYS, &format!("targets.{crop}."))?;
             let percent = |key: &str| percent(target.get(key), crop, key);
             let name = crop.to_lowercase();
-            if crops.iter().any(|(known, _)| *known == name) {
+            if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
                 let hint = "capitals make no difference: keep one of them".to_owned();
                 return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
             }
@@ -61,7 +81,7 @@ impl Targets {
                 germination_rate_min: percent(KEYS[1])?,
                 coefficient_of_variation_max: percent(KEYS[2])?,
             };
-            crops.push((name, target));
+            crops.push((crop.clone(), target));
         }
         Ok(Self { crops })
     }
@@ -110,6 +130,13 @@ mod tests {
         assert_eq!(tomato.germination_rate_min, Some(Decimal::from(90)));
         assert!(targets.of(Some("Lettuce")).is_none() && targets.of(None).is_none());
         assert!(read("").expect("none").is_empty());
+        let rows = targets.rows();
+        let rows = rows.iter().map(|(key, value)| format!("{key} = {value}"));
+        let expected = [
+            "targets.\"Sweet pepper\".usable_rate_min = 92.5",
+            "targets.\"tomato\".germination_rate_min = 90",
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
     }
 
     #[test]

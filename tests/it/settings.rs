@@ -342,6 +342,16 @@ fn without_a_home_flags_are_enough() {
 }
 
 #[test]
+fn targets_are_shown_with_the_settings() {
+    let home = Home::with(
+        "[profiles.default]\nretries = 9\n[targets.\"Sweet pepper\"]\nusable_rate_min = 92.50\n",
+    );
+    let rows = shown(&home.run(&["config", "show"]));
+    let target = &rows["targets.\"Sweet pepper\".usable_rate_min"];
+    assert_eq!(*target, ("92.5".to_owned(), "config file".to_owned()));
+}
+
+#[test]
 fn empty_variables_count_as_not_set() {
     let home = Home::with("[profiles.default]\nclient_id = \"file\"\nretries = 9\n");
     let expected = home.run(&["config", "show"]);
