@@ -39,6 +39,12 @@ pub(crate) struct Address {
 }
 
 impl Address {
+    /// Tells whether `name` is meant as an address in object storage.
+    pub(crate) fn is_meant(name: &Path) -> bool {
+        let text = name.to_string_lossy();
+        PROVIDERS.iter().any(|(scheme, _)| text.starts_with(scheme))
+    }
+
     /// Reads `name`; nothing where it is not meant as an address in object storage.
     pub(crate) fn parse(name: &Path) -> Result<Option<Self>, Failure> {
         let text = name.to_string_lossy();

@@ -34,13 +34,13 @@ mod upload;
 mod absent;
 
 #[cfg(not(feature = "cloud"))]
-pub(crate) use absent::{Upload, allow_http, check, download, settle, sweep, was_published};
+pub(crate) use absent::{Upload, check, download, reach_as, settle, sweep, was_published};
 pub(crate) use address::Address;
 #[cfg(feature = "cloud")]
 pub(crate) use download::download;
 #[cfg(feature = "cloud")]
 pub(crate) use open::{settle, sweep, was_published};
 #[cfg(feature = "cloud")]
-pub(crate) use store::allow_http;
+pub(crate) use store::reach_as;
 #[cfg(feature = "cloud")]
 pub(crate) use upload::{Upload, check};

@@ -1,7 +1,6 @@
 //! Buckets: which one, over which connection, with whose credentials.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,12 +8,12 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
-use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
 
 use super::address::{Address, Provider};
 use super::credentials::{self, set};
 use crate::error::{Failure, Kind};
-use crate::settings::BaseUrl;
+use crate::settings::{BaseUrl, Manners, read_certificates};
 use crate::ui;
 
 /// What is needed of a store.
@@ -34,11 +33,35 @@ pub(super) struct Bucket {
 /// Opened once each: they keep their connections and tokens.
 static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
 
-static ALLOW_HTTP: AtomicBool = AtomicBool::new(false);
+/// How buckets are reached, beside what the variables of each cloud say.
+#[derive(Clone)]
+struct Way {
+    /// Plain http to other machines is allowed.
+    allow_http: bool,
+    /// Trusted beside the system's.
+    certificates: Vec<Certificate>,
+}
 
-/// Allows plain http to other machines, for the rest of the run.
-pub(crate) fn allow_http() {
-    ALLOW_HTTP.store(true, Ordering::Relaxed);
+static WAY: Mutex<Way> = Mutex::new(Way {
+    allow_http: false,
+    certificates: Vec::new(),
+});
+
+/// Has buckets reached as the settings say, for the rest of the run.
+pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
+    let mut certificates = Vec::new();
+    if let Some(path) = &manners.ca_cert {
+        for der in read_certificates(&path.value)? {
+            certificates.push(Certificate::from_der(&der).map_err(|error| {
+                Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+            })?);
+        }
+    }
+    *WAY.lock().unwrap_or_else(PoisonError::into_inner) = Way {
+        allow_http: manners.allow_http.value,
+        certificates,
+    };
+    Ok(())
 }
 
 /// Returns the bucket that `address` is in. Nothing is asked over the network.
@@ -138,7 +161,8 @@ fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure
 
 /// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
 fn options(variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
-    let options = ClientOptions::new()
+    let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut options = ClientOptions::new()
         .with_user_agent(object_store::HeaderValue::from_static(concat!(
             "trayscan/",
             env!("CARGO_PKG_VERSION")
@@ -146,10 +170,13 @@ fn options(variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Fail
         // Of a part, which may be large, over a line that may be slow.
         .with_timeout(Duration::from_secs(600))
         .with_connect_timeout(Duration::from_secs(10));
+    for certificate in way.certificates {
+        options = options.with_root_certificate(certificate);
+    }
     let Some(endpoint) = endpoint else {
         return Ok(options);
     };
-    let parsed = BaseUrl::parse(endpoint, ALLOW_HTTP.load(Ordering::Relaxed));
+    let parsed = BaseUrl::parse(endpoint, way.allow_http);
     let parsed = parsed.map_err(|failure| match failure.kind {
         Kind::Unsafe => Failure::new(
             Kind::Unsafe,

@@ -10,6 +10,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use super::address::{Address, Provider};
 use crate::error::{Failure, Kind};
+use crate::service::causes::is_untrusted;
 use crate::ui;
 
 /// What is known of a failed request.
@@ -21,6 +22,8 @@ pub(super) struct Trouble {
     message: Option<String>,
     /// Nobody answered.
     unreachable: bool,
+    /// Whoever answered could not prove who it is.
+    untrusted: bool,
     /// Why not, by the machine.
     reason: String,
 }
@@ -40,6 +43,7 @@ impl Trouble {
             }),
             code: element(&text, "Code"),
             message: element(&text, "Message"),
+            untrusted: is_untrusted(error),
             ..Self::default()
         };
         let mut cause = error.source();
@@ -111,6 +115,10 @@ impl Trouble {
     /// What to do about it.
     fn hint(&self, address: &Address) -> String {
         let vessel = address.provider.vessel();
+        if self.untrusted {
+            return "where it is your own authority's, name its certificate with `--ca-cert`"
+                .to_owned();
+        }
         if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
             return format!(
                 "there may be no {vessel} `{}`: make it first, or look at its name",
@@ -150,14 +158,21 @@ impl Trouble {
 
     /// Says that `address` cannot be written.
     pub(super) fn of_writing(&self, address: &Address) -> Failure {
-        Failure::new(Kind::Output, format!("cannot write to `{address}`"))
+        let kind = if self.untrusted {
+            Kind::Unsafe
+        } else {
+            Kind::Output
+        };
+        Failure::new(kind, format!("cannot write to `{address}`"))
             .caused_by(anyhow::anyhow!(self.words()))
             .hint(self.hint(address))
     }
 
     /// Says that `address` cannot be read.
     pub(super) fn of_reading(&self, address: &Address) -> Failure {
-        let (kind, hint) = if self.is_missing() {
+        let (kind, hint) = if self.untrusted {
+            (Kind::Unsafe, self.hint(address))
+        } else if self.is_missing() {
             (Kind::Usage, "no such object: look at its name".to_owned())
         } else if self.is_refused() {
             (Kind::Credentials, self.hint(address))

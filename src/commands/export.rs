@@ -10,9 +10,8 @@ use chrono::{DateTime, Utc};
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::receipt::Receipt;
 use super::source::Source;
-use super::stoppable;
+use super::{stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
-use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
@@ -87,9 +86,9 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    if args.source.service.allow_http == Some(true) {
-        cloud::allow_http();
-    }
+    let output = &args.output;
+    let places = [output.output.as_deref(), output.manifest.as_deref()];
+    storage::prepare(&args.source.service, from_environment, &places)?;
     let source = Source::open(&args.source, from_environment)?;
     let destination = &wanted.destination;
     let Opened {

@@ -12,6 +12,7 @@ mod serve;
 mod source;
 mod status;
 mod stoppable;
+mod storage;
 mod summary;
 mod sync;
 mod verify;

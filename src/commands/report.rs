@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::stoppable;
+use super::{stoppable, storage};
 use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
@@ -90,6 +90,11 @@ async fn write_report(
     let started = Instant::now();
     let service = &args.source.service;
     let profile = file::read(service.config.as_deref(), service.profile.as_deref())?;
+    storage::prepare(
+        &args.source.service,
+        from_environment,
+        &[args.output.as_deref()],
+    )?;
     let source = Source::open(&args.source, from_environment)?;
     // Before the first request, so that one that cannot be written is found out at once.
     let target = Target::open(&wanted.place, args.no_clobber)?;

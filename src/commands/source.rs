@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 
 use crate::archive::{Archive, ArchivePages};
 use crate::cli::{ServiceArgs, SourceArgs};
-use crate::cloud;
 use crate::dates::{Range, written};
 use crate::error::Failure;
 use crate::fetch::{Fetched, Findings, Manner, Page, Pages};
@@ -216,9 +215,6 @@ impl Asked {
     pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
         let manners = settings.manners()?;
-        if manners.allow_http.value {
-            cloud::allow_http();
-        }
         let (access, sandbox) = if args.sandbox {
             let (access, sandbox) = start_sandbox()?;
             (access, Some(sandbox))

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::stoppable;
+use super::{stoppable, storage};
 use crate::batch::COLUMNS;
 use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
@@ -107,6 +107,11 @@ async fn summarise(
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
+    storage::prepare(
+        &args.source.service,
+        from_environment,
+        &[args.output.as_deref()],
+    )?;
     let source = Source::open(&args.source, from_environment)?;
     // Before the first request, so that one that cannot be written is found out at once.
     let target = Target::open(&destination.place, args.no_clobber)?;

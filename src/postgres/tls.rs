@@ -12,7 +12,6 @@ use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -23,6 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::address::{Address, Security};
 use crate::error::{Failure, Kind};
+use crate::settings::read_certificates;
 
 /// What a connection is made with.
 #[derive(Clone)]
@@ -78,23 +78,6 @@ fn only(
 
 fn unprepared(error: rustls::Error) -> Failure {
     Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-}
-
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let failure = || {
-        Failure::new(
-            Kind::Usage,
-            format!("cannot read the certificate `{}`", path.display()),
-        )
-        .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
-    };
-    let certificates = CertificateDer::pem_file_iter(path);
-    let certificates: Result<Vec<_>, _> = certificates.and_then(Iterator::collect);
-    match certificates {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(failure()),
-        Err(error) => Err(failure().caused_by(error)),
-    }
 }
 
 /// Checks a certificate as far as the address wants it checked.

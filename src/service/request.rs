@@ -15,7 +15,7 @@ use super::causes::{is_untrusted, root};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
-use crate::settings::{BaseUrl, Manners, Secret};
+use crate::settings::{BaseUrl, Manners, Secret, read_certificates};
 
 /// The most that is read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
@@ -83,12 +83,15 @@ impl Http {
                 builder = builder.tls_certs_only([]);
             }
         }
+        let unprepared =
+            |error| Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error);
         if let Some(path) = &manners.ca_cert {
-            builder = builder.tls_certs_merge(read_certificates(&path.value)?);
+            let certificates = read_certificates(&path.value)?;
+            let certificates = certificates.iter().map(|der| Certificate::from_der(der));
+            let certificates: Result<Vec<_>, _> = certificates.collect();
+            builder = builder.tls_certs_merge(certificates.map_err(unprepared)?);
         }
-        let client = builder.build().map_err(|error| {
-            Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-        })?;
+        let client = builder.build().map_err(unprepared)?;
         Ok(Self {
             client,
             base_url: base_url.clone(),
@@ -188,23 +191,6 @@ impl Http {
         }
         Ok(answer)
     }
-}
-
-fn read_certificates(path: &std::path::Path) -> Result<Vec<Certificate>, Failure> {
-    let failure = || {
-        Failure::new(
-            Kind::Usage,
-            format!("cannot read the certificate `{}`", path.display()),
-        )
-        .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
-    };
-    let pem = std::fs::read(path).map_err(|error| failure().caused_by(error))?;
-    let certificates =
-        Certificate::from_pem_bundle(&pem).map_err(|error| failure().caused_by(error))?;
-    if certificates.is_empty() {
-        return Err(failure());
-    }
-    Ok(certificates)
 }
 
 /// An answer whose body is still to come.

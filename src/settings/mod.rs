@@ -4,6 +4,7 @@
 //! the default. The command line and the file only say what was written.
 
 mod base_url;
+mod certificates;
 pub(crate) mod file;
 mod secret;
 mod secret_source;
@@ -19,6 +20,7 @@ use crate::cli::{Api, ServiceArgs};
 use crate::error::{Failure, Kind};
 use crate::words;
 pub(crate) use base_url::BaseUrl;
+pub(crate) use certificates::read_certificates;
 use file::Profile;
 pub(crate) use secret::{Secret, conceal};
 pub(crate) use secret_source::SecretSource;

@@ -689,3 +689,39 @@ fn an_object_that_is_not_there_cannot_be_verified() {
         }
     }
 }
+
+#[test]
+fn a_certificate_of_ones_own_is_trusted_where_it_is_named() {
+    let server = Server::start(&["--batches", "20"]);
+    let Some(bucket) = Bucket::new("s3", "sealed") else {
+        return;
+    };
+    let names = vec!["localhost".to_owned()];
+    let certified = rcgen::generate_simple_self_signed(names).unwrap();
+    let (certificate, address) = (bucket.local("own.crt"), bucket.address("a.csv"));
+    fs::write(&certificate, certified.cert.pem()).unwrap();
+    let key = certified.signing_key.serialize_pem();
+    fs::write(bucket.local("own.key"), key).unwrap();
+    let endpoint = bucket.ask("tls", &bucket.local("own"), &[]);
+    let run = |mut command: Command, args: &[&str]| {
+        command.env("AWS_ENDPOINT_URL", endpoint.as_str().unwrap());
+        bucket.ended(command.args(args))
+    };
+    let export = || bucket.export_command(&server, &["-o", &address]);
+    let verify = || bucket.command(&["verify", &address]);
+
+    let refused = run(export(), &[]);
+    assert_code(&refused, 13);
+    assert!(refused.stderr.contains("`--ca-cert`"), "{refused:?}");
+    assert!(bucket.list().is_empty());
+    let trusted = ["--ca-cert", &certificate];
+    assert_code(&run(export(), &trusted), 0);
+    assert_eq!(bucket.list(), ["a.csv"]);
+    assert_code(&run(verify(), &[]), 13);
+    assert_code(&run(verify(), &trusted), 0);
+    let config = bucket.local("config.toml");
+    let profile = format!("[profiles.default]\nca_cert = \"{certificate}\"\n");
+    fs::write(&config, profile).unwrap();
+    assert_code(&run(verify(), &["--config", &config]), 0);
+    assert_code(&run(verify(), &["--ca-cert", &config]), 2);
+}

@@ -108,6 +108,10 @@ def simple(ask):
         case "parts":
             tag = s3.head_object(Bucket=bucket, Key=ask["key"])["ETag"].strip('"')
             return int(tag.partition("-")[2] or 0)
+        case "tls":
+            secured = make_server("127.0.0.1", 0, front, threaded=True, ssl_context=(f"{ask['key']}.crt", f"{ask['key']}.key"))
+            threading.Thread(target=secured.serve_forever, daemon=True).start()
+            return f"https://localhost:{secured.server_port}"
         case "log":
             return [line for line in front.log if f"/{bucket}" in line]
 

@@ -15,10 +15,9 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use super::stoppable;
+use super::{stoppable, storage};
 use crate::batch::ALL_COLUMNS;
 use crate::cli::{Cli, VerifyArgs};
-use crate::cloud;
 use crate::compare::{self, Comparison, Survey};
 use crate::error::{Failure, Kind};
 use crate::readers::Source;
@@ -73,9 +72,12 @@ fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Result<()> {
-    if args.source.allow_http == Some(true) {
-        cloud::allow_http();
-    }
+    let places = [
+        Some(args.file.as_path()),
+        args.against.as_deref(),
+        args.manifest.as_deref(),
+    ];
+    storage::prepare(&args.source, from_environment, &places)?;
     let expected = args.manifest.as_deref().map(Expected::read).transpose()?;
     let source = Source::open(&args.file)?;
     #[cfg(feature = "postgres")]

@@ -1,0 +1,24 @@
+//! Object storage is reached as the service is: with the certificates and over the lines that the settings allow.
+
+use std::path::Path;
+
+use crate::cli::ServiceArgs;
+use crate::cloud::{self, Address};
+use crate::error::Failure;
+use crate::settings::Settings;
+
+/// Prepares for the `places` of a run; does nothing where all are files.
+pub(super) fn prepare(
+    args: &ServiceArgs,
+    from_environment: &[String],
+    places: &[Option<&Path>],
+) -> Result<(), Failure> {
+    if places
+        .iter()
+        .flatten()
+        .any(|place| Address::is_meant(place))
+    {
+        cloud::reach_as(&Settings::read(args, from_environment)?.manners()?)?;
+    }
+    Ok(())
+}
