@@ -168,6 +168,8 @@ impl Answer {
         answer
             .header("Content-Encoding", "gzip")
             .header("Content-Length", &length)
+            // Otherwise the next request might be on its way when the connection is closed.
+            .header("Connection", "close")
     }
 
     /// Bytes that need not be HTTP at all.
