@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::harness::{Ended, PATIENCE, Server, trayscan};
+use crate::harness::{Ended, PATIENCE, SOON, Server, trayscan};
 
 /// What stood in the file before; longer than a buffer, so that leftovers would show.
 pub(crate) const OLD: &[u8] = &[b'o'; 300_000];
@@ -38,9 +38,6 @@ pub(crate) const SLOW: [&str; 6] = [
     "--fault",
     "latency:40ms",
 ];
-
-/// Longer than ending takes, and far shorter than the run would go on for.
-const SOON: Duration = Duration::from_secs(2);
 
 /// Gives a command the server's credentials, and no other settings.
 fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {

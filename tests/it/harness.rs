@@ -14,6 +14,8 @@ use serde_json::Value;
 
 /// Ample for any answer on a loaded machine; a test that reaches it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than ending takes on a loaded machine, and shorter than what it would have to wait for otherwise.
+pub(crate) const SOON: Duration = Duration::from_secs(15);
 
 /// Returns the program, in an environment with nothing of the developer's in it.
 pub(crate) fn trayscan(args: &[&str]) -> Command {

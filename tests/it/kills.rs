@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::archives::{Shelf, assert_sound, batches, with_access};
 use crate::export::with;
 use crate::files::{OLD, Running, SLOW, names};
-use crate::harness::{Ended, Server, trayscan};
+use crate::harness::{Ended, SOON, Server, trayscan};
 use crate::nursery::{DAY, Nursery, now};
 
 /// Calls that change files, or come before one that does.
@@ -29,9 +29,6 @@ const CALLS: [&str; 6] = [
     "fcntl",
     "ftruncate",
 ];
-
-/// Longer than ending takes on a loaded machine, and shorter than the run would go on for.
-const SOON: Duration = Duration::from_secs(10);
 
 /// Tells whether `strace` can kill here; where not, random instants have to do.
 fn strace_kills() -> bool {

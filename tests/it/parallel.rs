@@ -13,16 +13,13 @@ use tempfile::TempDir;
 
 use crate::export::{PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, texts, with, written};
 use crate::files::{self, OLD, Running, SLOW, names};
-use crate::harness::{Ended, PATIENCE, Server, export, export_with};
+use crate::harness::{Ended, PATIENCE, SOON, Server, export, export_with};
 use crate::manifest::receipt;
 use crate::scripted::{Answer, Asked, Scripted};
 use crate::wire::{cursor, fields, object, page, token};
 
 /// Numbers of workers between which there must be no difference.
 const CREWS: [&str; 5] = ["1", "2", "4", "8", "16"];
-
-/// Longer than ending takes on a loaded machine, and shorter than a hang.
-const SOON: Duration = Duration::from_secs(10);
 
 const SECRET: &str = "shelf-secret-hunter4";
 

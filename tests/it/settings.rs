@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, run, trayscan};
+use crate::harness::{Ended, PATIENCE, Server, run, trayscan};
 
 /// A secret that must not be seen; also one that a shell would take apart.
 const SECRET: &str = "hunter2;$HOME canary";
@@ -436,7 +436,7 @@ fn ctrl_c_ends_the_wait_for_a_secret_on_standard_input() {
     assert!(sent.unwrap().success());
     let started = Instant::now();
     let mut status = None;
-    while status.is_none() && started.elapsed() < Duration::from_secs(2) {
+    while status.is_none() && started.elapsed() < PATIENCE {
         status = child.try_wait().unwrap();
         thread::sleep(Duration::from_millis(10));
     }
@@ -937,7 +937,6 @@ fn check_tells_that_nobody_listens_with_code_5() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let started = Instant::now();
     let text = check(&server, &["--base-url", &url]);
     assert_eq!(text.code, Some(5), "{text:?}");
     assert!(text.stdout.contains("FAILED  connection"), "{text:?}");
@@ -946,7 +945,6 @@ fn check_tells_that_nobody_listens_with_code_5() {
     let json = check(&server, &["--base-url", &url, "-f", "json"]);
     let expected = [("settings".to_owned(), true), ("connection".into(), false)];
     assert_eq!(steps(&json), expected);
-    assert!(started.elapsed() < Duration::from_secs(5), "at once");
 }
 
 #[test]
