@@ -1,0 +1,331 @@
+//! How a run ends: the last line, the old file, the exit code.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::stub::{STUB_SECRET, Stub, batch, page_and_then, well};
+use super::{PATIENT, Place, YEAR_FLAGS, succeeded, with};
+use crate::harness::{Server, export, export_with};
+
+#[test]
+fn telling_every_request_tells_no_query_and_no_token() {
+    let server = with(
+        &["--page-size", "10"],
+        &["cursor-expiry:3", "token-uses:5", "503:0.2", "truncate:0.1"],
+    );
+    let ended = succeeded(export(
+        &server,
+        &[&["-vv"], &YEAR_FLAGS[..], &PATIENT].concat(),
+    ));
+    assert!(
+        ended.stderr.contains("debug: GET /v2/batches: 200, "),
+        "{ended:?}"
+    );
+    assert!(
+        !ended.stderr.contains('?') && !ended.stderr.contains("Bearer"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn an_answer_without_a_token_ends_with_code_7() {
+    for body in [
+        "{}",
+        "[]",
+        "null",
+        "",
+        "{\"access_token\":5}",
+        "{\"access_token\":null}",
+        "<html>",
+    ] {
+        let stub = Stub::start(move |request| match request {
+            "POST /v2/auth" => (200, body.to_owned()),
+            _ => well(request),
+        });
+        let ended = stub.export(&["--retries", "1"]);
+        assert_eq!(ended.code, Some(7), "{body:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_flaw_on_a_later_page_is_named_and_nothing_is_claimed_that_is_not_so() {
+    let flawed = batch("two", "").replace("\"87.50\"", "\"much\"");
+    let page = format!("{{\"data\":[{flawed}],\"next_token\":null}}");
+    let stub = page_and_then(move |_| (200, page.clone()));
+    let place = Place::new("a.ndjson");
+    fs::write(&place.path, "as it was").unwrap();
+    let to_file = stub.export(&["-o", &place.path]);
+    let to_pipe = stub.export(&[]);
+    for ended in [&to_file, &to_pipe] {
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        let named = "page 2, batch 1 (`two`): `avg_germinated_seedlings` is not a decimal number";
+        assert!(ended.stderr.contains(named), "{ended:?}");
+    }
+    assert_eq!(
+        (place.read(), place.names().len()),
+        (b"as it was".into(), 1)
+    );
+    assert_eq!(to_pipe.stdout, batch("one", "") + "\n");
+    assert!(
+        !to_pipe.stderr.contains("nothing was written"),
+        "{to_pipe:?}"
+    );
+}
+
+#[test]
+fn a_service_that_falls_ill_while_dates_are_left_out_is_unavailable() {
+    let stub = page_and_then(|request| {
+        let status = if request.contains("start_date") {
+            422
+        } else {
+            503
+        };
+        (status, json!({ "detail": "no" }).to_string())
+    });
+    let flags = [
+        "--start",
+        "2026",
+        "--retries",
+        "1",
+        "--error-format",
+        "json",
+    ];
+    let ended = stub.export(&flags);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let error = ended.error();
+    assert_eq!(
+        (&error["status"], &error["retry_later"]),
+        (&503.into(), &true.into())
+    );
+}
+
+#[test]
+fn a_token_that_is_refused_twice_ends_with_code_4() {
+    for (fault, status) in [("bad-token:401", 401), ("bad-token:403", 403)] {
+        let server = with(&["--token-ttl", "1ms"], &["latency:20ms", fault]);
+        let ended = export(&server, &["--error-format", "json"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(4), ""));
+        let error = ended.error();
+        assert_eq!(
+            (&error["status"], &error["request"], &error["retry_later"]),
+            (&status.into(), &"GET /v2/batches".into(), &false.into())
+        );
+        let log = server.stop().stderr;
+        assert!(!log.contains("/v1/"), "{log}");
+        assert_eq!(log.matches("GET /v2/batches").count(), 2, "{log}");
+    }
+}
+
+#[test]
+fn a_next_token_that_breaks_the_interface_ends_with_code_7() {
+    for (page, says) in [
+        (json!({ "data": [], "next_token": "again" }), "next_token"),
+        (json!({ "data": [] }), "next_token"),
+        (json!({ "data": [], "next_token": 5 }), "next_token"),
+        (json!({ "data": [], "next_token": false }), "next_token"),
+        (json!({ "next_token": null }), "data"),
+        (json!([]), ""),
+    ] {
+        let stub = Stub::start(move |request| {
+            if request.starts_with("GET /v2/batches") {
+                (200, page.to_string())
+            } else {
+                well(request)
+            }
+        });
+        let ended = stub.export(&["--error-format", "json"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(7), ""));
+        let error = ended.error();
+        assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+        assert_eq!(error["kind"], "protocol");
+    }
+}
+
+#[test]
+fn nothing_found_may_be_an_error_that_leaves_the_old_file() {
+    let server = Server::start(&[]);
+    let none = ["--start", "1999", "--end", "1999", "--fail-on-empty"];
+    for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
+        let place = Place::new(name);
+        let flags = [&none[..], &["-o", &place.path, "--error-format", "json"]].concat();
+        let ended = export(&server, &flags);
+        assert_eq!(ended.code, Some(9), "{ended:?}");
+        assert_eq!(ended.error()["kind"], "empty");
+        assert_eq!(ended.error()["retry_later"], false);
+        assert!(place.names().is_empty(), "{:?}", place.names());
+
+        fs::write(&place.path, "as it was").unwrap();
+        assert_eq!(export(&server, &flags).code, Some(9));
+        assert_eq!(
+            (place.read(), place.names().len()),
+            (b"as it was".into(), 1)
+        );
+
+        succeeded(export(&server, &["-o", &place.path, "--fail-on-empty"]));
+        assert_ne!(place.read(), b"as it was", "something was found");
+    }
+    let ended = export(&server, &[&none[..], &["-f", "ndjson"]].concat());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(9), ""));
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_old_file() {
+    let server = with(&["--page-size", "10"], &["503:0.3"]);
+    for name in ["a.csv", "a.json.gz", "a.ndjson.zst"] {
+        let place = Place::new(name);
+        fs::write(&place.path, "as it was").unwrap();
+        let ended = export(&server, &["-o", &place.path, "--retries", "0"]);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert_eq!(
+            (place.read(), place.names().len()),
+            (b"as it was".into(), 1)
+        );
+    }
+}
+
+#[test]
+fn the_last_line_tells_what_was_done() {
+    for (options, args, says) in [
+        (&[][..], &[][..], "250 batches (all dates, v2, 2 requests)"),
+        (
+            &["--page-size", "100"],
+            &[],
+            "250 batches (all dates, v2, 4 requests)",
+        ),
+        (
+            &[],
+            &["--limit", "1"],
+            "1 batch (all dates, v2, 2 requests)",
+        ),
+        (
+            &[],
+            &["--api", "v1", "--start", "1999", "--end", "1999"],
+            "0 batches (1999-01-01T00:00:00Z through 1999-12-31, v1, 2 requests)",
+        ),
+    ] {
+        let server = with(options, &[]);
+        let ended = succeeded(export(&server, args));
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        let rest = ended.stderr.strip_prefix(says);
+        let rest = rest.unwrap_or_else(|| panic!("{}", ended.stderr));
+        let time = rest.strip_prefix(" to standard output in ").unwrap();
+        let seconds: f64 = time.strip_suffix(" s\n").unwrap().parse().unwrap();
+        assert!(seconds < 60.0);
+    }
+}
+
+#[test]
+fn quiet_is_silent_whatever_is_overcome() {
+    for faults in [
+        &[][..],
+        &["503:0.3", "cursor-expiry:3"],
+        &["v2-missing"],
+        &["unknown-fields", "duplicates:0.3"],
+    ] {
+        let server = with(&["--page-size", "10"], faults);
+        let flags = [&["-q", "-f", "csv"][..], &PATIENT].concat();
+        let ended = succeeded(export(&server, &flags));
+        assert_eq!(ended.stderr, "", "{faults:?}");
+        assert!(ended.stdout.lines().count() > 250);
+    }
+    let ended = export(
+        &Server::start(&["--batches", "0"]),
+        &["-q", "--fail-on-empty"],
+    );
+    assert_eq!(ended.code, Some(9));
+    assert!(ended.stderr.starts_with("error: nothing matched"));
+}
+
+#[test]
+fn wrong_credentials_end_with_code_4() {
+    let server = Server::start(&[]);
+    for api in ["auto", "v1", "v2"] {
+        let flags = ["--api", api, "--error-format", "json"];
+        let ended = export_with(server.address, "not-the-secret", &flags);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(4), ""));
+        let error = ended.error();
+        let version = if api == "v1" { "v1" } else { "v2" };
+        assert_eq!(error["request"], format!("POST /{version}/auth"));
+        assert_eq!(
+            (&error["code"], &error["kind"], &error["status"]),
+            (&4.into(), &"credentials".into(), &401.into())
+        );
+        assert_eq!(error["retry_later"], false);
+        assert!(error["detail"].is_string() && error["hint"].is_string());
+    }
+    let log = server.stop().stderr;
+    assert_eq!(log.matches(": 401, ").count(), 3, "once each: {log}");
+}
+
+#[test]
+fn a_service_that_is_not_there_ends_with_code_5() {
+    // Nobody listens any more on a port that was free a moment ago.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let flags = ["--retries", "0", "--error-format", "json"];
+    let ended = export_with(address, STUB_SECRET, &flags);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""));
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let error = ended.error();
+    assert_eq!(
+        (&error["kind"], &error["request"], &error["status"]),
+        (&"unavailable".into(), &"POST /v2/auth".into(), &Value::Null)
+    );
+    assert_eq!(
+        (&error["code"], &error["retry_later"]),
+        (&5.into(), &true.into())
+    );
+}
+
+#[test]
+fn a_refused_request_ends_with_code_6_and_every_field() {
+    let detail = json!([
+        { "type": "value_error", "loc": ["query", "start_date"], "msg": "Too long ago" },
+        { "type": "value_error", "loc": ["query", "end_date"], "msg": "Too far ahead" },
+    ]);
+    for endpoint in ["GET /v2/batches", "POST /v2/auth"] {
+        let stub = Stub::sick(endpoint, 422, detail.clone());
+        let ended = stub.export(&["--start", "2026", "--error-format", "json"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(6), ""));
+        let error = ended.error();
+        assert_eq!(
+            (&error["status"], &error["request"], &error["detail"]),
+            (&422.into(), &endpoint.into(), &detail)
+        );
+        assert_eq!(
+            (&error["kind"], &error["retry_later"]),
+            (&"refused".into(), &false.into())
+        );
+        let asked = stub
+            .requests()
+            .iter()
+            .filter(|r| r.starts_with(endpoint))
+            .count();
+        assert_eq!(asked, 1, "final at once");
+        let text = stub.export(&["--start", "2026"]).stderr;
+        assert!(text.contains("query.start_date: Too long ago; query.end_date: Too far ahead"));
+    }
+}
+
+#[test]
+fn a_service_that_stays_ill_ends_with_code_5_after_all_retries() {
+    for (fault, status) in [("503:1", 503), ("500:1", 500), ("429:1", 429)] {
+        let server = with(&[], &[fault]);
+        let ended = export(&server, &["--retries", "3", "--error-format", "json"]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(5), ""));
+        let error = ended.error();
+        assert_eq!(
+            (&error["code"], &error["kind"], &error["status"]),
+            (&5.into(), &"unavailable".into(), &status.into())
+        );
+        assert_eq!(error["retry_later"], true);
+        assert!(error["hint"].as_str().unwrap().contains("--api v1"));
+        assert_eq!(ended.stderr.matches("trying again").count(), 3, "{ended:?}");
+        let log = server.stop().stderr;
+        assert_eq!(log.matches("POST /v2/auth").count(), 4, "{log}");
+        assert!(!log.contains("/v1/"), "{log}");
+    }
+}

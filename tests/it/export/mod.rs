@@ -1,0 +1,155 @@
+//! `export`, end to end: nothing missing and nothing twice under every reading of the interface, the
+//! dates, the selection, the formats, and how a run ends.
+
+// A service of a few lines.
+mod stub;
+
+// Nothing missing and nothing twice, whatever the service does.
+mod whole;
+
+// Version 1, and when it is used.
+mod versions;
+
+// Which range is asked for.
+mod dates;
+
+// Which batches, which fields, in which order.
+mod selection;
+
+// What is written.
+mod formats;
+
+// How a run ends.
+mod endings;
+
+use std::fs;
+use std::sync::OnceLock;
+
+use serde_json::{Value, value::RawValue};
+
+use crate::harness::{Ended, Request, Server, export};
+
+/// The fields of the interface, in its order.
+const FIELDS: [&str; 18] = [
+    "batch_id",
+    "batch_name",
+    "batch_creation_date",
+    "crop_type",
+    "number_of_images",
+    "total_cells_per_tray",
+    "avg_germinated_seedlings",
+    "avg_non_germinated_seedlings",
+    "avg_germination_rate",
+    "avg_usable_seedlings",
+    "avg_non_usable_cells",
+    "avg_usable_seedling_rate",
+    "avg_coefficient_of_variation",
+    "avg_median_seedling_size_mm2",
+    "scanned_by_email",
+    "analysis_link",
+    "comment",
+    "warnings",
+];
+
+/// A range with batches on both sides of it, as the query and as the flags.
+pub(crate) const YEAR: &str = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
+
+pub(crate) const YEAR_FLAGS: [&str; 4] = [
+    "--start",
+    "2025-01-01T00:00:00Z",
+    "--end",
+    "2026-01-01T00:00:00Z",
+];
+
+/// Plenty, where a fault strikes by chance.
+pub(crate) const PATIENT: [&str; 2] = ["--retries", "40"];
+
+pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
+    let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
+    Server::start(&options.iter().copied().chain(faults).collect::<Vec<_>>())
+}
+
+/// Returns the text of each batch of `query`, just as version 1 answers it.
+pub(crate) fn texts(server: &Server, query: &str) -> Vec<String> {
+    let reply = server.send(&Request::batches("v1", query).token(&server.token("v1")));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let batches: Vec<Box<RawValue>> = serde_json::from_slice(&reply.body).unwrap();
+    batches.iter().map(|batch| batch.get().to_owned()).collect()
+}
+
+/// Returns what an export to standard output wrote, which must have gone well.
+pub(crate) fn written(server: &Server, args: &[&str]) -> String {
+    succeeded(export(server, args)).stdout
+}
+
+pub(crate) fn succeeded(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+/// Exports lines and returns them as values.
+fn values(server: &Server, args: &[&str]) -> Vec<Value> {
+    let lines = written(server, &[&["-f", "ndjson"], args].concat());
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Asserts that an export wrote each of `expected` once, to the letter, in whatever order.
+pub(crate) fn assert_same(ended: &Ended, expected: &[String], what: &str) {
+    assert_eq!(ended.code, Some(0), "{what}: {}", ended.stderr);
+    let mut found: Vec<&str> = ended.stdout.lines().collect();
+    let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    found.sort_unstable();
+    expected.sort_unstable();
+    let twice = found.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    assert_eq!(
+        (found.len(), twice),
+        (expected.len(), 0),
+        "{what}: count and repetitions; {}",
+        ended.stderr
+    );
+    assert!(found == expected, "{what}: other texts; {}", ended.stderr);
+}
+
+/// Exports everything, and then a range, from a service with these faults; both must be whole.
+pub(crate) fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
+    static EXPECTED: OnceLock<[Vec<String>; 2]> = OnceLock::new();
+    let [all, year] = EXPECTED.get_or_init(|| {
+        let plain = Server::start(&[]);
+        [texts(&plain, ""), texts(&plain, YEAR)]
+    });
+    let server = with(options, faults);
+    for (expected, range) in [(all, &[][..]), (year, &YEAR_FLAGS)] {
+        let ended = export(&server, &[&["-f", "ndjson"], args, range].concat());
+        let what = format!("{options:?} {faults:?} {args:?} {range:?}");
+        assert_same(&ended, expected, &what);
+    }
+}
+
+/// A file in a folder of its own.
+struct Place {
+    folder: tempfile::TempDir,
+    path: String,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name).to_str().unwrap().to_owned();
+        Self { folder, path }
+    }
+
+    fn read(&self) -> Vec<u8> {
+        fs::read(&self.path).unwrap()
+    }
+
+    /// Returns the names in the folder: there should be no litter.
+    fn names(&self) -> Vec<String> {
+        fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}

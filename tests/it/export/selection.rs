@@ -1,0 +1,278 @@
+//! Conditions, fields, order and limit.
+
+use serde_json::Value;
+
+use super::stub::{Stub, well};
+use super::{FIELDS, texts, values, with, written};
+use crate::data::moment;
+use crate::harness::Server;
+use crate::paging::ids;
+
+/// Returns a number in hundredths, whichever way the field is written.
+fn hundredths(batch: &Value, field: &str) -> Option<i64> {
+    match &batch[field] {
+        Value::String(text) => {
+            let (whole, fraction) = text.split_once('.').unwrap();
+            assert_eq!(fraction.len(), 2);
+            Some(format!("{whole}{fraction}").parse().unwrap())
+        }
+        number => Some(number.as_i64()? * 100),
+    }
+}
+
+pub(super) fn text<'a>(batch: &'a Value, field: &str) -> Option<&'a str> {
+    batch[field].as_str()
+}
+
+#[test]
+fn conditions_keep_what_they_say() {
+    type Test = fn(&Value) -> bool;
+    let server = Server::start(&["--batches", "800"]);
+    let all = server.flat("");
+    let cases: [(&[&str], Test); 26] = [
+        (&["crop_type=Tomato"], |b| b["crop_type"] == "Tomato"),
+        (&["crop_type = Sweet pepper"], |b| {
+            b["crop_type"] == "Sweet pepper"
+        }),
+        (&["crop_type!=Tomato"], |b| {
+            text(b, "crop_type").is_some_and(|crop| crop != "Tomato")
+        }),
+        (&["crop_type>Leek"], |b| {
+            text(b, "crop_type").is_some_and(|crop| crop > "Leek")
+        }),
+        (&["crop_type<=Leek"], |b| {
+            text(b, "crop_type").is_some_and(|crop| crop <= "Leek")
+        }),
+        (&["crop_type="], |b| b["crop_type"].is_null()),
+        (&["crop_type!="], |b| !b["crop_type"].is_null()),
+        (&["comment~TRAY"], |b| {
+            text(b, "comment").is_some_and(|text| text.to_lowercase().contains("tray"))
+        }),
+        (&["comment~größe"], |b| {
+            text(b, "comment").is_some_and(|text| text.to_lowercase().contains("größe"))
+        }),
+        (&["comment==same lot as last week"], |b| {
+            b["comment"] == "=same lot as last week"
+        }),
+        (&["avg_germination_rate<90"], |b| {
+            hundredths(b, "avg_germination_rate").is_some_and(|rate| rate < 9000)
+        }),
+        (&["avg_germination_rate>=95.5"], |b| {
+            hundredths(b, "avg_germination_rate").is_some_and(|rate| rate >= 9550)
+        }),
+        (&["avg_germination_rate>9"], |b| {
+            hundredths(b, "avg_germination_rate").is_some_and(|rate| rate > 900)
+        }),
+        (&["avg_germination_rate!=100"], |b| {
+            hundredths(b, "avg_germination_rate").is_some_and(|rate| rate != 10_000)
+        }),
+        (&["avg_germination_rate="], |b| {
+            b["avg_germination_rate"].is_null()
+        }),
+        (&["avg_median_seedling_size_mm2>99.5"], |b| {
+            hundredths(b, "avg_median_seedling_size_mm2").is_some_and(|size| size > 9950)
+        }),
+        (&["number_of_images<9"], |b| {
+            b["number_of_images"].as_i64().unwrap() < 9
+        }),
+        (&["number_of_images=10.00"], |b| b["number_of_images"] == 10),
+        (&["total_cells_per_tray!="], |b| {
+            !b["total_cells_per_tray"].is_null()
+        }),
+        (&["warnings"], |b| b["warnings"] == true),
+        (&["!warnings"], |b| b["warnings"] == false),
+        (&["warnings=true"], |b| b["warnings"] == true),
+        (&["batch_creation_date>=2026-01-01"], |b| {
+            moment(b).as_str() >= "2026-01-01"
+        }),
+        (&["batch_creation_date<2025"], |b| {
+            moment(b).as_str() < "2025"
+        }),
+        (
+            &["crop_type=Tomato", "avg_germination_rate<90", "!warnings"],
+            |b| {
+                b["crop_type"] == "Tomato"
+                    && hundredths(b, "avg_germination_rate").is_some_and(|rate| rate < 9000)
+                    && b["warnings"] == false
+            },
+        ),
+        (
+            &["batch_creation_date>2025-06-01T12:00:00Z", "comment!="],
+            |b| moment(b).as_str() > "2025-06-01T12:00:00" && !b["comment"].is_null(),
+        ),
+    ];
+    for (expressions, test) in cases {
+        let expected: Vec<Value> = all.iter().filter(|batch| test(batch)).cloned().collect();
+        assert!(
+            (1..all.len()).contains(&expected.len()),
+            "{expressions:?} says something"
+        );
+        let flags: Vec<&str> = expressions.iter().flat_map(|e| ["--where", e]).collect();
+        let found = values(&server, &flags);
+        assert_eq!(found.len(), expected.len(), "{expressions:?}");
+        assert!(found == expected, "{expressions:?}");
+    }
+}
+
+#[test]
+fn an_instant_is_compared_with_its_fraction() {
+    let server = Server::start(&[]);
+    let all = server.flat("");
+    let batch = all
+        .iter()
+        .find(|batch| moment(batch).contains('.'))
+        .unwrap();
+    let exact = text(batch, "batch_creation_date").unwrap();
+    let count = |operator: &str| {
+        let condition = format!("batch_creation_date{operator}{exact}");
+        values(&server, &["--where", &condition]).len()
+    };
+    assert_eq!((count("="), count("<") + count(">")), (1, all.len() - 1));
+    assert_eq!(count("<=") + count(">="), all.len() + 1);
+}
+
+#[test]
+fn mistakes_in_the_selection_are_told_before_anything_is_sent() {
+    for (args, says) in [
+        (&["--where", "crop=Tomato"][..], "there is no field `crop`"),
+        (&["--where", "crop_type"], "there is no operator"),
+        (&["--where", "avg_germination_rate<high"], "not a number"),
+        (&["--where", "batch_creation_date>soon"], "not a date"),
+        (&["--fields", "batch_id,crop"], "batch_name"),
+        (&["--fields", "batch_id,-comment"], "--fields"),
+        (&["--sort", "crop"], "there is no field `crop`"),
+        (&["--sort", "crop_type:down"], "no such direction"),
+        (&["--limit", "few"], "--limit"),
+    ] {
+        let stub = Stub::start(well);
+        let ended = stub.export(args);
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");
+        assert!(stub.requests().is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn fields_come_in_the_order_in_which_they_are_named() {
+    let server = with(&[], &["unknown-fields"]);
+    let all = server.flat("");
+    let expected = all.iter().map(|batch| {
+        format!(
+            "{{\"warnings\":{},\"comment\":{},\"batch_id\":{}}}",
+            batch["warnings"], batch["comment"], batch["batch_id"]
+        )
+    });
+    let fields = ["--fields", "warnings,comment,batch_id"];
+    let lines = written(&server, &[&["-f", "ndjson"], &fields[..]].concat());
+    assert!(lines.lines().eq(expected));
+    let table = written(&server, &[&["-f", "csv"], &fields[..]].concat());
+    assert!(table.starts_with("warnings,comment,batch_id\n"));
+}
+
+#[test]
+fn fields_that_are_left_out_leave_the_rest_as_it_was() {
+    let server = with(&[], &["unknown-fields"]);
+    let lines = written(
+        &server,
+        &["-f", "ndjson", "--fields", "-comment,-analysis_link"],
+    );
+    for (line, whole) in lines.lines().zip(texts(&server, "")) {
+        let batch: Value = serde_json::from_str(&whole).unwrap();
+        let part = |field: &str| format!("\"{field}\":{},", batch[field]);
+        let expected = whole.replace(&part("comment"), "");
+        assert_eq!(line, expected.replace(&part("analysis_link"), ""));
+    }
+    let header = written(&server, &["-f", "csv", "--fields", "-comment"]);
+    let names: Vec<&str> = header.lines().next().unwrap().split(',').collect();
+    let others: Vec<&str> = FIELDS.into_iter().filter(|f| *f != "comment").collect();
+    assert_eq!(names, others);
+}
+
+#[test]
+fn sorting_goes_by_what_a_field_holds_and_then_by_age() {
+    let server = with(&["--batches", "400"], &["shuffle"]);
+    let all = server.flat("");
+    for field in [
+        "avg_germination_rate",
+        "number_of_images",
+        "crop_type",
+        "batch_creation_date",
+        "warnings",
+        "comment",
+        "batch_id",
+    ] {
+        // Something that compares as the field should, and nothing for null.
+        let key = |batch: &Value| match field {
+            "avg_germination_rate" | "number_of_images" => {
+                hundredths(batch, field).map(|number| (number, String::new()))
+            }
+            "batch_creation_date" => Some((0, moment(batch))),
+            "warnings" => Some((i64::from(batch[field] == true), String::new())),
+            _ => text(batch, field).map(|text| (0, text.to_owned())),
+        };
+        let age = |batch: &Value| (moment(batch), batch["batch_id"].to_string());
+        for (word, descending) in [
+            (field.to_owned(), false),
+            (format!("{field}:asc"), false),
+            (format!("{field}:desc"), true),
+        ] {
+            let mut expected = all.clone();
+            expected.sort_by(|left, right| {
+                let by_value = match (key(left), key(right)) {
+                    (Some(left), Some(right)) if descending => right.cmp(&left),
+                    (Some(left), Some(right)) => left.cmp(&right),
+                    (left, right) => left.is_none().cmp(&right.is_none()),
+                };
+                by_value.then_with(|| age(left).cmp(&age(right)))
+            });
+            let found = values(&server, &["--sort", &word]);
+            assert!(ids(&found) == ids(&expected), "{word}");
+            let few = values(&server, &["--sort", &word, "--limit", "7"]);
+            assert_eq!(ids(&few), ids(&expected[..7]), "{word}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_asks_for_no_page_beyond_it() {
+    for (limit, pages) in [
+        (0, 0),
+        (1, 1),
+        (9, 1),
+        (10, 1),
+        (11, 2),
+        (30, 3),
+        (249, 25),
+        (250, 25),
+        (1000, 25),
+    ] {
+        let server = with(&["--page-size", "10"], &[]);
+        let all = texts(&server, "");
+        let lines = written(&server, &["-f", "ndjson", "--limit", &limit.to_string()]);
+        let expected = &all[..limit.min(250)];
+        assert!(
+            lines.lines().eq(expected.iter().map(String::as_str)),
+            "{limit}"
+        );
+        let log = server.stop().stderr;
+        let asked = log.matches("GET /v2/batches").count();
+        assert_eq!(asked, pages, "--limit {limit}: {log}");
+    }
+}
+
+#[test]
+fn a_limit_counts_what_is_written() {
+    let server = with(&["--page-size", "10"], &["duplicates:0.5"]);
+    let all = with(&[], &[]).flat("");
+    let matching = |batch: &&Value| batch["crop_type"] == "Tomato";
+    let expected: Vec<Value> = all.iter().filter(matching).take(5).cloned().collect();
+    let last = all.iter().position(|batch| *batch == expected[4]).unwrap();
+    let flags = ["--where", "crop_type=Tomato", "--limit", "5"];
+    assert_eq!(values(&server, &flags), expected);
+    let log = server.stop().stderr;
+    assert_eq!(
+        log.matches("GET /v2/batches").count(),
+        last / 10 + 1,
+        "{log}"
+    );
+}

@@ -1,0 +1,295 @@
+//! Every batch once, under every reading of the interface and every fault.
+
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use super::stub::{STUB_TOKEN, Stub, batch, page_of, well};
+use super::{
+    PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, succeeded, texts, with, written,
+};
+use crate::harness::{Ended, Server, export};
+
+#[test]
+fn pages_of_any_size_are_written_whole_and_in_their_order() {
+    let plain = Server::start(&[]);
+    let expected = texts(&plain, "");
+    for size in ["1", "7", "500", "1000000"] {
+        let server = with(&["--page-size", size], &[]);
+        let lines = written(&server, &["-f", "ndjson"]);
+        assert!(
+            lines.lines().eq(expected.iter().map(String::as_str)),
+            "{size}"
+        );
+        assert_whole(&["--page-size", size], &[], &[]);
+    }
+}
+
+#[test]
+fn a_large_set_in_large_and_small_pages_is_whole() {
+    for size in ["33", "999", "5000"] {
+        let server = with(&["--batches", "5000", "--page-size", size], &[]);
+        let ended = export(&server, &["-f", "ndjson"]);
+        assert_same(&ended, &texts(&server, ""), size);
+    }
+}
+
+#[test]
+fn no_order_and_no_repetition_changes_what_is_written() {
+    for faults in [
+        &["shuffle"][..],
+        &["newest-first"],
+        &["duplicates:0.3"],
+        &["duplicates:1"],
+        &["empty-pages:0.5"],
+        &["empty-pages:1"],
+        &["shuffle", "duplicates:0.3", "empty-pages:0.5"],
+    ] {
+        for size in ["7", "500"] {
+            assert_whole(&["--page-size", size], faults, &[]);
+        }
+    }
+}
+
+#[test]
+fn the_same_answers_give_the_same_order() {
+    let server = with(&["--page-size", "13"], &["shuffle", "duplicates:0.5"]);
+    let first = written(&server, &["-f", "ndjson", "--parallel", "1"]);
+    let again = written(&server, &["-f", "ndjson", "--parallel", "8"]);
+    assert!(first == again);
+}
+
+#[test]
+fn dates_beside_a_cursor_may_be_required_or_refused() {
+    for fault in ["dates-with-cursor:required", "dates-with-cursor:refused"] {
+        for size in ["1", "7", "500"] {
+            assert_whole(&["--page-size", size], &[fault], &[]);
+        }
+        let server = with(&["--page-size", "10"], &[fault]);
+        let (open_start, open_end) = (
+            export(&server, &["-f", "ndjson", "--end", "2025"]),
+            export(&server, &["-f", "ndjson", "--start", "2026"]),
+        );
+        let both = [open_start.stdout.as_str(), &open_end.stdout].concat();
+        let whole = Ended {
+            stdout: both,
+            ..open_end
+        };
+        assert_same(&whole, &texts(&server, ""), fault);
+    }
+}
+
+#[test]
+fn dates_that_are_refused_are_left_out_from_then_on() {
+    let server = with(&["--page-size", "10"], &["dates-with-cursor:refused"]);
+    let count = server.flat(YEAR).len();
+    succeeded(export(
+        &server,
+        &[&YEAR_FLAGS[..], &["--parallel", "1"]].concat(),
+    ));
+    let log = server.stop().stderr;
+    let pages = count.div_ceil(10);
+    assert_eq!(log.matches("GET /v2/batches: 422").count(), 1, "{log}");
+    assert_eq!(log.matches("GET /v2/batches: 200").count(), pages, "{log}");
+}
+
+#[test]
+fn a_cursor_that_expires_costs_nothing_but_time() {
+    for faults in [
+        &["cursor-expiry:2"][..],
+        &["cursor-expiry:3"],
+        &["cursor-expiry:3", "dates-with-cursor:required"],
+        &["cursor-expiry:2", "dates-with-cursor:refused"],
+        &["cursor-expiry:3", "dates-with-cursor:refused"],
+        &["cursor-expiry:3", "bad-cursor:400"],
+        &["cursor-expiry:3", "bad-cursor:404"],
+        &["cursor-expiry:3", "bad-cursor:410"],
+        &[
+            "cursor-expiry:2",
+            "bad-cursor:404",
+            "dates-with-cursor:refused",
+        ],
+        &[
+            "cursor-expiry:3",
+            "bad-cursor:410",
+            "dates-with-cursor:required",
+        ],
+        &["cursor-expiry:3", "shuffle", "duplicates:0.3"],
+        &["cursor-expiry:5", "newest-first", "empty-pages:0.5"],
+    ] {
+        assert_whole(&["--page-size", "10"], faults, &[]);
+    }
+}
+
+#[test]
+fn a_restart_is_told_and_never_ends_in_version_1() {
+    let server = with(
+        &["--page-size", "10"],
+        &["cursor-expiry:2", "bad-cursor:404"],
+    );
+    let ended = succeeded(export(&server, &[]));
+    assert!(
+        ended
+            .stderr
+            .contains("warning: GET /v2/batches answered 404"),
+        "{ended:?}"
+    );
+    let log = server.stop().stderr;
+    assert!(!log.contains("/v1/"), "{log}");
+}
+
+#[test]
+fn tokens_that_wear_out_are_renewed() {
+    for faults in [
+        &["token-uses:1"][..],
+        &["token-uses:2"],
+        &["token-uses:1", "bad-token:403"],
+        &["token-uses:3", "bad-token:403", "cursor-expiry:3"],
+        &["token-uses:1", "dates-with-cursor:refused"],
+        &["tokens-shared"],
+        &["tokens-shared", "token-uses:2"],
+        &["expires-in"],
+        &["token-uses:1", "503:0.3"],
+    ] {
+        assert_whole(&["--page-size", "10"], faults, &PATIENT);
+    }
+    let plain = Server::start(&[]);
+    for options in [&["--api", "v1"][..], &["--api", "v2"]] {
+        let server = with(&["--page-size", "10"], &["token-uses:1", "bad-token:403"]);
+        let ended = export(&server, &[&["-f", "ndjson"], options].concat());
+        assert_same(&ended, &texts(&plain, ""), &format!("{options:?}"));
+    }
+}
+
+#[test]
+fn a_token_that_was_good_for_a_broken_answer_may_wear_out_once_more() {
+    // Each token is taken once, and then the answer breaks off: no token is refused twice in a row.
+    for fault in ["truncate:0.5", "reset:0.5"] {
+        assert_whole(&["--page-size", "10"], &["token-uses:1", fault], &PATIENT);
+    }
+}
+
+#[test]
+fn a_token_that_expires_while_the_service_is_ill_is_renewed_again() {
+    // What the batches are answered, one after another: every token is taken before it expires.
+    let statuses = Mutex::new([401, 503, 503, 401, 503, 200].into_iter());
+    let stub = Stub::start(move |request| match request {
+        "GET /v2/batches" => match statuses.lock().unwrap().next() {
+            Some(200) | None => well(request),
+            Some(status) => (status, json!({ "detail": "not now" }).to_string()),
+        },
+        _ => well(request),
+    });
+    let ended = succeeded(stub.export(&[]));
+    assert!(ended.stderr.ends_with(" s\n"), "{ended:?}");
+    let asked = stub.requests();
+    let tokens = asked.iter().filter(|request| *request == "POST /v2/auth");
+    assert_eq!(tokens.count(), 3, "{asked:?}");
+}
+
+#[test]
+fn tokens_that_live_shortly_are_renewed_in_time_or_when_refused() {
+    for (faults, says) in [
+        (
+            &["latency:50ms"][..],
+            "asking for a new token: the service refused it",
+        ),
+        (
+            &["latency:50ms", "bad-token:403"],
+            "asking for a new token: the service refused it",
+        ),
+        (
+            &["latency:50ms", "expires-in"],
+            "asking for a new token: it is about to expire",
+        ),
+    ] {
+        let server = with(&["--page-size", "10", "--token-ttl", "1s"], faults);
+        let ended = export(&server, &["-f", "ndjson", "-v", "--parallel", "1"]);
+        assert_same(&ended, &texts(&server, ""), &format!("{faults:?}"));
+        assert!(ended.stderr.contains(says), "{faults:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn failures_by_chance_lose_nothing_and_double_nothing() {
+    for faults in [
+        &["503:0.3"][..],
+        &["500:0.2"],
+        &["429:0.2"],
+        &["reset:0.3"],
+        &["truncate:0.3"],
+        &["gzip", "reset:0.2", "truncate:0.2"],
+        &["busy:2", "latency:5ms"],
+        &["503:0.2", "500:0.1", "429:0.1", "reset:0.1", "truncate:0.1"],
+        &[
+            "truncate:0.3",
+            "shuffle",
+            "duplicates:0.3",
+            "cursor-expiry:3",
+        ],
+        &[
+            "reset:0.2",
+            "503:0.2",
+            "empty-pages:0.5",
+            "dates-with-cursor:refused",
+            "cursor-expiry:4",
+        ],
+    ] {
+        for size in ["7", "500"] {
+            assert_whole(&["--page-size", size], faults, &PATIENT);
+        }
+    }
+}
+
+#[test]
+fn every_wait_is_told() {
+    let server = with(&["--page-size", "10"], &["503:0.3"]);
+    let ended = succeeded(export(&server, &PATIENT));
+    let told = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("answered 503") && line.contains("trying again in 0.0 s"))
+        .count();
+    let log = server.stop().stderr;
+    assert!(told > 2, "{ended:?}");
+    assert_eq!(told, log.matches(": 503, ").count(), "{log}");
+}
+
+#[test]
+fn the_first_of_two_with_one_identifier_stays_and_the_other_is_told() {
+    let (first, other) = (batch("one", ""), batch("one", ",\"odd\":1"));
+    let stub = page_of([first.as_str(), &first, &other, &batch("two", "")].join(","));
+    let ended = succeeded(stub.export(&["-f", "ndjson"]));
+    assert_eq!(ended.stdout, format!("{first}\n{}\n", batch("two", "")));
+    let warning = "warning: 1 batch came again with other content; the first stays\n";
+    assert!(ended.stderr.starts_with(warning), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
+}
+
+#[test]
+fn nothing_depends_on_how_long_a_token_is_said_to_live() {
+    for expires_in in [
+        json!(null),
+        json!(0),
+        json!(-1),
+        json!(3600),
+        json!(3600.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!("3600"),
+        json!("soon"),
+        json!({}),
+    ] {
+        let what = expires_in.to_string();
+        let stub = Stub::start(move |request| match request {
+            "POST /v2/auth" => {
+                let token = json!({ "access_token": STUB_TOKEN, "expires_in": expires_in });
+                (200, token.to_string())
+            }
+            _ => well(request),
+        });
+        let ended = stub.export(&[]);
+        assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+        assert_eq!(stub.requests().len(), 2, "{what}");
+    }
+}

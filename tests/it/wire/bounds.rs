@@ -1,0 +1,211 @@
+//! Answers without end: bounded in memory and in what is shown of them.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use super::{
+    Exported, batch, batch_with, configured, export, fields, for_auth, in_parallel, object,
+    one_page, page, run, service,
+};
+use crate::scripted::{Answer, Scripted, bomb};
+
+/// Runs an export and returns the most memory it had, in kilobytes.
+fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
+    let record = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new("/usr/bin/time");
+    command.env_clear().stdin(Stdio::null());
+    command.args(["-f", "%M", "-o", record.path().to_str().unwrap()]);
+    command.arg(env!("CARGO_BIN_EXE_trayscan"));
+    let exported = run(configured(command, &service.base_url()), args);
+    let record = fs::read_to_string(record.path()).unwrap();
+    let peak = record.lines().last().unwrap().parse().unwrap();
+    (exported, peak)
+}
+
+/// Tells whether `/usr/bin/time` is the one that measures memory.
+fn can_measure() -> bool {
+    let probe = Command::new("/usr/bin/time")
+        .args(["-f", "%M", "true"])
+        .output();
+    let peak = probe
+        .ok()
+        .map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    let able = peak.is_some_and(|peak| peak.parse::<u64>().is_ok());
+    if !able {
+        eprintln!("GNU time is not here: memory is not measured");
+    }
+    able
+}
+
+#[test]
+fn bombs_break_the_interface_within_64_mebibytes() {
+    if !can_measure() {
+        return;
+    }
+    let inside = batch("b1").replace("\"Tray\"", "@");
+    let (before, after) = inside.split_once('@').unwrap();
+    let (before, after) = (
+        format!("{{\"data\":[{before}"),
+        format!("{after}],\"next_token\":null}}"),
+    );
+    let envelope = "],\"next_token\":null}";
+    let bombs = [
+        (
+            "blanks before all",
+            bomb("", " ", "{\"data\":[],\"next_token\":null}"),
+        ),
+        (
+            "blanks after all",
+            bomb("{\"data\":[],\"next_token\":null}", "\n", ""),
+        ),
+        (
+            "blanks between batches",
+            bomb("{\"data\":[", "\t", envelope),
+        ),
+        ("zeros between batches", bomb("{\"data\":[", "0", envelope)),
+        (
+            "a string for a batch",
+            bomb("{\"data\":[\"", "x", &format!("\"{envelope}")),
+        ),
+        ("nesting for a batch", bomb("{\"data\":[", "[", envelope)),
+        (
+            "objects for a batch",
+            bomb("{\"data\":[", "{\"a\":", envelope),
+        ),
+        (
+            "a giant name",
+            bomb("{\"", "n", "\":1,\"data\":[],\"next_token\":null}"),
+        ),
+        (
+            "a giant cursor",
+            bomb("{\"data\":[],\"next_token\":\"", "c", "\"}"),
+        ),
+        (
+            "zeros in the envelope",
+            bomb("{\"more\":", "0", ",\"data\":[],\"next_token\":null}"),
+        ),
+        (
+            "nesting in the envelope",
+            bomb("{\"more\":", "[", ",\"data\":[],\"next_token\":null}"),
+        ),
+        ("NUL bytes", bomb("", "\0", "")),
+        (
+            "blanks in a batch",
+            bomb(&before, " ", &format!("\"Tray\"{after}")),
+        ),
+        ("zeros in a batch", bomb(&before, "0", &after)),
+        (
+            "a string in a batch",
+            bomb(&format!("{before}\""), "x", &format!("\"{after}")),
+        ),
+        (
+            "escapes in a batch",
+            bomb(&format!("{before}\""), "\\u0041x", &format!("\"{after}")),
+        ),
+        ("nesting in a batch", bomb(&before, "[", &after)),
+        (
+            "fields in a batch",
+            bomb(&format!("{before}1"), ",\"a\":0", &after),
+        ),
+    ];
+    in_parallel(&bombs, |(name, bomb)| {
+        let service = service([Answer::packed(200, bomb.clone())]);
+        let (exported, peak) = measured(&service, &[]);
+        assert_eq!(exported.code, 7, "{name}: {}", exported.stderr);
+        assert!(peak < 64 * 1024, "{name}: {peak} kB");
+        assert!(
+            exported.stderr.len() < 2000,
+            "{name}: {} bytes",
+            exported.stderr.len()
+        );
+    });
+}
+
+#[test]
+fn bombs_for_a_token_or_an_error_are_bounded_too() {
+    if !can_measure() {
+        return;
+    }
+    let bomb = bomb("{\"access_token\":\"", "x", "\"}");
+    let auth =
+        |status| Scripted::answering(vec![Answer::packed(status, bomb.clone())], vec![one_page()]);
+    for (status, code) in [(200, 7), (401, 4), (422, 6), (500, 5)] {
+        let (exported, peak) = measured(&auth(status), &[]);
+        assert_eq!(exported.code, code, "{}", exported.stderr);
+        assert!(peak < 64 * 1024, "{status}: {peak} kB");
+        assert!(
+            exported.stderr.len() < 2000,
+            "{status}: {}",
+            exported.stderr
+        );
+    }
+}
+
+#[test]
+fn a_head_without_end_is_bounded() {
+    if !can_measure() {
+        return;
+    }
+    let line = format!("X-More: {}\r\n", "x".repeat(1000));
+    let head = format!("HTTP/1.1 200 OK\r\n{}", line.repeat(20_000));
+    let (exported, peak) = measured(&service([Answer::raw(&head)]), &["--retries", "0"]);
+    assert!(matches!(exported.code, 5 | 7), "{}", exported.stderr);
+    assert!(peak < 64 * 1024, "{peak} kB");
+}
+
+#[test]
+fn a_long_error_page_is_a_few_readable_lines() {
+    let row = "<tr><td class=\"cell\">Something went wrong, and here is all about it</td></tr>\n";
+    let html = format!(
+        "<!DOCTYPE html>\n<html>\n{}",
+        row.repeat(10 * (1 << 20) / row.len())
+    );
+    let one_line = html.replace('\n', " ");
+    for (status, code) in [(500, 5), (502, 5), (400, 6), (403, 4), (200, 7)] {
+        for format in ["text", "json"] {
+            for service in [
+                for_auth(Answer::status(status, &html)),
+                service([Answer::status(status, &one_line)]),
+            ] {
+                let exported = export(&service, &["--error-format", format]).expect(code);
+                let stderr = &exported.stderr;
+                assert!(stderr.len() < 2000, "{stderr}");
+                assert!(stderr.lines().count() < 12, "{stderr}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_service_names_in_a_flawed_batch_is_shown_in_part() {
+    let long = "n".repeat(500_000);
+    for batch in [
+        batch_with(&long, "warnings", None),
+        batch_with("b1", &long, Some("1")).replacen('{', &format!("{{\"{long}\":1,"), 1),
+        format!("\"{long}\""),
+    ] {
+        for args in [
+            &["--error-format", "text"][..],
+            &["--error-format", "json"],
+            &["--lenient"],
+        ] {
+            let service = service([Answer::ok(page(std::slice::from_ref(&batch), None))]);
+            let exported = export(&service, args);
+            assert_eq!(exported.code, if args.len() == 1 { 0 } else { 7 });
+            let length = exported.stderr.len();
+            assert!(
+                length < 4000,
+                "{length} bytes for {}… {args:?}",
+                &batch[..40]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_batch_with_too_many_fields_is_refused_soon() {
+    let mut many = fields("b1");
+    many.extend((0..50_000).map(|number| (format!("f{number}"), "1".to_owned())));
+    let exported = export(&service([Answer::ok(page(&[object(&many)], None))]), &[]).expect(7);
+    assert!(exported.has("far too many fields"), "{}", exported.stderr);
+}

@@ -1,0 +1,262 @@
+//! `export` against answers that are cut, broken, hostile or slow.
+//!
+//! Every export here writes a file, and every one is checked for what holds always: a failure
+//! publishes nothing and leaves no litter, and no secret, token or cursor is ever printed.
+
+// Bodies that end too soon.
+mod cut;
+
+// What is no page, and no batch.
+mod pages;
+
+// More than anybody should have to hold.
+mod bounds;
+
+// What a person gets to see.
+mod shown;
+
+// Being sent elsewhere.
+mod redirects;
+
+// Waiting, and asking again.
+mod retries;
+
+// Tokens that are refused, odd or short-lived.
+mod tokens;
+
+// Which version is asked.
+mod versions;
+
+// What is sent, and to whom.
+mod requests;
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+use crate::harness::trayscan;
+use crate::scripted::{Answer, Scripted};
+
+/// Holds what JSON, forms and addresses write differently.
+const SECRET: &str = "s3cret\"/+&x\u{f6}-9f2";
+const TOKEN: &str = "token-4711-abcdefgh";
+/// Every cursor begins like this.
+const CURSOR: &str = "crsr-";
+/// No export here may take longer, whatever it is told.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// What an export left behind.
+struct Exported {
+    code: i32,
+    stderr: String,
+    file: Option<String>,
+    took: Duration,
+}
+
+impl Exported {
+    fn has(&self, words: &str) -> bool {
+        self.stderr.contains(words)
+    }
+
+    /// Returns the identifiers in the file.
+    fn ids(&self) -> Vec<String> {
+        let file = self
+            .file
+            .as_ref()
+            .unwrap_or_else(|| panic!("{}", self.stderr));
+        let lines = file.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines
+            .map(|line: Value| line["batch_id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        self
+    }
+
+    fn error(&self) -> Value {
+        let last = self.stderr.lines().last().unwrap();
+        serde_json::from_str::<Value>(last).unwrap()["error"].clone()
+    }
+}
+
+/// The program, told to ask `base_url` in the environment.
+fn configured(mut command: Command, base_url: &str) -> Command {
+    command
+        .env("TRAYSCAN_BASE_URL", base_url)
+        .env("TRAYSCAN_CLIENT_ID", "client")
+        .env("TRAYSCAN_CLIENT_SECRET", SECRET)
+        .env("TRAYSCAN_RETRIES", "1")
+        .env("TRAYSCAN_RETRY_WAIT", "0s")
+        .env("TRAYSCAN_TIMEOUT", "20s");
+    command
+}
+
+/// Runs an export into a file and checks what holds for all of them.
+#[track_caller]
+fn run(mut command: Command, args: &[&str]) -> Exported {
+    let folder = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.ndjson");
+    command
+        .args(["export", "-o", path.to_str().unwrap()])
+        .args(args);
+    command
+        .env("HOME", home.path())
+        .env("XDG_CONFIG_HOME", home.path());
+    let started = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let readers = [
+        thread::spawn(move || std::io::read_to_string(stdout).unwrap()),
+        thread::spawn(move || std::io::read_to_string(stderr).unwrap()),
+    ];
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > LIMIT {
+            let _ = child.kill();
+            panic!("it hangs: {args:?}");
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let took = started.elapsed();
+    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
+    for printed in [&stdout, &stderr] {
+        for secret in [SECRET, TOKEN, CURSOR] {
+            assert!(!printed.contains(secret), "{secret} was printed: {printed}");
+        }
+    }
+    let file = fs::read_to_string(&path).ok();
+    let code = status
+        .code()
+        .unwrap_or_else(|| panic!("{status}: {stderr}"));
+    let files = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(
+        (file.is_some(), files),
+        (code == 0, usize::from(code == 0)),
+        "{stderr}"
+    );
+    assert!(code != 1 && code != 101, "{stderr}");
+    Exported {
+        code,
+        stderr,
+        file,
+        took,
+    }
+}
+
+#[track_caller]
+fn export(service: &Scripted, args: &[&str]) -> Exported {
+    run(configured(trayscan(&[]), &service.base_url()), args)
+}
+
+/// The fields of a batch, as names and JSON.
+pub(crate) fn fields(id: &str) -> Vec<(String, String)> {
+    let mut fields = vec![
+        ("batch_id".to_owned(), json!(id).to_string()),
+        ("batch_name".to_owned(), "\"Tray\"".to_owned()),
+        (
+            "batch_creation_date".to_owned(),
+            "\"2026-05-01T06:00:00Z\"".to_owned(),
+        ),
+        ("number_of_images".to_owned(), "12".to_owned()),
+        ("warnings".to_owned(), "false".to_owned()),
+        ("total_cells_per_tray".to_owned(), "128".to_owned()),
+        ("avg_germination_rate".to_owned(), "\"87.50\"".to_owned()),
+    ];
+    let nulls = [
+        "crop_type",
+        "avg_germinated_seedlings",
+        "avg_non_germinated_seedlings",
+        "avg_usable_seedlings",
+        "avg_non_usable_cells",
+        "avg_usable_seedling_rate",
+        "avg_coefficient_of_variation",
+        "avg_median_seedling_size_mm2",
+        "scanned_by_email",
+        "analysis_link",
+        "comment",
+    ];
+    fields.extend(nulls.map(|name| (name.to_owned(), "null".to_owned())));
+    fields
+}
+
+pub(crate) fn object(fields: &[(String, String)]) -> String {
+    let members: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{}:{value}", json!(name)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn batch(id: &str) -> String {
+    object(&fields(id))
+}
+
+/// A batch that is right but for `field`, which holds `value`, or is not there.
+fn batch_with(id: &str, field: &str, value: Option<&str>) -> String {
+    let mut fields = fields(id);
+    let place = fields.iter().position(|(name, _)| name == field);
+    match (place, value) {
+        (Some(place), Some(value)) => value.clone_into(&mut fields[place].1),
+        (Some(place), None) => drop(fields.remove(place)),
+        (None, value) => fields.push((field.to_owned(), value.unwrap().to_owned())),
+    }
+    object(&fields)
+}
+
+pub(crate) fn page(batches: &[String], next: Option<&str>) -> String {
+    format!(
+        "{{\"data\":[{}],\"next_token\":{}}}",
+        batches.join(","),
+        json!(next)
+    )
+}
+
+pub(crate) fn cursor(number: usize) -> String {
+    format!("{CURSOR}{number:04}")
+}
+
+/// A token response.
+pub(crate) fn token() -> Answer {
+    Answer::ok(json!({ "access_token": TOKEN, "token_type": "bearer" }).to_string())
+}
+
+/// A service whose batches answers are these; the last repeats.
+fn service(batches: impl IntoIterator<Item = Answer>) -> Scripted {
+    Scripted::answering(vec![token()], batches.into_iter().collect())
+}
+
+fn one_page() -> Answer {
+    Answer::ok(page(&[batch("b1")], None))
+}
+
+/// Runs `job` on every item, a few at a time.
+fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    job(item);
+                }
+            });
+        }
+    });
+}
+
+/// As an auth answer.
+fn for_auth(answer: Answer) -> Scripted {
+    Scripted::answering(vec![answer], vec![one_page()])
+}

@@ -1,0 +1,338 @@
+//! Pages and batches that break the interface: refused with their place named, or carried on with `--lenient`.
+
+use serde_json::json;
+
+use super::{
+    CURSOR, batch, batch_with, cursor, export, fields, in_parallel, object, page, service, token,
+};
+use crate::scripted::{Answer, Asked, Scripted};
+
+#[test]
+fn what_is_no_page_in_json_breaks_the_interface() {
+    let good = batch("b1");
+    let bodies: Vec<Vec<u8>> = [
+        "nonsense".to_owned(),
+        "<html><body>Welcome</body></html>".to_owned(),
+        "\"text\"".to_owned(),
+        "null".to_owned(),
+        format!("[{good}]"),
+        "{}".to_owned(),
+        "{\"next_token\":null}".to_owned(),
+        "{\"data\":null,\"next_token\":null}".to_owned(),
+        "{\"data\":{},\"next_token\":null}".to_owned(),
+        format!("{{\"data\":[{good}],\"data\":[{good}],\"next_token\":null}}"),
+        format!("{{\"data\":[{good}]\"next_token\":null}}"),
+        format!("{{\"data\":[{good},],\"next_token\":null}}"),
+        format!("{{\"data\":[{good}],\"next_token\":null,}}"),
+        format!("{{\"data\":[{good}],\"next_token\":null}} more"),
+        format!("{{\"data\":[{good}],\"next_token\":null}}{{}}"),
+        format!("{{'data':[{good}],'next_token':null}}"),
+        format!("{{\"data\":[{good}],\"more\":NaN,\"next_token\":null}}"),
+        format!("{{\"data\":[{good}],\"more\":01,\"next_token\":null}}"),
+        format!("\u{feff}{}", page(std::slice::from_ref(&good), None)),
+        format!("{{\"data\":[{good}],\"more\":\"a\nb\",\"next_token\":null}}"),
+        page(&["null".to_owned()], None),
+        page(&["\"text\"".to_owned()], None),
+        page(&["[]".to_owned()], None),
+        page(&["{\"batch_id\":}".to_owned()], None),
+        page(&[good.replace("\"Tray\"", "Tray")], None),
+        page(&[good.replace("\"Tray\"", "\"\\x\"")], None),
+    ]
+    .into_iter()
+    .map(String::into_bytes)
+    .chain([
+        page(std::slice::from_ref(&good), None)
+            .replace("Tray", "Tr\u{1}")
+            .into_bytes(),
+        latin1(&page(&[good.replace("Tray", "Tr\u{f6}y")], None)),
+    ])
+    .collect();
+    in_parallel(&bodies, |body| {
+        let service = service([Answer::ok(body)]);
+        let exported = export(&service, &[]);
+        let shown = String::from_utf8_lossy(body);
+        assert_eq!(exported.code, 7, "{shown}\n{}", exported.stderr);
+        assert!(
+            exported.has("GET /v2/batches"),
+            "{shown}\n{}",
+            exported.stderr
+        );
+        assert_eq!(
+            service.asked_for("/batches").len(),
+            1,
+            "{shown}: it would not get better"
+        );
+    });
+}
+
+/// Writes text with one byte for each character.
+fn latin1(text: &str) -> Vec<u8> {
+    text.chars()
+        .map(|character| u8::try_from(u32::from(character)).unwrap())
+        .collect()
+}
+
+/// Batches with one flaw each, and the field that has it.
+fn flawed(id: &str) -> Vec<(String, &'static str)> {
+    let mut flawed = Vec::new();
+    let required = [
+        "batch_name",
+        "batch_creation_date",
+        "number_of_images",
+        "warnings",
+        "batch_id",
+    ];
+    for field in required {
+        flawed.push((batch_with(id, field, None), field));
+        flawed.push((batch_with(id, field, Some("null")), field));
+        flawed.push((batch_with(id, field, Some("{}")), field));
+        flawed.push((batch_with(id, field, Some("[1]")), field));
+    }
+    for (field, value) in [
+        ("batch_id", "7"),
+        ("batch_id", "\"\""),
+        ("batch_name", "5"),
+        ("batch_name", "\"\\ud800\""),
+        ("batch_creation_date", "\"2026-05-01T06:00:00\""),
+        ("batch_creation_date", "\"2026-05-01T06:00:00+02:00\""),
+        ("batch_creation_date", "\"2026-13-01T06:00:00Z\""),
+        ("batch_creation_date", "\"yesterday\""),
+        ("batch_creation_date", "1777600000"),
+        ("number_of_images", "\"12\""),
+        ("number_of_images", "12.5"),
+        ("number_of_images", "true"),
+        ("total_cells_per_tray", "\"128\""),
+        ("avg_germination_rate", "87.5"),
+        ("avg_germination_rate", "\"87,50\""),
+        ("avg_germination_rate", "\"NaN\""),
+        ("avg_germination_rate", "\"1e2\""),
+        ("avg_germination_rate", "\" 87.50\""),
+        ("avg_germination_rate", "\"\""),
+        ("crop_type", "false"),
+        ("comment", "[]"),
+        ("warnings", "\"false\""),
+        ("warnings", "0"),
+    ] {
+        flawed.push((batch_with(id, field, Some(value)), field));
+    }
+    for field in ["batch_name", "comment", "batch_id"] {
+        let mut repeated = fields(id);
+        repeated.push(
+            repeated
+                .iter()
+                .find(|(name, _)| name == field)
+                .unwrap()
+                .clone(),
+        );
+        flawed.push((object(&repeated), field));
+    }
+    let escaped = batch(id).replacen('{', "{\"comm\\u0065nt\":\"x\",", 1);
+    flawed.push((escaped, "comment"));
+    flawed
+}
+
+#[test]
+fn a_flawed_batch_ends_the_run_with_page_batch_and_field() {
+    in_parallel(&flawed("b3"), |(flawed, field)| {
+        let second = page(&[batch("b2"), flawed.clone()], None);
+        let first = page(&[batch("b1")], Some(&cursor(1)));
+        let service = service([Answer::ok(first), Answer::ok(second)]);
+        let exported = export(&service, &[]);
+        let stderr = &exported.stderr;
+        assert_eq!(exported.code, 7, "{flawed}\n{stderr}");
+        for words in [
+            "page 2",
+            "batch 2",
+            &format!("`{field}`"),
+            "GET /v2/batches",
+        ] {
+            assert!(exported.has(words), "{words} in {flawed}\n{stderr}");
+        }
+        assert_eq!(service.asked_for("/batches").len(), 2, "{flawed}");
+    });
+}
+
+#[test]
+fn lenient_carries_flawed_batches_on_as_received_and_counts_them() {
+    let all = flawed("b1");
+    let (mut batches, mut expected, mut skipped) = (Vec::new(), Vec::new(), 0);
+    for (number, (text, field)) in all.iter().enumerate() {
+        let id = format!("id-{number}");
+        let text = text.replace("\"b1\"", &json!(id).to_string());
+        batches.push(text.clone());
+        // A repeated identifier is one nevertheless.
+        if *field == "batch_id" && !text.contains(&id) {
+            skipped += 1;
+        } else {
+            expected.push(text);
+        }
+    }
+    batches.push(batch("fine"));
+    expected.push(batch("fine"));
+    let service = service([Answer::ok(page(&batches, None))]);
+    let exported = export(&service, &["--lenient"]).expect(0);
+    let lines: Vec<&str> = exported.file.as_deref().unwrap().lines().collect();
+    assert_eq!(lines, expected, "{}", exported.stderr);
+    let warning = exported
+        .stderr
+        .lines()
+        .find(|line| line.contains("break the interface"));
+    let warning = warning.unwrap_or_else(|| panic!("{}", exported.stderr));
+    assert!(
+        warning.contains(&format!("{} batches", all.len())),
+        "{warning}"
+    );
+    assert!(
+        warning.contains(&format!("{skipped} left out")),
+        "{warning}"
+    );
+}
+
+#[test]
+fn a_nullable_field_that_is_absent_draws_one_warning() {
+    let without = |id: &str| batch_with(id, "comment", None);
+    let service = service([
+        Answer::ok(page(&[without("b1"), without("b2")], Some(&cursor(1)))),
+        Answer::ok(page(&[without("b3"), batch("b4")], None)),
+    ]);
+    let exported = export(&service, &[]).expect(0);
+    assert_eq!(exported.ids(), ["b1", "b2", "b3", "b4"]);
+    let warnings = exported
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning:"));
+    let warnings: Vec<&str> = warnings.collect();
+    assert!(
+        matches!(warnings[..], [one] if one.contains("`comment`")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn unknown_fields_are_kept_wherever_they_stand() {
+    let more = batch_with("b1", "soil", Some("{\"ph\":6.50,\"a\":[null]}"));
+    let body =
+        page(std::slice::from_ref(&more), None).replacen('{', "{\"total\":[1,{\"data\":[]}],", 1);
+    let exported = export(&service([Answer::ok(body)]), &[]).expect(0);
+    assert_eq!(exported.file, Some(format!("{more}\n")));
+}
+
+#[test]
+fn a_next_token_that_is_neither_text_nor_null_breaks_the_interface() {
+    let good = batch("b1");
+    for end in [
+        "",
+        ",\"next_token\":5",
+        ",\"next_token\":0",
+        ",\"next_token\":false",
+        ",\"next_token\":[]",
+        ",\"next_token\":{}",
+        ",\"next_token\":\"crsr-1\",\"next_token\":null",
+        ",\"next_token\":null,\"next_token\":null",
+        ",\"nextToken\":null",
+    ] {
+        let service = service([Answer::ok(format!("{{\"data\":[{good}]{end}}}"))]);
+        let exported = export(&service, &[]).expect(7);
+        assert!(exported.has("next_token"), "{end}: {}", exported.stderr);
+        assert_eq!(service.asked_for("/batches").len(), 1, "{end}");
+    }
+}
+
+#[test]
+fn cursors_that_go_round_end_the_run() {
+    for round in [1, 2, 5] {
+        let service = Scripted::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                return token();
+            }
+            let batches = [batch(&format!("b{}", asked.nth))];
+            Answer::ok(page(&batches, Some(&cursor(asked.nth % round))))
+        });
+        let exported = export(&service, &[]).expect(7);
+        assert!(exported.has("next_token"), "{}", exported.stderr);
+        assert_eq!(service.asked_for("/batches").len(), round + 1);
+    }
+}
+
+#[test]
+fn an_empty_page_with_a_cursor_is_not_the_end() {
+    let odd = format!("{CURSOR}\u{f6}&=+ %2F\"\\");
+    let service = service([
+        Answer::ok(page(&[], Some(&cursor(1)))),
+        Answer::ok(page(&[], Some(&odd))),
+        Answer::ok(page(&[batch("b1")], Some(&cursor(3)))),
+        Answer::ok(page(&[], None)),
+    ]);
+    assert_eq!(
+        export(&service, &["--start", "2026"]).expect(0).ids(),
+        ["b1"]
+    );
+    let cursors: Vec<Option<String>> = service
+        .asked_for("/batches")
+        .iter()
+        .map(|asked| asked.query("next_token"))
+        .collect();
+    assert_eq!(
+        cursors,
+        [None, Some(cursor(1)), Some(odd), Some(cursor(3))],
+        "as they came"
+    );
+    for asked in service.asked_for("/batches") {
+        assert_eq!(
+            asked.query("start_date").as_deref(),
+            Some("2026-01-01T00:00:00Z")
+        );
+    }
+}
+
+#[test]
+fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
+    // 1500 batches, one each half minute; one has no identifier, and 1000 is all it answers.
+    let script = |asked: &Asked| {
+        if asked.path().ends_with("/auth") {
+            return token();
+        }
+        let (start, end) = (asked.query("start_date"), asked.query("end_date"));
+        let batches: Vec<String> = (0..1500)
+            .map(|number| {
+                let (hour, minute, second) = (number / 120, number / 2 % 60, number % 2 * 30);
+                (
+                    number,
+                    format!("2026-05-01T{hour:02}:{minute:02}:{second:02}Z"),
+                )
+            })
+            .filter(|(_, date)| {
+                start.as_ref().is_none_or(|start| date >= start)
+                    && end.as_ref().is_none_or(|end| date <= end)
+            })
+            .take(1000)
+            .map(|(number, date)| {
+                let id = (number != 7).then(|| json!(format!("b{number}")).to_string());
+                let mut fields = fields("x");
+                fields[2].1 = json!(date).to_string();
+                match id {
+                    Some(id) => fields[0].1 = id,
+                    None => drop(fields.remove(0)),
+                }
+                object(&fields)
+            })
+            .collect();
+        Answer::ok(format!("[{}]", batches.join(",")))
+    };
+    let service = Scripted::start(script);
+    let exported = export(&service, &["--api", "v1", "--lenient"]).expect(0);
+    assert_eq!(
+        exported.ids().len(),
+        1499,
+        "all but the one: {}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_also_where_a_limit_ends_the_run() {
+    let flawed = batch_with("b1", "number_of_images", Some("\"twelve\""));
+    let first = Answer::ok(page(&[flawed, batch("b2")], Some(&cursor(1))));
+    let exported = export(&service([first]), &["--lenient", "--limit", "1"]).expect(0);
+    assert!(exported.has("1 batch break"), "{}", exported.stderr);
+}

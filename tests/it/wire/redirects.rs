@@ -1,0 +1,125 @@
+//! Redirects: within the service only, and never with the credentials.
+
+use super::{TOKEN, export, for_auth, in_parallel, one_page, service, token};
+use crate::scripted::{Answer, Scripted};
+
+#[test]
+fn a_redirect_to_another_origin_is_never_followed() {
+    let trap = Scripted::answering(vec![token()], vec![one_page()]);
+    let other = trap.base_url();
+    let port = trap.address.port();
+    let places = [
+        format!("{other}/v2/batches?given={TOKEN}"),
+        format!("//127.0.0.1:{port}/v2/auth"),
+        format!("http://localhost:{port}/v2/batches"),
+        format!("https://127.0.0.1:{port}/"),
+        format!("\\\\127.0.0.1:{port}\\v2"),
+    ];
+    let cases: Vec<(u16, &String)> = [301, 302, 303, 307, 308]
+        .into_iter()
+        .flat_map(|status| places.iter().map(move |place| (status, place)))
+        .collect();
+    in_parallel(&cases, |&(status, place)| {
+        let redirect = Answer::redirect(status, place);
+        for service in [for_auth(redirect.clone()), service([redirect.clone()])] {
+            let exported = export(&service, &["-vv"]);
+            assert_eq!(exported.code, 13, "{status} {place}: {}", exported.stderr);
+            let last = service.asked().pop().unwrap();
+            assert_eq!(last.nth, 0, "{status} {place}: asked once");
+        }
+    });
+    assert_eq!(trap.connections(), 0, "{:?}", trap.names());
+}
+
+#[test]
+fn a_get_redirect_within_the_service_is_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let service = Scripted::start(move |asked| match asked.path() {
+            "/v2/auth" => token(),
+            "/v2/batches" => Answer::redirect(status, "/elsewhere/batches?page=1"),
+            "/elsewhere/batches" => one_page(),
+            path => Answer::error(404, path),
+        });
+        assert_eq!(
+            export(&service, &["--api", "v2"]).expect(0).ids(),
+            ["b1"],
+            "{status}"
+        );
+        let last = service.asked().pop().unwrap();
+        assert_eq!(
+            (last.method.as_str(), last.target.as_str()),
+            ("GET", "/elsewhere/batches?page=1")
+        );
+        assert_eq!(last.headers("authorization"), [format!("Bearer {TOKEN}")]);
+    }
+}
+
+#[test]
+fn a_redirect_with_a_password_in_it_does_not_change_who_we_are() {
+    let service = Scripted::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => {
+            let host = asked.headers("host")[0].to_owned();
+            Answer::redirect(302, &format!("http://user:hunter2@{host}/elsewhere"))
+        }
+        _ => one_page(),
+    });
+    let exported = export(&service, &["--api", "v2", "-vv"]);
+    assert!(!exported.has("hunter2"), "{}", exported.stderr);
+    for asked in service.asked_for("/elsewhere") {
+        assert_eq!(
+            asked.headers("authorization"),
+            [format!("Bearer {TOKEN}")],
+            "and no other"
+        );
+    }
+}
+
+#[test]
+fn credentials_do_not_follow_a_redirect() {
+    for status in [301, 302, 303, 307, 308] {
+        let service = Scripted::start(move |asked| match asked.path() {
+            "/v2/auth" => Answer::redirect(status, "/elsewhere/auth"),
+            _ => token(),
+        });
+        export(&service, &[]).expect(7);
+        assert_eq!(service.names(), ["POST /v2/auth"], "{status}");
+    }
+}
+
+#[test]
+fn redirects_that_go_round_end() {
+    let service = Scripted::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth % 2)),
+    });
+    export(&service, &[]).expect(7);
+    assert!(
+        service.asked_for("/batches").len() <= 12,
+        "{}",
+        service.asked().len()
+    );
+    // Without ever coming back to where it was.
+    let service = Scripted::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth)),
+    });
+    export(&service, &[]).expect(7);
+    assert!(
+        service.asked_for("/batches").len() <= 12,
+        "{}",
+        service.asked().len()
+    );
+}
+
+#[test]
+fn a_redirect_to_nowhere_breaks_the_interface() {
+    for place in ["http://", "http://[", "http://127.0.0.1:99999/"] {
+        export(&service([Answer::redirect(302, place)]), &[]).expect(7);
+    }
+    for status in [300, 304, 302] {
+        let service = service([Answer::status(status, "")]);
+        export(&service, &[]).expect(7);
+        assert_eq!(service.asked_for("/batches").len(), 1);
+    }
+}

@@ -1,0 +1,169 @@
+//! Which faults are tried again, and how long that waits.
+
+use std::time::{Duration, SystemTime};
+
+use super::{export, for_auth, in_parallel, one_page, service, token};
+use crate::scripted::{Answer, Asked, Scripted};
+
+fn gaps(asked: &[Asked]) -> Vec<Duration> {
+    let pairs = asked.windows(2);
+    pairs
+        .map(|pair| pair[1].at.duration_since(pair[0].at).unwrap_or_default())
+        .collect()
+}
+
+#[test]
+fn retry_after_in_seconds_is_the_least_wait() {
+    for (status, auth) in [(429, false), (503, false), (500, false), (429, true)] {
+        let busy = Answer::error(status, "busy").header("Retry-After", "1");
+        let (auth, batches, end) = if auth {
+            (vec![busy, token()], vec![one_page()], "/auth")
+        } else {
+            (vec![token()], vec![busy, one_page()], "/batches")
+        };
+        let service = Scripted::answering(auth, batches);
+        export(&service, &[]).expect(0);
+        let gaps = gaps(&service.asked_for(end));
+        assert!(
+            matches!(gaps[..], [gap] if gap >= Duration::from_millis(990)),
+            "{gaps:?}"
+        );
+    }
+}
+
+#[test]
+fn retry_after_as_a_date_is_the_least_wait() {
+    let when = SystemTime::now() + Duration::from_secs(3);
+    let date = httpdate::fmt_http_date(when);
+    let busy = Answer::error(503, "busy").header("Retry-After", &date);
+    let service = service([busy, one_page()]);
+    export(&service, &[]).expect(0);
+    let asked = service.asked_for("/batches");
+    let when = httpdate::parse_http_date(&date).unwrap();
+    assert!(
+        asked[1].at >= when - Duration::from_millis(20),
+        "{:?} before {date}",
+        asked[1].at
+    );
+}
+
+#[test]
+fn an_odd_retry_after_does_no_harm() {
+    for value in [
+        "-1",
+        "0",
+        "",
+        "soon",
+        "1.5",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "\u{f6}",
+        "0x10",
+    ] {
+        let busy = Answer::error(503, "busy").header("Retry-After", value);
+        let service = service([busy, one_page()]);
+        let exported = export(&service, &[]).expect(0);
+        assert_eq!(exported.ids().len(), 1, "{value}");
+    }
+}
+
+#[test]
+fn a_503_waits_as_told_each_time() {
+    let sick = Answer::error(503, "sick");
+    let service = service([sick.clone(), sick.clone(), sick, one_page()]);
+    let exported = export(&service, &["--retries", "3", "--retry-wait", "400ms"]).expect(0);
+    let gaps = gaps(&service.asked_for("/batches"));
+    assert_eq!(gaps.len(), 3);
+    for gap in gaps {
+        let millis = gap.as_millis();
+        assert!((298..=1400).contains(&millis), "{millis}");
+    }
+    assert_eq!(
+        exported.stderr.matches("trying again").count(),
+        3,
+        "{}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn other_faults_wait_a_quarter_and_then_twice_as_long() {
+    let service = service([
+        Answer::error(500, "sick"),
+        one_page().cut_at(9),
+        Answer::error(429, "busy"),
+        one_page(),
+    ]);
+    export(&service, &["--retries", "3", "--retry-wait", "800ms"]).expect(0);
+    let gaps: Vec<u128> = gaps(&service.asked_for("/batches"))
+        .iter()
+        .map(Duration::as_millis)
+        .collect();
+    for (gap, (least, most)) in gaps.iter().zip([(148, 250), (298, 500), (598, 1000)]) {
+        assert!((least..=most + 800).contains(gap), "{gaps:?}");
+    }
+    assert_eq!(gaps.len(), 3);
+}
+
+#[test]
+fn these_statuses_are_tried_again_and_no_others() {
+    let cases: Vec<(u16, bool)> = [
+        400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 413, 415, 418, 422, 425, 429, 431, 451,
+        500, 501, 502, 503, 504, 505, 507, 511, 599,
+    ]
+    .into_iter()
+    .flat_map(|status| [(status, false), (status, true)])
+    .collect();
+    in_parallel(&cases, |&(status, auth)| {
+        let error = Answer::error(status, "no");
+        let service = if auth {
+            for_auth(error)
+        } else {
+            service([error])
+        };
+        let exported = export(&service, &["--api", "v2", "--retries", "2"]);
+        let code = match status {
+            401 | 403 => 4,
+            429 | 500.. => 5,
+            _ => 6,
+        };
+        assert_eq!(exported.code, code, "{status} {auth}: {}", exported.stderr);
+        let wanted = match status {
+            429 | 500 | 502 | 503 | 504 => 3,
+            // Once more, with a new token.
+            401 | 403 if !auth => 2,
+            _ => 1,
+        };
+        let end = if auth { "/auth" } else { "/batches" };
+        assert_eq!(service.asked_for(end).len(), wanted, "{status} {auth}");
+        let shown = exported.has(&status.to_string()) && exported.has(end) && exported.has("no");
+        assert!(shown, "{}", exported.stderr);
+    });
+}
+
+#[test]
+fn auth_is_tried_again_like_any_other_request() {
+    let auth = vec![
+        Answer::error(503, "sick"),
+        Answer::error(500, "sick"),
+        token().cut_at(120),
+        token().cut_at(0).reset(),
+        token(),
+    ];
+    let service = Scripted::answering(auth, vec![one_page()]);
+    export(&service, &["--retries", "3"]).expect(5);
+    assert_eq!(service.names().len(), 4, "{:?}", service.names());
+    drop(service);
+    let auth = vec![Answer::error(503, "sick"), token()];
+    let service = Scripted::answering(auth, vec![one_page()]);
+    assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"]);
+}
+
+#[test]
+fn a_status_counts_however_its_body_is_packed() {
+    let ill = Answer::error(503, "ill").header("Content-Encoding", "br");
+    let exported = export(&service([ill, one_page()]), &[]).expect(0);
+    assert!(exported.has("answered 503"), "{}", exported.stderr);
+    let packed = one_page().header("Content-Encoding", "br");
+    let exported = export(&service([packed]), &[]).expect(7);
+    assert!(exported.has("packed in another way"), "{}", exported.stderr);
+}

@@ -1,0 +1,329 @@
+//! What the service says is shown as text that does nothing, and never with a secret, token or cursor in it.
+
+use serde_json::{Value, json};
+
+use super::{
+    CURSOR, SECRET, TOKEN, batch, batch_with, configured, cursor, export, for_auth, in_parallel,
+    page, service, token,
+};
+use crate::harness::trayscan;
+use crate::scripted::{Answer, Scripted};
+
+/// Characters that a terminal would obey.
+const HOSTILE: &str = "a\u{1b}[31mred\u{7}\u{9b}2J\u{8}\u{7f}\u{202e}evil\u{2066}x\u{200f}";
+
+#[track_caller]
+fn assert_harmless(stderr: &str) {
+    let obeyed = |character: &char| {
+        (character.is_control() && *character != '\n')
+            || matches!(character, '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let found: Vec<char> = stderr.chars().filter(obeyed).collect();
+    assert!(found.is_empty(), "{found:?} in {stderr:?}");
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_shown_as_escapes() {
+    for status in [500, 422, 401] {
+        for body in [json!({ "detail": HOSTILE }).to_string(), HOSTILE.to_owned()] {
+            let service = service([Answer::status(status, body)]);
+            let exported = export(&service, &["-vv", "--color", "never"]);
+            assert_harmless(&exported.stderr);
+            for shown in ["\\u{1b}", "\\u{9b}", "\\u{202e}", "\\u{2066}", "\\u{7}"] {
+                assert!(exported.has(shown), "{shown} in {}", exported.stderr);
+            }
+        }
+    }
+    let detail = json!({"detail": [{"loc": ["query", HOSTILE], "msg": HOSTILE, "type": "x"}]});
+    let exported = export(&service([Answer::status(422, detail.to_string())]), &[]).expect(6);
+    assert_harmless(&exported.stderr);
+    assert!(exported.has("\\u{1b}[31m"), "{}", exported.stderr);
+    let flawed = batch_with(HOSTILE, "warnings", None);
+    let exported = export(&service([Answer::ok(page(&[flawed], None))]), &[]).expect(7);
+    assert_harmless(&exported.stderr);
+    assert!(exported.has("\\u{1b}[31m"), "{}", exported.stderr);
+}
+
+#[test]
+fn json_errors_hold_nothing_that_a_terminal_would_obey() {
+    let bodies = [
+        json!({ "detail": HOSTILE }).to_string(),
+        json!({ "detail": [{"loc": ["query", HOSTILE], "msg": HOSTILE, "type": "x"}] }).to_string(),
+    ];
+    for body in bodies {
+        let service = service([Answer::status(422, body)]);
+        let exported = export(&service, &["--error-format", "json"]).expect(6);
+        // A program reads them all the same.
+        assert!(
+            exported.error()["detail"].to_string().contains("evil"),
+            "{}",
+            exported.stderr
+        );
+        assert_harmless(&exported.stderr);
+    }
+}
+
+#[test]
+fn the_service_cannot_write_lines_of_its_own() {
+    let forged = "x\nwarning: all is well\nerror: gone";
+    let flawed = batch_with(forged, "warnings", None);
+    let repeated = batch_with("b1", forged, Some("1"));
+    let repeated = repeated.replacen('{', &format!("{{{}:1,", json!(forged)), 1);
+    let details = json!({"detail": [{"loc": ["query", forged], "msg": forged}]}).to_string();
+    for answer in [
+        Answer::ok(page(&[flawed], None)),
+        Answer::ok(page(&[repeated], None)),
+        Answer::ok(page(&[json!(forged).to_string()], None)),
+        Answer::error(422, forged),
+        Answer::error(422, &forged.replace('\n', "\r\n")),
+        Answer::status(422, details),
+        Answer::status(422, forged),
+    ] {
+        let exported = export(&service([answer]), &["-vv"]);
+        let forged = exported.stderr.lines().find(|line| {
+            line.starts_with("warning: all is well") || line.starts_with("error: gone")
+        });
+        assert_eq!(forged, None, "{}", exported.stderr);
+    }
+}
+
+/// Puts what must not be shown into everything that an error can hold.
+fn echoes(secret: &str) -> Vec<Answer> {
+    let mut echoes = Vec::new();
+    let words = format!("I got <{secret}>, sorry");
+    for status in [401, 422, 503] {
+        echoes.push(Answer::error(status, &words));
+        echoes.push(Answer::status(status, &words));
+        let entry = json!({
+            "type": "invalid",
+            "loc": ["body", secret],
+            "msg": words,
+            "input": secret,
+            "ctx": { "given": [secret], secret: 1 },
+        });
+        echoes.push(Answer::status(
+            status,
+            json!({ "detail": [entry] }).to_string(),
+        ));
+        echoes.push(Answer::status(
+            status,
+            json!({ "detail": { "got": secret } }).to_string(),
+        ));
+        echoes.push(Answer::status(
+            status,
+            json!({ "error": secret }).to_string(),
+        ));
+    }
+    echoes
+}
+
+/// Writes every character as JSON may escape it.
+fn escapes(text: &str) -> String {
+    text.chars().fold(String::new(), |escaped, character| {
+        escaped + &format!("\\u{:04x}", u32::from(character))
+    })
+}
+
+/// Exports with `make(echo)` for each echo and looks for every one of `hidden`.
+fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> Scripted + Sync) {
+    in_parallel(echoes, |echo| {
+        for format in ["text", "json"] {
+            let exported = export(&make(echo.clone()), &["-vv", "--error-format", format]);
+            assert_ne!(exported.code, 0);
+            for hidden in hidden {
+                assert!(!exported.has(hidden), "{hidden} in {}", exported.stderr);
+            }
+        }
+    });
+}
+
+/// As the answer to the second page, asked for with a cursor.
+fn for_page_two(answer: Answer) -> Scripted {
+    Scripted::start(move |asked| {
+        if asked.path().ends_with("/auth") {
+            return token();
+        }
+        match asked.query("next_token") {
+            None => Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
+            Some(_) => answer.clone(),
+        }
+    })
+}
+
+#[test]
+fn a_secret_that_the_service_repeats_is_not_shown() {
+    let echoes = [
+        echoes("hunter2-plain"),
+        echoes("hunter2 \"quoted\" \\ / \u{f6}"),
+    ];
+    for (secret, echoes) in ["hunter2-plain", "hunter2 \"quoted\" \\ / \u{f6}"]
+        .iter()
+        .zip(echoes)
+    {
+        in_parallel(&echoes, |echo| {
+            for service in [for_auth(echo.clone()), service([echo.clone()])] {
+                for format in ["text", "json"] {
+                    let args = ["-vv", "--error-format", format, "--client-secret", secret];
+                    let exported = export(&service, &args);
+                    assert!(!exported.has("hunter2"), "{}", exported.stderr);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_token_or_cursor_that_the_service_repeats_is_not_shown() {
+    assert_hidden(&echoes(TOKEN), &[TOKEN], |echo| service([echo]));
+    assert_hidden(&echoes(&cursor(1)), &[CURSOR], for_page_two);
+}
+
+#[test]
+fn a_secret_is_hidden_in_every_way_of_writing_it() {
+    let form: String = form_urlencoded::byte_serialize(SECRET.as_bytes()).collect();
+    let escaped = escapes(SECRET);
+    let slashed = json!(SECRET).to_string().replace('/', "\\/");
+    let bodies = [
+        format!("{{\"detail\":\"I got {escaped}\"}}"),
+        format!("{{\"detail\":{slashed}}}"),
+        format!(
+            "{{\"detail\":[{{\"loc\":[\"body\"],\"msg\":\"{escaped}\",\"input\":{slashed}}}]}}"
+        ),
+        json!({ "detail": format!("I got client_secret={form}&grant_type=x") }).to_string(),
+        format!("I got client_secret={form}"),
+    ];
+    let echoes = bodies.map(|body| Answer::status(422, body));
+    assert_hidden(&echoes, &[SECRET, "s3cret", &form], for_auth);
+}
+
+#[test]
+fn a_token_is_hidden_in_every_way_of_writing_it() {
+    let escaped = escapes(TOKEN);
+    let echo = Answer::status(422, format!("{{\"detail\":\"I got {escaped}\"}}"));
+    assert_hidden(&[echo], &[TOKEN], |echo| service([echo]));
+}
+
+#[test]
+fn an_odd_cursor_is_hidden_as_it_is_written_in_an_address() {
+    let odd = format!("{CURSOR}a/b+c==");
+    let written: String = form_urlencoded::byte_serialize(odd.as_bytes()).collect();
+    let echo = Answer::error(
+        500,
+        &format!("no such page: /v2/batches?next_token={written}"),
+    );
+    assert_hidden(&[echo], &[&odd, &written, CURSOR], |echo| {
+        let first = Answer::ok(page(&[batch("b1")], Some(&odd)));
+        service([first, echo])
+    });
+}
+
+#[test]
+fn an_earlier_token_that_the_service_repeats_is_not_shown() {
+    let next = Answer::ok("{\"access_token\":\"token-0815-other\"}");
+    let auth = vec![token(), next];
+    for format in ["text", "json"] {
+        let refused = Answer::error(401, &format!("{TOKEN} and token-0815-other are not valid"));
+        let service = Scripted::answering(auth.clone(), vec![refused]);
+        let exported = export(&service, &["-vv", "--error-format", format]).expect(4);
+        assert!(!exported.has("0815"), "{}", exported.stderr);
+    }
+}
+
+#[test]
+fn an_earlier_cursor_that_the_service_repeats_is_not_shown() {
+    let last = Answer::error(500, &format!("lost after {}", cursor(1)));
+    let service = service([
+        Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
+        Answer::ok(page(&[batch("b2")], Some(&cursor(2)))),
+        last,
+    ]);
+    export(&service, &["-vv"]).expect(5);
+}
+
+#[test]
+fn a_batch_that_repeats_secrets_does_not_have_them_shown() {
+    for secret in [SECRET, TOKEN] {
+        let flawed = batch_with(secret, "warnings", None);
+        let unknown = batch_with("b1", secret, Some("1"));
+        let repeated = unknown.replacen('{', &format!("{{{}:1,", json!(secret)), 1);
+        for batch in [flawed, repeated, json!(secret).to_string()] {
+            let service = service([Answer::ok(page(&[batch], None))]);
+            export(&service, &["-vv"]).expect(7);
+        }
+    }
+}
+
+#[test]
+fn every_place_and_message_of_a_422_is_shown() {
+    let entries: Vec<Value> = (0..12)
+        .map(|number| {
+            json!({
+                "type": "invalid",
+                "loc": ["query", format!("field_{number:02}")],
+                "msg": format!("message number {number:02}, which says at some length what is wrong"),
+            })
+        })
+        .collect();
+    let service = service([Answer::status(
+        422,
+        json!({ "detail": entries }).to_string(),
+    )]);
+    let exported = export(&service, &[]).expect(6);
+    for number in 0..12 {
+        let (loc, msg) = (
+            format!("query.field_{number:02}"),
+            format!("message number {number:02}"),
+        );
+        assert!(
+            exported.has(&loc) && exported.has(&msg),
+            "{loc}: {}",
+            exported.stderr
+        );
+    }
+}
+
+#[test]
+fn a_token_stays_hidden_after_hundreds_of_cursors() {
+    const PAGES: usize = 600;
+    let last = Answer::error(409, &format!("the header was Bearer {TOKEN}"));
+    let pages = (0..PAGES)
+        .map(|number| Answer::ok(page(&[batch(&format!("b{number}"))], Some(&cursor(number)))));
+    // `export` looks for the token in what was printed.
+    let exported = export(&service(pages.chain([last])), &[]).expect(6);
+    assert!(
+        exported.has("the header was Bearer …"),
+        "{}",
+        exported.stderr
+    );
+}
+
+#[test]
+fn a_long_token_is_hidden_where_it_is_shown_in_part() {
+    let long = "t".repeat(20) + &"0123456789".repeat(23);
+    let auth = Answer::ok(json!({ "access_token": long }).to_string());
+    let flawed = batch_with(&long, "warnings", None);
+    let service = Scripted::answering(vec![auth], vec![Answer::ok(page(&[flawed], None))]);
+    let exported = export(&service, &[]).expect(7);
+    assert!(exported.has("`warnings` is missing"), "{}", exported.stderr);
+    assert!(!exported.has(&long[..40]), "{}", exported.stderr);
+}
+
+#[test]
+fn errors_stay_json_whatever_the_secret_is() {
+    for secret in ["null", "false", "code", "error"] {
+        let service = service([Answer::error(409, &format!("it was {secret}"))]);
+        let mut command = configured(
+            trayscan(&["export", "--error-format", "json"]),
+            &service.base_url(),
+        );
+        let output = command
+            .env("TRAYSCAN_CLIENT_SECRET", secret)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(6));
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let error: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+        assert_eq!(error["error"]["detail"], "it was …", "{stderr}");
+        assert_eq!(error["error"]["retry_later"], false);
+    }
+}

@@ -1,0 +1,182 @@
+//! Tokens: renewed once, in time, and never trusted to be what they should.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{TOKEN, batch, cursor, export, for_auth, in_parallel, one_page, page, service, token};
+use crate::scripted::{Answer, Scripted};
+
+#[test]
+fn a_refused_token_is_renewed_once_and_the_request_repeated() {
+    for status in [401, 403] {
+        let auth = vec![token(), Answer::ok("{\"access_token\":\"token-0815\"}")];
+        let refused = Answer::error(status, "expired");
+        let service = Scripted::answering(auth, vec![refused, one_page()]);
+        assert_eq!(
+            export(&service, &["--retries", "0"]).expect(0).ids(),
+            ["b1"]
+        );
+        let names = [
+            "POST /v2/auth",
+            "GET /v2/batches",
+            "POST /v2/auth",
+            "GET /v2/batches",
+        ];
+        assert_eq!(service.names(), names);
+        assert_eq!(
+            service.asked()[3].headers("authorization"),
+            ["Bearer token-0815"]
+        );
+    }
+}
+
+#[test]
+fn a_token_refused_twice_ends_the_run() {
+    for status in [401, 403] {
+        let service = service([Answer::error(status, "no")]);
+        export(&service, &["--retries", "3"]).expect(4);
+        let names = [
+            "POST /v2/auth",
+            "GET /v2/batches",
+            "POST /v2/auth",
+            "GET /v2/batches",
+        ];
+        assert_eq!(service.names(), names);
+    }
+}
+
+#[test]
+fn a_token_refused_in_mid_run_loses_nothing() {
+    let service = service([
+        Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
+        Answer::error(401, "expired"),
+        Answer::ok(page(&[batch("b2")], Some(&cursor(2)))),
+        Answer::error(401, "expired"),
+        Answer::ok(page(&[batch("b3")], None)),
+    ]);
+    assert_eq!(export(&service, &[]).expect(0).ids(), ["b1", "b2", "b3"]);
+    assert_eq!(service.asked_for("/auth").len(), 3);
+}
+
+#[test]
+fn an_odd_token_response_breaks_the_interface() {
+    let huge = json!({ "access_token": "x".repeat(1 << 20) }).to_string();
+    let bodies = [
+        "{}",
+        "{\"token\":\"x\"}",
+        "{\"access_token\":null}",
+        "{\"access_token\":5}",
+        "{\"access_token\":[\"x\"]}",
+        "{\"access_token\":{\"a\":\"x\"}}",
+        "{\"access_token\":\"\"}",
+        "{\"access_token\":\"a\\nb\"}",
+        "{\"access_token\":\"a\\r\\nX-More: 1\"}",
+        "{\"access_token\":\"a b\"}",
+        "{\"access_token\":\"\\u0000\"}",
+        "{\"access_token\":\"t\u{f6}ken\"}",
+        "[]",
+        "[{\"access_token\":\"x\"}]",
+        "\"token\"",
+        "null",
+        "token",
+        "access_token=x",
+        "<html></html>",
+        "{\"access_token\":\"x\"} more",
+        &huge,
+    ];
+    in_parallel(&bodies, |body| {
+        let service = for_auth(Answer::ok(body));
+        let exported = export(&service, &[]);
+        let shown = &body[..body.len().min(60)];
+        assert_eq!(exported.code, 7, "{shown}: {}", exported.stderr);
+        assert!(
+            exported.has("POST /v2/auth"),
+            "{shown}: {}",
+            exported.stderr
+        );
+        assert_eq!(service.names(), ["POST /v2/auth"], "{shown}");
+    });
+}
+
+#[test]
+fn an_odd_expires_in_does_no_harm() {
+    let values = [
+        "\"3600\"",
+        "\"soon\"",
+        "-1",
+        "0",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "0.5",
+        "3600.0",
+        "1e3",
+        "1e999",
+        "-1e999",
+        "9223372036854775807",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999999",
+    ];
+    in_parallel(&values, |value| {
+        let body = format!("{{\"access_token\":\"{TOKEN}\",\"expires_in\":{value}}}");
+        let service = Scripted::answering(
+            vec![Answer::ok(body)],
+            vec![
+                Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
+                Answer::ok(page(&[], None)),
+            ],
+        );
+        let exported = export(&service, &[]);
+        assert_eq!(exported.code, 0, "{value}: {}", exported.stderr);
+        assert_eq!(service.asked_for("/batches").len(), 2, "{value}");
+        assert!(service.asked_for("/auth").len() <= 3, "{value}");
+    });
+}
+
+#[test]
+fn a_token_that_expires_soon_is_renewed_in_time() {
+    let auth = Answer::ok(format!("{{\"access_token\":\"{TOKEN}\",\"expires_in\":1}}"));
+    let slow = Duration::from_millis(1100);
+    let service = Scripted::answering(
+        vec![auth],
+        vec![
+            Answer::ok(page(&[batch("b1")], Some(&cursor(1)))).after(slow),
+            Answer::ok(page(&[batch("b2")], None)),
+        ],
+    );
+    assert_eq!(export(&service, &[]).expect(0).ids(), ["b1", "b2"]);
+    let names = [
+        "POST /v2/auth",
+        "GET /v2/batches",
+        "POST /v2/auth",
+        "GET /v2/batches",
+    ];
+    assert_eq!(service.names(), names);
+}
+
+#[test]
+fn credentials_that_are_refused_say_nothing_of_ranges_and_cursors() {
+    let refusal = || {
+        Answer::status(
+            422,
+            json!({"detail": [{"type": "x", "loc": ["body"], "msg": "no"}]}).to_string(),
+        )
+    };
+    for api in ["v1", "v2"] {
+        let service = Scripted::answering(vec![refusal()], vec![one_page()]);
+        export(&service, &["--api", api]).expect(6);
+        assert_eq!(service.asked().len(), 1, "{api}");
+    }
+    // In mid-run: the renewal is refused, and that is that.
+    let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
+    let service = Scripted::answering(
+        vec![token(), refusal()],
+        vec![first, Answer::error(401, "no")],
+    );
+    let exported = export(&service, &["--start", "2026"]).expect(6);
+    assert!(!exported.has("from its start"), "{}", exported.stderr);
+    assert_eq!(service.asked_for("/auth").len(), 2);
+}

@@ -1,0 +1,119 @@
+//! Version 1 where version 2 is not there, and nowhere else.
+
+use super::{batch, cursor, export, page, service, token};
+use crate::scripted::{Answer, Scripted};
+
+/// A service whose version 2 answers `status`, to auth or to batches, and whose version 1 works.
+fn without_version_2(status: u16, auth: bool) -> Scripted {
+    Scripted::start(move |asked| match asked.path() {
+        "/v2/auth" if auth => Answer::error(status, "no"),
+        "/v1/auth" => Answer::ok("{\"access_token\":\"token-of-v1\"}"),
+        "/v2/auth" => token(),
+        "/v1/batches" => Answer::ok(format!("[{}]", batch("b1"))),
+        _ => Answer::error(status, "no"),
+    })
+}
+
+#[test]
+fn version_1_is_used_where_version_2_is_not_there() {
+    for (status, auth) in [404, 405, 410, 501]
+        .into_iter()
+        .flat_map(|status| [(status, true), (status, false)])
+    {
+        let service = without_version_2(status, auth);
+        let exported = export(&service, &[]).expect(0);
+        assert_eq!(exported.ids(), ["b1"]);
+        let mut names = vec!["POST /v2/auth", "POST /v1/auth", "GET /v1/batches"];
+        if !auth {
+            names.insert(1, "GET /v2/batches");
+        }
+        assert_eq!(service.names(), names, "{status}");
+        let last = service.asked().pop().unwrap();
+        assert_eq!(
+            last.headers("authorization"),
+            ["Bearer token-of-v1"],
+            "its own token"
+        );
+        let warning = exported
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("warning:"));
+        let warning = warning.unwrap_or_else(|| panic!("{}", exported.stderr));
+        assert!(
+            warning.contains("version 1") && warning.contains(&status.to_string()),
+            "{warning}"
+        );
+    }
+}
+
+#[test]
+fn version_1_is_not_used_where_version_2_is_ill_or_refuses() {
+    for (status, auth) in [500, 503, 502, 429, 401, 403, 422, 400, 406]
+        .into_iter()
+        .flat_map(|status| [(status, true), (status, false)])
+    {
+        let service = without_version_2(status, auth);
+        let exported = export(&service, &[]);
+        assert_ne!(exported.code, 0, "{status}");
+        let names = service.names();
+        assert!(
+            !names.iter().any(|name| name.contains("/v1/")),
+            "{status}: {names:?}"
+        );
+        if matches!(status, 500 | 503) {
+            assert!(
+                exported.has("--api v1"),
+                "the hint names it: {}",
+                exported.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn a_version_that_was_asked_for_is_the_only_one() {
+    let service = without_version_2(404, false);
+    export(&service, &["--api", "v2"]).expect(6);
+    assert_eq!(service.names(), ["POST /v2/auth", "GET /v2/batches"]);
+    let service = Scripted::start(|asked| match asked.path() {
+        "/v1/auth" => token(),
+        _ => Answer::error(404, "no"),
+    });
+    export(&service, &["--api", "v1"]).expect(6);
+    assert_eq!(service.names(), ["POST /v1/auth", "GET /v1/batches"]);
+}
+
+#[test]
+fn a_service_without_any_version_says_so_once_for_each() {
+    let service = Scripted::start(|_| Answer::error(404, "no"));
+    let exported = export(&service, &[]).expect(6);
+    assert!(exported.has("base URL"), "{}", exported.stderr);
+    assert_eq!(service.names(), ["POST /v2/auth", "POST /v1/auth"]);
+}
+
+#[test]
+fn a_404_in_mid_run_is_no_reason_for_version_1() {
+    let service = service([
+        Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
+        Answer::error(404, "no such cursor"),
+    ]);
+    export(&service, &[]).expect(6);
+    let names = service.names();
+    assert!(!names.iter().any(|name| name.contains("/v1/")), "{names:?}");
+    assert!(names.len() < 20, "{names:?}");
+}
+
+#[test]
+fn version_1_that_takes_no_dates_is_found_out() {
+    let all: Vec<String> = (0..1000)
+        .map(|number| batch(&format!("b{number}")))
+        .collect();
+    let answer = Answer::ok(format!("[{}]", all.join(",")));
+    for (workers, most) in [("1", 200), ("4", 400)] {
+        let service = service([answer.clone()]);
+        let exported = export(&service, &["--api", "v1", "--parallel", workers]).expect(7);
+        assert!(exported.has("whatever the dates"), "{}", exported.stderr);
+        let asked = service.asked().len();
+        assert!(asked < most, "{asked} with {workers}");
+    }
+}
