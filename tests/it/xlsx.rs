@@ -50,7 +50,7 @@ impl Book {
     fn cell(&self, row: usize, field: &str) -> Data {
         let sheet = self.sheet("Batches");
         let names = sheet.rows().next().unwrap();
-        let is_named = |cell: &Data| cell.to_string() == field;
+        let is_named = |cell: &Data| *cell == field;
         let place = names.iter().position(is_named).unwrap();
         sheet.rows().nth(row).unwrap()[place].clone()
     }
