@@ -5,7 +5,8 @@ use std::io;
 
 use postgres::error::{DbError, SqlState};
 
-use super::address::{Address, Host};
+use super::address::Address;
+use super::host::Host;
 use crate::error::{Failure, Kind};
 use crate::service::causes::{is_untrusted, root};
 

@@ -6,7 +6,10 @@
 
 // What an address means, with the variables and the password file that PostgreSQL's own programs read.
 mod address;
+mod host;
 mod passfile;
+mod table;
+mod words;
 
 // Certificates.
 mod tls;

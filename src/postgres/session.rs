@@ -6,8 +6,9 @@ use std::time::Duration;
 use postgres::Client;
 use postgres::config::{Config, SslMode};
 
-use super::address::{Address, Host, Security};
+use super::address::Address;
 use super::failure;
+use super::host::{Host, Security};
 use super::tls::Tls;
 use crate::error::Failure;
 

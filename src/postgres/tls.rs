@@ -20,7 +20,8 @@ use rustls_platform_verifier::Verifier;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
-use super::address::{Address, Security};
+use super::address::Address;
+use super::host::Security;
 use crate::error::{Failure, Kind};
 use crate::settings::read_certificates;
 
