@@ -149,9 +149,7 @@ impl Sync<'_> {
         self.ranges(around(unseen).into()).await?;
         let why = match &self.findings {
             Findings { skipped: 1.., .. } => "some that came have no batch_id",
-            Findings {
-                held_back: Some(_), ..
-            } => "version 1 may have held some back",
+            Findings { held_back: 1.., .. } => "version 1 may have held some back",
             _ if self.broken.is_some() => return Ok(()),
             _ => {
                 self.run.vanished = self.store.mark_vanished(&self.now())?;

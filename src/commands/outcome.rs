@@ -101,7 +101,13 @@ pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
             findings.example.as_deref().unwrap_or_default(),
         )
     });
-    let held_back = findings.held_back.clone();
+    let held_back = findings
+        .crowded
+        .as_ref()
+        .map(|first| match findings.held_back {
+            0 | 1 => first.clone(),
+            many => format!("{first}; so it is with {} more", many - 1),
+        });
     absent.into_iter().chain(flawed).chain(held_back).collect()
 }
 

@@ -18,19 +18,21 @@ use crate::service::{Answer, Fault, ServiceError, Version};
 pub(super) const LIMIT: usize = 1000;
 /// So many tell where to cut, where they come in order; the rest would only come again.
 const ENOUGH: usize = 4 * LIMIT;
+/// What a service may answer where it would be more (interface, section 8).
+pub(super) const TOO_MUCH: [u16; 2] = [413, 422];
 /// What is read of an answer at a time.
-const PIECE: usize = 1 << 20;
+pub(super) const PIECE: usize = 1 << 20;
 /// The same batches fill two seconds where they lie on the bound between them; not three.
 const SAME_SECONDS: u32 = 3;
 
 /// Fetches one window.
 pub(super) struct Flat {
-    asker: Arc<Asker>,
-    window: Range,
-    is_whole: bool,
+    pub(super) asker: Arc<Asker>,
+    pub(super) window: Range,
+    pub(super) is_whole: bool,
     workers: usize,
     pub(super) lane: Lane,
-    repeats: Arc<Repeats>,
+    pub(super) repeats: Arc<Repeats>,
 }
 
 /// What an answer was.
@@ -61,6 +63,9 @@ impl Flat {
     }
 
     pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
+        let Some(halves) = window::halves(&self.window) else {
+            return self.fetch_uncut().await;
+        };
         let wanted = Wanted {
             version: Version::V1,
             range: self.window,
@@ -70,7 +75,6 @@ impl Flat {
             window: (!self.is_whole).then_some(self.window),
             page: 1,
         };
-        let can_be_cut = window::halves(&self.window).is_some();
         let asker = Arc::clone(&self.asker);
         let mut asking = asker.tries(&wanted);
         let asked = loop {
@@ -79,12 +83,7 @@ impl Flat {
                 Err(refused) => break Err(refused),
             };
             let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
-            let read = if can_be_cut {
-                sample(&asker, answer, place, reading).await
-            } else {
-                self.second(answer, place, reading).await
-            };
-            match read {
+            match sample(&asker, answer, place, reading).await {
                 Ok(answered) => break Ok(answered),
                 Err(error) => {
                     if let Err(refused) = asking.failed(error).await {
@@ -106,50 +105,12 @@ impl Flat {
                     None => Outcome::Cut(sample.cut(&self.window)),
                 })
             }
-            Err((error, _)) if can_be_cut && error.refuses_batches(&[413, 422]) => {
+            Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
                 log::info!("{error}; asking for half of it");
-                let halves = window::halves(&self.window);
-                Ok(Outcome::Cut(halves.into_iter().flatten().collect()))
+                Ok(Outcome::Cut(halves.into()))
             }
             Err((error, tries)) => Err(tries.failure(error)),
         }
-    }
-
-    /// Reads a window that cannot be cut. It may hold anything, so it is handed on while it arrives:
-    /// where it has to be asked for again, what was there before is dropped by its identifier.
-    async fn second(
-        &mut self,
-        mut answer: Answer,
-        place: Place<'_>,
-        mut reading: Reading,
-    ) -> Result<Answered, ServiceError> {
-        self.lane.forget();
-        // While this waits for its turn, others must be able to ask.
-        place.served();
-        let mut digest = 0;
-        while let Some(text) = answer.text(PIECE).await? {
-            reading
-                .feed(&text)
-                .map_err(|unreadable| answer.unreadable(unreadable))?;
-            if reading.got.received >= LIMIT {
-                let got = reading.take(self.asker.blank());
-                digest = self.repeats.digest(digest, &got.page.batches);
-                self.lane.deliver(got).await;
-            }
-        }
-        let received = reading.got.received;
-        let (mut got, _) = reading
-            .finish()
-            .map_err(|unreadable| answer.unreadable(unreadable))?;
-        if received >= LIMIT {
-            self.repeats
-                .check(self.repeats.digest(digest, &got.page.batches))?;
-            got.findings.held_back = Some(format!(
-                "{received} batches within one second ({}): version 1 may hold back more",
-                self.window.describe()
-            ));
-        }
-        Ok(Answered::Whole(got))
     }
 }
 
@@ -204,12 +165,12 @@ impl Repeats {
         }
     }
 
-    fn digest(&self, digest: u64, batches: &[Batch]) -> u64 {
+    pub(super) fn digest(&self, digest: u64, batches: &[Batch]) -> u64 {
         let ids = batches.iter().map(|batch| self.hasher.hash_one(batch.id()));
         ids.fold(digest, u64::wrapping_add)
     }
 
-    fn check(&self, digest: u64) -> Result<(), ServiceError> {
+    pub(super) fn check(&self, digest: u64) -> Result<(), ServiceError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last = match *last {
             (same, count) if same == digest => (same, count + 1),

@@ -16,6 +16,7 @@ mod reading;
 // One window, in each version, and one page of the second.
 mod cursor;
 mod flat;
+mod second;
 mod walk;
 
 // How much of the range has come.

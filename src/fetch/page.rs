@@ -45,6 +45,18 @@ impl Page {
         self.digests.iter().map(Digest::id).zip(seconds).collect()
     }
 
+    /// Leaves the batches whose identifiers are to `stay`.
+    pub(super) fn retain(&mut self, mut stay: impl FnMut(&Id) -> bool) {
+        let stays: Vec<bool> = self
+            .digests
+            .iter()
+            .map(|digest| stay(&digest.id()))
+            .collect();
+        let (mut batches, mut digests) = (stays.iter(), stays.iter());
+        self.batches.retain(|_| batches.next() == Some(&true));
+        self.digests.retain(|_| digests.next() == Some(&true));
+    }
+
     /// Returns how much memory it takes up.
     pub(super) fn size(&self) -> usize {
         let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();

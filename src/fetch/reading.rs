@@ -20,8 +20,9 @@ pub(crate) struct Findings {
     pub(crate) skipped: u64,
     /// A nullable field that was not even there.
     pub(crate) absent: Option<&'static str>,
-    /// Version 1 answered as much as it may to one second: there may be more.
-    pub(crate) held_back: Option<String>,
+    /// Seconds to which version 1 answered as much as it may, so that there may be more; and the first.
+    pub(crate) held_back: u64,
+    pub(crate) crowded: Option<String>,
 }
 
 impl Findings {
@@ -30,7 +31,14 @@ impl Findings {
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);
         self.absent = self.absent.or(more.absent);
-        self.held_back = self.held_back.take().or(more.held_back);
+        self.held_back += more.held_back;
+        self.crowded = self.crowded.take().or(more.crowded);
+    }
+
+    /// Notes a second that may hold more than came.
+    pub(super) fn hold_back(&mut self, what: String) {
+        self.held_back += 1;
+        self.crowded.get_or_insert(what);
     }
 }
 

@@ -36,6 +36,17 @@ pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
     parts.try_into().ok()
 }
 
+/// Returns the two seconds of a window of neighbouring ones; nothing where it is one.
+pub(super) fn seconds(window: &Range) -> Option<[Range; 2]> {
+    let (low, high) = extent(window);
+    let alone = |second: i64| Range {
+        start: Some(second),
+        end: Some(second),
+        excludes_end: false,
+    };
+    (high - low == 1).then(|| [alone(low), alone(high)])
+}
+
 /// Cuts `window` in two in the middle; nothing where it is no longer than so many seconds.
 pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
     let (low, high) = extent(window);

@@ -27,6 +27,9 @@ mod tokens;
 // Which version is asked.
 mod versions;
 
+// Version 1 where one second is too much.
+mod seconds;
+
 // What is sent, and to whom.
 mod requests;
 

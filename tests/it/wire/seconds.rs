@@ -1,0 +1,129 @@
+//! Version 1 where one second holds more than an answer may: whatever can be had comes, and what cannot
+//! is told.
+
+use chrono::{DateTime, Utc};
+
+use super::{Exported, export, fields, object, token};
+use crate::scripted::{Answer, Scripted};
+
+const MOST: usize = 1000;
+/// The first of the seconds, in milliseconds.
+const FIRST: i64 = 1_772_506_990_000;
+
+/// What becomes of an answer that would be too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TooMuch {
+    IsCut,
+    IsRefused(u16),
+}
+
+/// A service that has so many batches at each of these milliseconds.
+fn serve(batches: &[(i64, usize)], too_much: TooMuch) -> Scripted {
+    let mut texts = Vec::new();
+    for &(offset, count) in batches {
+        let instant = FIRST + offset;
+        let date: DateTime<Utc> = DateTime::from_timestamp_millis(instant).unwrap();
+        for number in 0..count {
+            let mut fields = fields(&format!("b{offset}-{number}"));
+            fields[2].1 = format!("\"{}\"", date.format("%Y-%m-%dT%H:%M:%S%.3fZ"));
+            texts.push((instant, object(&fields)));
+        }
+    }
+    Scripted::start(move |asked| {
+        if asked.path() == "/v1/auth" {
+            return token();
+        }
+        let bound = |name: &str| {
+            let date = asked.query(name)?;
+            Some(
+                DateTime::parse_from_rfc3339(&date)
+                    .unwrap()
+                    .timestamp_millis(),
+            )
+        };
+        let (start, end) = (bound("start_date"), bound("end_date"));
+        let inside = texts.iter().filter(|(instant, _)| {
+            start.is_none_or(|start| *instant >= start) && end.is_none_or(|end| *instant <= end)
+        });
+        let mut inside: Vec<&str> = inside.map(|(_, text)| text.as_str()).collect();
+        match too_much {
+            TooMuch::IsRefused(status) if inside.len() > MOST => {
+                return Answer::error(status, "too much");
+            }
+            _ => inside.truncate(MOST),
+        }
+        Answer::ok(format!("[{}]", inside.join(",")))
+    })
+}
+
+fn exported(service: &Scripted, args: &[&str]) -> Exported {
+    let exported = export(service, &[&["--api", "v1"], args].concat());
+    if exported.code == 0 {
+        let (mut once, all) = (exported.ids(), exported.ids().len());
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), all, "each comes once");
+    }
+    exported
+}
+
+#[test]
+fn neighbouring_seconds_that_are_too_much_together_come_one_by_one() {
+    let all = TooMuch::IsCut;
+    for too_much in [all, TooMuch::IsRefused(413), TooMuch::IsRefused(422)] {
+        for workers in ["1", "8"] {
+            // Two, and ten in a row, each just small enough.
+            let ten: Vec<(i64, usize)> = (0..10).map(|second| (second * 1000, 999)).collect();
+            for batches in [&[(0, 600), (1000, 600)][..], &ten] {
+                let service = serve(batches, too_much);
+                let exported = exported(&service, &["--parallel", workers]).expect(0);
+                let count: usize = batches.iter().map(|(_, count)| count).sum();
+                assert_eq!(
+                    exported.ids().len(),
+                    count,
+                    "{too_much:?} {}",
+                    exported.stderr
+                );
+                assert!(!exported.has("hold back"), "{}", exported.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_that_is_too_much_alone_is_kept_with_a_warning() {
+    let crowded = [(0, 1200), (1000, 10), (5000, 1500), (9000, 3)];
+    let exported = exported(&serve(&crowded, TooMuch::IsCut), &[]).expect(0);
+    assert_eq!(exported.ids().len(), 2 * MOST + 13);
+    let told = "version 1 may hold back more";
+    assert_eq!(
+        exported.stderr.matches(told).count(),
+        1,
+        "{}",
+        exported.stderr
+    );
+    assert!(exported.has("so it is with"), "{}", exported.stderr);
+}
+
+#[test]
+fn fractions_between_two_seconds_are_never_lost_without_a_word() {
+    // Only a window of both seconds is answered with what lies between them.
+    let between = [(0, 5), (500, 1200), (1000, 5)];
+    let exported_cut = exported(&serve(&between, TooMuch::IsCut), &[]).expect(0);
+    assert!(exported_cut.has("version 1 may hold back more"));
+    let ids = exported_cut.ids();
+    for known in ["b0-0", "b500-0", "b1000-4"] {
+        assert!(ids.iter().any(|id| id == known), "{known}");
+    }
+    let refused = exported(&serve(&between, TooMuch::IsRefused(413)), &[]).expect(6);
+    assert!(
+        refused.has("within one second") && refused.has("`--api v2`"),
+        "{}",
+        refused.stderr
+    );
+    // As many as fit are no reason for anything.
+    let calm = [(0, 5), (500, 900), (1000, 5)];
+    let calm = exported(&serve(&calm, TooMuch::IsRefused(413)), &[]).expect(0);
+    assert_eq!(calm.ids().len(), 910);
+    assert!(!calm.has("hold back"));
+}
