@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
 use super::receipt::Receipt;
-use super::source::Source;
+use super::source::{Order, Source};
 use super::{stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::dates::{Range, written};
@@ -105,9 +105,8 @@ async fn export(
     let data_on_terminal =
         live && std::io::stdout().is_terminal() && destination.format != Format::Table;
     let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
-    // Whoever wants only so many asks for no page beyond them.
-    let frugal = args.limit.is_some() && wanted.sorting.is_none();
-    let mut pages = source.batches(wanted.range, frugal, args.selection.lenient)?;
+    let order = Order::of_export(wanted.sorting.is_some(), args.limit.is_some());
+    let mut pages = source.batches(wanted.range, order, args.selection.lenient)?;
     let plan = Plan {
         conditions: wanted.conditions.clone(),
         sorting: wanted.sorting,

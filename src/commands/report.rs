@@ -7,7 +7,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::Source;
+use super::source::{Order, Source};
 use super::{stoppable, storage};
 use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
@@ -104,7 +104,7 @@ async fn write_report(
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, false, lenient)?;
+    let mut pages = source.batches(*range, Order::Any, lenient)?;
     let mut gathered = Gathered::new(args.step.into(), wanted.made);
     let plan = wanted.selection.plan();
     let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;

@@ -33,6 +33,28 @@ enum Place {
     Archive(Archive),
 }
 
+/// In which order batches are wanted from a service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Whichever is soonest.
+    Any,
+    /// As they come, one page after another, however many fetch.
+    AsTheyCome,
+    /// Likewise, and no page before the one before it is used up.
+    Frugal,
+}
+
+impl Order {
+    /// Decides for an export: whoever wants only so many, as they come, asks for no page beyond them.
+    pub(super) fn of_export(is_sorted: bool, is_limited: bool) -> Self {
+        match (is_sorted, is_limited) {
+            (true, _) => Self::Any,
+            (false, true) => Self::Frugal,
+            (false, false) => Self::AsTheyCome,
+        }
+    }
+}
+
 impl Source {
     /// Opens it; to be called on the runtime, where a sandbox will live.
     pub(super) fn open(args: &SourceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
@@ -74,17 +96,18 @@ impl Source {
         }
     }
 
-    /// Prepares to take the batches of `range`, no page before it is needed where that is `frugal`.
+    /// Prepares to take the batches of `range`.
     pub(super) fn batches(
         &self,
         range: Range,
-        frugal: bool,
+        order: Order,
         lenient: bool,
     ) -> Result<Batches<'_>, Failure> {
         Ok(match &self.place {
             Place::Service(asked) => {
                 let manner = Manner {
-                    frugal,
+                    frugal: order == Order::Frugal,
+                    ordered: order == Order::AsTheyCome,
                     lenient,
                     ..asked.manner()
                 };
@@ -240,6 +263,7 @@ impl Asked {
             workers: self.manners.parallel.value.min(MOST) as usize,
             frugal: false,
             in_windows: false,
+            ordered: false,
             lenient: false,
         }
     }

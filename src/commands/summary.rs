@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::Source;
+use super::source::{Order, Source};
 use super::{stoppable, storage};
 use crate::batch::COLUMNS;
 use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
@@ -121,7 +121,7 @@ async fn summarise(
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, false, lenient)?;
+    let mut pages = source.batches(*range, Order::Any, lenient)?;
     let mut groups = Groups::new(args.by.clone());
     let ran = pipeline::run(&mut pages, &mut groups, &selection.plan(), &source.stats).await;
     drop(progress);

@@ -25,6 +25,8 @@ pub(super) enum Outcome {
     Split(Vec<Range>, Roll),
     /// It holds what lies outside of it: windows of dates are not what they seem.
     Strange,
+    /// Its batches come in another order than that of time.
+    Disordered,
     /// The version that was asked is not there.
     Missing(ServiceError),
     Failed(Failure),

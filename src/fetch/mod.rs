@@ -63,6 +63,8 @@ pub(crate) struct Manner {
     /// Whoever keeps what came needs to know early which part of the range is complete: it is cut into
     /// windows even where one worker fetches them all.
     pub(crate) in_windows: bool,
+    /// Whoever takes the pages wants them as they come one after another, however many fetch.
+    pub(crate) ordered: bool,
     pub(crate) lenient: bool,
 }
 
@@ -83,7 +85,10 @@ pub(crate) struct Pages {
     /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
     /// the service compares them with.
     opening: Roll,
-    /// Batches that came again because windows ask for what the first page held already.
+    /// Batches that were handed on.
+    taken: u64,
+    /// Those that came again because they were asked for again: windows ask for what the first page held
+    /// already, and whoever starts over for everything.
     asked_again: u64,
     repeats: Arc<Repeats>,
     findings: Findings,
@@ -140,6 +145,7 @@ impl Pages {
             covered: Covered::Unknown(range),
             is_there: false,
             opening: Roll::new(),
+            taken: 0,
             asked_again: 0,
             repeats: Arc::new(Repeats::new()),
             findings: Findings::default(),
@@ -184,6 +190,7 @@ impl Pages {
             match self.lanes.next().await? {
                 Event::Page(page, is_share) => {
                     self.asker.stats.pages.add(1);
+                    self.taken += page.batches.len() as u64;
                     if let Some(share) = self.covered.add(&page) {
                         self.asker.stats.set_share(share);
                     }
@@ -320,7 +327,9 @@ impl Pages {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
         let may_be_missing = self.manner.api == Api::Auto && !self.is_there;
-        let workers = self.manner.workers;
+        let Manner {
+            workers, ordered, ..
+        } = self.manner;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
             let (lane, ended) = if version == Some(Version::V1) {
@@ -329,6 +338,9 @@ impl Pages {
                 (flat.lane, ended)
             } else {
                 let mut walk = Walk::new(asker, window, extent, may_be_missing, lane);
+                if ordered {
+                    walk = walk.in_order();
+                }
                 let ended = walk.run().await;
                 (walk.lane, ended)
             };
@@ -368,6 +380,9 @@ impl Pages {
             Outcome::Strange => {
                 self.start_over("dates do not tell which batches a request is answered with");
             }
+            Outcome::Disordered => {
+                self.start_over("batches come in another order than that of time");
+            }
             Outcome::Missing(error) => {
                 self.fall_back(&error);
                 self.lanes.push(self.range, self.whole_extent());
@@ -392,6 +407,7 @@ impl Pages {
     fn start_over(&mut self, why: &str) {
         log::info!("fetching one page after another: {why}");
         self.restarts += 1;
+        self.asked_again = self.taken;
         self.lanes.clear();
         self.plan = None;
         self.opening.clear();

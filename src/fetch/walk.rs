@@ -71,6 +71,10 @@ pub(super) struct Walk {
     furthest: u64,
     /// What the first page had, where the window may be split later.
     first: Roll,
+    /// The window stands for a stretch of the whole walk, as long as it comes in the same order.
+    is_ordered: bool,
+    /// When the last batch so far was created.
+    reached: Option<i64>,
 }
 
 /// A page that was asked for; nobody asks any more when dropped.
@@ -105,6 +109,16 @@ impl Walk {
             restarts: 0,
             furthest: 0,
             first: Roll::new(),
+            is_ordered: false,
+            reached: None,
+        }
+    }
+
+    /// Ends the walk where batches come in another order than the windows do.
+    pub(super) fn in_order(self) -> Self {
+        Self {
+            is_ordered: true,
+            ..self
         }
     }
 
@@ -152,12 +166,20 @@ impl Walk {
             if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
                 ahead = None;
             }
-            if self.is_strange(&got) {
+            let seen = if let Extent::Share { .. } = self.extent {
+                seconds(&got)
+            } else {
+                Vec::new()
+            };
+            if self.is_strange(&seen) {
                 return Ok(Outcome::Strange);
+            }
+            if self.is_disordered(&seen) {
+                return Ok(Outcome::Disordered);
             }
             let opened = self.open(&got, cursor.is_some());
             let parts = self.split(&got);
-            let seen = self.is_crowded().then(|| seconds(&got));
+            let seen = self.is_crowded().then_some(seen);
             if !self.lane.deliver(got).await {
                 return Ok(Outcome::Done);
             }
@@ -237,15 +259,30 @@ impl Walk {
 
     /// Tells whether a page of a window holds what it should not: then the service compares dates with
     /// something else than the date of creation, and might never answer some batches to any window.
-    fn is_strange(&self, got: &Got) -> bool {
-        if !matches!(self.extent, Extent::Share { .. }) {
-            return false;
-        }
+    fn is_strange(&self, seen: &[i64]) -> bool {
         let Range { start, end, .. } = self.window;
         let is_outside = |second: &i64| {
             start.is_some_and(|start| *second < start) || end.is_some_and(|end| *second > end)
         };
-        seconds(got).iter().any(is_outside)
+        seen.iter().any(is_outside)
+    }
+
+    /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
+    /// through all of the range would be, and whoever wants its order must walk.
+    fn is_disordered(&mut self, seen: &[i64]) -> bool {
+        let Extent::Share { newest_first, .. } = self.extent else {
+            return false;
+        };
+        let (Some(first), Some(last)) = (seen.first(), seen.last()) else {
+            return false;
+        };
+        let before = self.reached.replace(*last).unwrap_or(*first);
+        let goes_on = if newest_first {
+            before >= *first && seen.iter().rev().is_sorted()
+        } else {
+            before <= *first && seen.is_sorted()
+        };
+        self.is_ordered && !goes_on
     }
 
     /// Tells whether there is far more in the window than was thought, with one more page.
@@ -283,6 +320,7 @@ impl Walk {
         self.cursors.clear();
         // What came of this window comes again.
         self.lane.forget();
+        self.reached = None;
         Ok(())
     }
 

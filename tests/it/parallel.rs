@@ -451,6 +451,65 @@ fn a_service_that_takes_no_dates_is_asked_page_by_page() {
 }
 
 #[test]
+fn the_order_of_a_service_stays_where_it_is_not_that_of_time() {
+    // In the order of arrival: some come long after those that were created with them, whichever end is first.
+    let mut late: Vec<i64> = every(DAY / 4, "2025-01-01T08:30:00Z", 600).collect();
+    for number in (12..500).step_by(50) {
+        late[number..number + 30].rotate_left(1);
+    }
+    late[558..588].rotate_right(1);
+    // Crop by crop: each in the order of time, and all of them in the same months.
+    let crop = |offset: i64| every(DAY, "2025-01-01T08:30:00Z", 200).map(move |at| at + offset);
+    let by_crop = crop(0)
+        .chain(crop(SECOND))
+        .chain(crop(2 * SECOND))
+        .collect();
+    for created in [late, by_crop] {
+        let shelf = Shelf {
+            created,
+            ..Shelf::default()
+        };
+        shelf.assert_whole(&[], 160);
+        shelf.assert_whole(&["--start", "2020", "--end", "2030"], 160);
+        shelf.newest_first().assert_whole(&[], 160);
+    }
+}
+
+#[test]
+fn what_is_walked_again_does_not_count_as_sent_twice() {
+    let mut created: Vec<i64> = every(DAY / 4, "2025-01-01T08:30:00Z", 600).collect();
+    created[400..430].rotate_left(1);
+    let shelf = Shelf {
+        created,
+        ..Shelf::default()
+    };
+    let service = shelf.serve();
+    let folder = TempDir::new().unwrap();
+    let manifest = folder.path().join("manifest.json");
+    let flags = [
+        "-v",
+        "--parallel",
+        "4",
+        "--manifest",
+        manifest.to_str().unwrap(),
+    ];
+    let output = folder.path().join("a.ndjson");
+    let output = ["-o", output.to_str().unwrap()];
+    let ended = whole(export_with(
+        service.address,
+        SECRET,
+        &[&flags[..], &output].concat(),
+    ));
+    assert!(
+        ended.stderr.contains("in another order than that of time"),
+        "{ended:?}"
+    );
+    let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+    assert_eq!(manifest["duplicates_dropped"], 0, "{manifest}");
+    assert_eq!(manifest["batches"], 600);
+}
+
+#[test]
 fn batches_that_no_date_matches_are_not_lost() {
     let days = || every(DAY, "2023-01-01T08:30:00Z", 600);
     let missing: fn(usize, i64) -> Option<i64> =

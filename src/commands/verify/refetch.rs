@@ -11,7 +11,7 @@ use super::{Subject, tell_remarks};
 use crate::archive::Archive;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch, Typed, Values};
 use crate::cli::{Progress, VerifyArgs};
-use crate::commands::source::Source;
+use crate::commands::source::{Order, Source};
 use crate::compare::{self, Comparison, Listing};
 use crate::dates::Range;
 use crate::digest::SetDigest;
@@ -156,9 +156,9 @@ impl Refetch {
         log::info!("asking {} for {}", source.name(), self.range.asked());
         let progress = ProgressLine::start(self.progress, false, &source.stats);
         // As when it was exported: with a limit, which batches come depends on how.
-        let frugal = limit.is_some() && sorting.is_none();
+        let order = Order::of_export(sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
-        let mut pages = source.batches(self.range, frugal, lenient)?;
+        let mut pages = source.batches(self.range, order, lenient)?;
         let ran = pipeline::run(&mut pages, holding, &plan, &source.stats).await;
         drop(progress);
         let tally = ran.map_err(|failure| {
