@@ -149,6 +149,12 @@ impl Archive {
         Ok(last.as_deref().and_then(read_second))
     }
 
+    /// Tells whether the newest run has come to its end.
+    pub(crate) fn has_finished(&self) -> Result<bool, Failure> {
+        let newest = self.runs(1)?;
+        Ok(newest.iter().all(|run| run.outcome == Outcome::Complete))
+    }
+
     /// Returns the last runs, the newest first.
     pub(crate) fn runs(&self, most: u32) -> Result<Vec<Run>, Failure> {
         let read = || -> rusqlite::Result<Vec<Run>> {

@@ -127,12 +127,14 @@ impl Source {
             let why = "the archive is not complete: no run of `trayscan sync` has come to an end";
             return Ok(Some(why.to_owned()));
         };
-        // Where nothing else is asked for, all that the archive is meant to hold is. What is yet to come
-        // cannot be missed, and an archive that is brought up to date every day has the rest.
+        // Where nothing else is asked for, all that the archive is meant to hold is: what the last run was to
+        // bring. What is yet to come cannot be missed, and an archive that is brought up to date every day
+        // has the rest.
         let now = Utc::now().timestamp();
         let asked_end = match range.end {
             Some(asked) if asked <= now => asked,
             Some(_) if now - end > DAY => now,
+            None if now - end > DAY && !archive.has_finished()? => now,
             _ if range.start > Some(end) => now,
             _ => end,
         };

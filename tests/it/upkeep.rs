@@ -418,6 +418,31 @@ fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend(
 }
 
 #[test]
+fn what_a_run_left_that_did_not_finish_is_not_called_complete() {
+    let nursery = a_year();
+    nursery.stock().answers = Some(20);
+    let shelf = Shelf::new();
+    let ended = shelf.sync(&nursery, &["--retries", "0", "--parallel", "1"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let manifest = shelf.folder.path().join("manifest.json");
+    let exports = |flags: &[&str], is_complete: bool| {
+        let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
+        command.arg(&shelf.path).arg("--manifest").arg(&manifest);
+        let ended = crate::harness::Ended::of(command.args(flags).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let told: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+        assert_eq!(told["complete"], is_complete, "{flags:?}: {ended:?}");
+        let warned = ended.stderr.contains("not known to be complete");
+        assert_eq!(warned, !is_complete, "{flags:?}: {ended:?}");
+    };
+    exports(&[], false);
+    exports(&["--start", "2020"], false);
+    nursery.stock().answers = None;
+    shelf.complete(&nursery, &[]);
+    exports(&[], true);
+}
+
+#[test]
 fn a_gap_that_stays_does_not_keep_new_batches_away() {
     let nursery = a_year();
     nursery.stock().edit("a0150", "warnings", "\"perhaps\"");
