@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Cut,
     /// The body is whole, as far as HTTP can tell, but its JSON is not.
     Incomplete,
+    /// The body is not packed as its head says, or was damaged on the way.
+    Garbled,
     /// The other side could not prove who it is.
     Untrusted(Box<dyn Error + Send + Sync>),
     /// The service sends us elsewhere; the text names where, without a query.
@@ -47,7 +49,11 @@ impl ServiceError {
     pub(crate) fn is_transient(&self) -> bool {
         match &self.fault {
             Fault::Status { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
-            Fault::Connection(_) | Fault::TimedOut(_) | Fault::Cut | Fault::Incomplete => true,
+            Fault::Connection(_)
+            | Fault::TimedOut(_)
+            | Fault::Cut
+            | Fault::Incomplete
+            | Fault::Garbled => true,
             Fault::Untrusted(_) | Fault::Elsewhere(_) | Fault::Broken(_) => false,
         }
     }
@@ -99,7 +105,9 @@ impl ServiceError {
             | Fault::Connection(_)
             | Fault::TimedOut(_)
             | Fault::Cut => Kind::Unavailable,
-            Fault::Status { .. } | Fault::Incomplete | Fault::Broken(_) => Kind::Protocol,
+            Fault::Status { .. } | Fault::Incomplete | Fault::Garbled | Fault::Broken(_) => {
+                Kind::Protocol
+            }
             Fault::Untrusted(_) | Fault::Elsewhere(_) => Kind::Unsafe,
         }
     }
@@ -194,6 +202,7 @@ impl fmt::Display for ServiceError {
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
             Fault::Cut => write!(f, "{request}: the answer was cut short"),
             Fault::Incomplete => write!(f, "{request}: the answer ends before its JSON does"),
+            Fault::Garbled => write!(f, "{request}: the answer cannot be unpacked"),
             Fault::Untrusted(_) => write!(f, "{request}: the connection is not safe"),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
             Fault::Broken(why) => write!(f, "{request}: {why}"),

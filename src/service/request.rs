@@ -279,8 +279,9 @@ impl Answer {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 Err(self.broken("the answer is far too large"))
             }
-            // What does not unpack was damaged on the way.
-            Err(_) => Err(self.fault(Fault::Cut)),
+            // What does not unpack at its end was cut off.
+            Err(_) if chunk.is_none() => Err(self.fault(Fault::Cut)),
+            Err(_) => Err(self.fault(Fault::Garbled)),
         }
     }
 

@@ -157,6 +157,15 @@ fn gzip_that_does_not_add_up_is_no_page() {
     assert_eq!(service.asked_for("/batches").len(), 2);
 }
 
+#[test]
+fn what_never_unpacks_breaks_the_interface() {
+    let plain = Answer::packed(200, page(&[batch("b1")], None).into_bytes());
+    let service = service([plain]);
+    let exported = export(&service, &[]).expect(7);
+    assert!(exported.has("the answer cannot be unpacked"));
+    assert_eq!(service.asked_for("/batches").len(), 2, "tried again first");
+}
+
 /// Packs `text` alone.
 fn packed(text: &str) -> Vec<u8> {
     use std::io::Write as _;
