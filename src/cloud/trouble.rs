@@ -10,7 +10,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use super::address::{Address, Provider};
 use crate::error::{Failure, Kind};
-use crate::service::causes::is_untrusted;
+use crate::service::causes::{is_untrusted, trust_hint};
 use crate::ui;
 
 /// What is known of a failed request.
@@ -22,8 +22,8 @@ pub(super) struct Trouble {
     message: Option<String>,
     /// Nobody answered.
     unreachable: bool,
-    /// Whoever answered could not prove who it is.
-    untrusted: bool,
+    /// Whoever answered could not prove who it is; and what to do about that.
+    untrusted: Option<&'static str>,
     /// Why not, by the machine.
     reason: String,
 }
@@ -43,7 +43,7 @@ impl Trouble {
             }),
             code: element(&text, "Code"),
             message: element(&text, "Message"),
-            untrusted: is_untrusted(error),
+            untrusted: is_untrusted(error).then(|| trust_hint(error)),
             ..Self::default()
         };
         let mut cause = error.source();
@@ -115,9 +115,8 @@ impl Trouble {
     /// What to do about it.
     fn hint(&self, address: &Address) -> String {
         let vessel = address.provider.vessel();
-        if self.untrusted {
-            return "where it is your own authority's, name its certificate with `--ca-cert`"
-                .to_owned();
+        if let Some(hint) = self.untrusted {
+            return hint.to_owned();
         }
         if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
             return format!(
@@ -158,7 +157,7 @@ impl Trouble {
 
     /// Says that `address` cannot be written.
     pub(super) fn of_writing(&self, address: &Address) -> Failure {
-        let kind = if self.untrusted {
+        let kind = if self.untrusted.is_some() {
             Kind::Unsafe
         } else {
             Kind::Output
@@ -170,7 +169,7 @@ impl Trouble {
 
     /// Says that `address` cannot be read.
     pub(super) fn of_reading(&self, address: &Address) -> Failure {
-        let (kind, hint) = if self.untrusted {
+        let (kind, hint) = if self.untrusted.is_some() {
             (Kind::Unsafe, self.hint(address))
         } else if self.is_missing() {
             (Kind::Usage, "no such object: look at its name".to_owned())

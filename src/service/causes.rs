@@ -21,6 +21,21 @@ pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
+/// Says what to do about a certificate that is not trusted.
+pub(crate) fn trust_hint(error: &(dyn Error + 'static)) -> &'static str {
+    let cause = root(error);
+    let says = |words: &str| cause.contains(words);
+    if says("not valid for") || says("NotValidForName") {
+        "it is for another name: look at the host in the address"
+    } else if says("CaUsedAsEndEntity") {
+        "it is an authority's own: give the service one that the authority signed, or one made with basicConstraints=CA:FALSE"
+    } else if says("expired") || says("Expired") || says("not valid yet") || says("NotValidYet") {
+        "it has expired, or is not valid yet: it must be renewed, or a clock is wrong"
+    } else {
+        "where it is your own authority's, name its certificate with `--ca-cert`"
+    }
+}
+
 /// Returns the innermost cause in words: what stands above it only says that it happened.
 pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::causes::trust_hint;
 use crate::error::{Failure, Kind, Sent};
 
 /// What went wrong.
@@ -154,9 +155,9 @@ impl ServiceError {
                 "the service is not available",
                 "try again later, or raise `--retries`",
             ),
-            (Fault::Untrusted(_), _) => (
+            (Fault::Untrusted(source), _) => (
                 "the certificate of the service is not trusted",
-                "where it is your own authority's, name its certificate with `--ca-cert`",
+                trust_hint(source.as_ref()),
             ),
             (Fault::Elsewhere(_), _) => (
                 "the service sends us to another place, and secrets do not go there",

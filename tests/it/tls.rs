@@ -120,6 +120,7 @@ fn a_certificate_can_be_trusted_by_name() {
 
     let ended = door.export("127.0.0.1", &["--ca-cert", certificate], &server);
     assert_eq!(ended.code, Some(13), "it is for another name: {ended:?}");
+    assert!(ended.stderr.contains("for another name"), "{ended:?}");
 }
 
 #[test]

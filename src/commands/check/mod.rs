@@ -14,6 +14,7 @@ use crate::cli::{Api, CheckArgs, Cli};
 use crate::dates::Range;
 use crate::error::{self, Failure};
 use crate::probe::{self, Absence, Both, Prober};
+use crate::service::causes::trust_hint;
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
 use crate::settings::Secret;
@@ -209,10 +210,10 @@ fn reached(
             findings.failed("connection", failure, true)?;
             Ok(false)
         }
-        Some(Fault::Untrusted(_)) => {
+        Some(Fault::Untrusted(source)) => {
             findings.ok("connection", format!("{} answers", base_url.host()))?;
             let failure = Failure::new(error::Kind::Unsafe, "the certificate is not trusted")
-                .hint("where it is your own authority's, name its certificate with `--ca-cert`")
+                .hint(trust_hint(source.as_ref()))
                 .caused_by(anyhow::anyhow!(describe(error)));
             findings.failed("TLS", failure, true)?;
             Ok(false)
