@@ -140,6 +140,12 @@ impl Failure {
         }
     }
 
+    /// Says in other words what happened.
+    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// Says what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

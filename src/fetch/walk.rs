@@ -312,8 +312,14 @@ impl Walk {
         tries: &Tries,
     ) -> Result<(), Failure> {
         let expired = had_cursor && error.refuses_batches(&EXPIRED);
-        if !expired || self.restarts >= RESTARTS {
+        if !expired {
             return Err(tries.failure(error));
+        }
+        if self.restarts >= RESTARTS {
+            let failure = tries.failure(error);
+            return Err(failure
+                .saying("the service does not go on from its own next_token")
+                .hint("ask for less at a time with `--start` and `--end`, or tell the operator of the service"));
         }
         log::warn!("{error}; fetching this range again from its start");
         self.restarts += 1;

@@ -255,6 +255,25 @@ fn cursors_that_go_round_end_the_run() {
 }
 
 #[test]
+fn a_cursor_that_is_never_taken_ends_the_run_in_plain_words() {
+    for status in [400, 404, 410, 422] {
+        let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
+        let service = Scripted::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                token()
+            } else if asked.query("next_token").is_some() {
+                Answer::error(status, "gone")
+            } else {
+                first.clone()
+            }
+        });
+        let exported = export(&service, &[]).expect(6);
+        let told = "the service does not go on from its own next_token";
+        assert!(exported.has(told), "{status}: {}", exported.stderr);
+    }
+}
+
+#[test]
 fn an_empty_page_with_a_cursor_is_not_the_end() {
     let odd = format!("{CURSOR}\u{f6}&=+ %2F\"\\");
     let service = service([
