@@ -195,6 +195,13 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
         // The error's own text would quote the line.
         let start = error.span().map_or(0, |span| span.start);
         let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+        if error.message().contains("duplicate key") {
+            let hint = "keep one of them".to_owned();
+            return (
+                format!("what line {line} says is there already"),
+                Some(hint),
+            );
+        }
         (
             format!("line {line} is no TOML"),
             Some("texts stand in quotes: key = \"value\"".to_owned()),

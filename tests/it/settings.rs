@@ -564,6 +564,14 @@ fn unknown_names_in_the_file_are_named_with_what_exists() {
             &["unknown key `profile`", "did you mean `profiles`?"],
         ),
         (
+            "[profiles.a]\nretries = 1\nretries = 2\n",
+            &["what line 3 says is there already"],
+        ),
+        (
+            "[profiles.a]\n[profiles.b]\n[profiles.a]\n",
+            &["what line 3 says is there already"],
+        ),
+        (
             "default_profile = \"c\"\n[profiles.a]\n[profiles.b]\n",
             &["there is no profile `c`", "its profiles are a, b"],
         ),
