@@ -15,6 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{Ended, PATIENCE, Server, run, trayscan};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{page, token};
 
 /// A secret that must not be seen; also one that a shell would take apart.
 const SECRET: &str = "hunter2;$HOME canary";
@@ -973,6 +975,27 @@ fn check_takes_a_missing_version_2_as_it_is_unless_it_was_asked_for() {
     let text = check(&server, &[]);
     assert!(text.stdout.contains("version 1 is used"), "{text:?}");
     assert!(text.stdout.contains("ok      batches v1"), "{text:?}");
+}
+
+#[test]
+fn check_takes_a_missing_version_1_as_it_is_where_version_2_works() {
+    let service = Scripted::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        "/v2/batches" => Answer::ok(page(&[], None)),
+        _ => Answer::error(404, "Not Found"),
+    });
+    let ask = |flags: &[&str]| {
+        let mut command = trayscan(&["check", "--base-url", &service.base_url()]);
+        command.args(["--client-id", "a", "--client-secret", "b"]);
+        Ended::of(command.args(flags).output().unwrap())
+    };
+    let text = ask(&[]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    assert!(!text.stdout.contains("FAILED"), "{text:?}");
+    assert!(text.stdout.contains("and not needed"), "{text:?}");
+    let text = ask(&["--api", "v1"]);
+    assert_eq!(text.code, Some(6), "{text:?}");
+    assert!(text.stdout.contains("FAILED  auth v1"), "{text:?}");
 }
 
 #[test]
