@@ -225,6 +225,11 @@ impl Archive {
     }
 
     fn foreign(&self, known: &Owner, owner: &Owner) -> Failure {
+        let (what, name, key) = if known.base_url == owner.base_url {
+            ("client", "name", "client_id")
+        } else {
+            ("service", "address", "base_url")
+        };
         Failure::new(
             Kind::Usage,
             format!(
@@ -236,10 +241,10 @@ impl Archive {
                 owner.base_url
             ),
         )
-        .hint(
-            "name another file for these; where the same client only has a new name, say so in the archive: \
-             UPDATE about SET value = '…' WHERE key = 'client_id'",
-        )
+        .hint(format!(
+            "name another file for these; where the same {what} only has a new {name}, say so in the archive: \
+             UPDATE about SET value = '…' WHERE key = '{key}'"
+        ))
     }
 
     /// Returns where the archive begins.

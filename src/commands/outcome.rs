@@ -124,10 +124,12 @@ pub(super) fn tell(tally: &Tally, source: &Source, is_sandbox: bool) -> Result<(
         ui::note("the sandbox has batches from November 2023 to October 2026");
     }
     if let vanished @ 1.. = source.vanished()? {
-        let batches = count(vanished, "batch", "batches");
-        ui::note(&format!(
-            "{batches} that vanished from the service are left out; the archive still has them"
-        ));
+        let batches = count(
+            vanished,
+            "batch that vanished from the service is",
+            "batches that vanished from the service are",
+        );
+        ui::note(&format!("{batches} left out; the archive still has them"));
     }
     Ok(())
 }
