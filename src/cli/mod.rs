@@ -248,10 +248,21 @@ pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, clap::Error>
         Color::Never => clap::ColorChoice::Never,
     };
     let mut command = without_empty_variables(command().color(choice));
-    let matches = command.try_get_matches_from_mut(args)?;
+    let matches = command.try_get_matches_from_mut(help_asked_by_word(args))?;
     let mut cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     cli.from_environment = from_environment(&matches);
     Ok(cli)
+}
+
+/// Reads `trayscan help export` as `trayscan export --help`, as other programs do.
+fn help_asked_by_word(args: &[OsString]) -> Vec<OsString> {
+    match args {
+        [program, help, words @ ..] if help == "help" => {
+            let program = std::iter::once(program).chain(words).cloned();
+            program.chain([OsString::from("--help")]).collect()
+        }
+        _ => args.to_vec(),
+    }
 }
 
 /// Lets a variable that is set to nothing count as one that is not set.

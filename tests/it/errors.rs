@@ -277,3 +277,13 @@ fn a_build_without_postgresql_says_how_to_get_it_and_shows_no_password() {
         assert!(!ended.stderr.contains("hidden-words"), "{ended:?}");
     }
 }
+
+#[test]
+fn help_can_be_asked_for_by_word() {
+    for words in [&[][..], &["export"], &["config", "show"]] {
+        let asked = run(&[&["help"], words].concat());
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+        assert_eq!(asked.stdout, run(&[words, &["--help"]].concat()).stdout);
+    }
+    assert_eq!(run(&["help", "exprot"]).code, Some(2));
+}
