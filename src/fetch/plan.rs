@@ -20,7 +20,7 @@ const SLACK: f64 = 0.1;
 /// So many batches in order are no chance.
 const PROOF: usize = 8;
 /// With fewer pages than these in all, nobody shares the work.
-const WORTHWHILE: f64 = 3.0;
+const WORTHWHILE: f64 = 6.0;
 /// So many pages are remembered, the furthest ones; each counts for so much of the next one.
 const MEMORY: usize = 8;
 const WEIGHT: f64 = 0.75;

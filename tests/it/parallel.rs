@@ -252,6 +252,7 @@ fn what_one_can_do_costs_no_more_with_many() {
         ("250", "1000", 1),
         ("250", "249", 2),
         ("250", "125", 2),
+        ("250", "100", 3),
     ] {
         let server = with(&["--batches", batches, "--page-size", size], &[]);
         whole(export(&server, &["--parallel", "16"]));
