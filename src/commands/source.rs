@@ -18,7 +18,7 @@ use crate::pipeline::Feed;
 use crate::sandbox::{self, Credentials, Options, faults::Faults};
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, Stats, Version};
-use crate::settings::{Access, BaseUrl, Manners, Origin, Secret, Settings};
+use crate::settings::{Access, BaseUrl, Manners, Origin, Secret, Settings, file};
 
 const DAY: i64 = 86_400;
 
@@ -68,6 +68,8 @@ impl Source {
         from_environment: &[String],
     ) -> anyhow::Result<Self> {
         if let Some(path) = archive {
+            // It has no settings, yet a mistake in them is one here as well.
+            file::read(args.config.as_deref(), args.profile.as_deref())?;
             return Ok(Self {
                 place: Place::Archive(Archive::read(path)?),
                 stats: Arc::default(),

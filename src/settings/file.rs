@@ -3,6 +3,7 @@
 //! Messages name keys and lines but never quote a value or a line: one of them is the secret.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use toml::{Table, Value};
 
@@ -144,10 +145,14 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
         }
     })?;
     if holds_secret(&text) && others_may_read(&place) {
-        log::warn!(
-            "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
-            place.display()
-        );
+        // A run may need the file more than once, and its reader needs this once.
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| {
+            log::warn!(
+                "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
+                place.display()
+            );
+        });
     }
     Ok(profile)
 }

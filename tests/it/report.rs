@@ -1353,3 +1353,33 @@ fn long_links_do_not_make_a_long_page() {
     let html = page(&Ready::with(&year(20, 2, &longer)), &[]);
     assert!(!html.contains("analysis.example"));
 }
+
+#[test]
+fn an_archive_does_not_excuse_mistakes_in_the_settings() {
+    let server = Server::start(&["--batches", "20"]);
+    let shelf = Shelf::new();
+    shelf.complete(&server, &[]);
+    let archive = shelf.path.to_str().unwrap();
+    let folder = TempDir::new().unwrap();
+    let mistaken = config(folder.path(), "[profiles.default]\nbase_ulr = \"x\"\n");
+    for command in ["export", "summary", "report"] {
+        for (args, words) in [
+            (["--config", "/nonexistent.toml"], "nonexistent.toml"),
+            (["--config", &mistaken], "base_ulr"),
+            (["--profile", "nope"], "nope"),
+        ] {
+            let ended = run(&[&[command, "--archive", archive], &args[..]].concat());
+            assert_eq!(ended.code, Some(2), "{command} {args:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains(words), "{command}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+        }
+    }
+    // What is amiss with the file is told once, however often it is read.
+    let open = config(folder.path(), "[profiles.default]\nclient_secret = \"x\"\n");
+    for command in ["export", "summary", "report"] {
+        let ended = run(&[command, "--archive", archive, "--config", &open]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let told = ended.stderr.matches("others can read").count();
+        assert_eq!(told, usize::from(cfg!(unix)), "{command}: {}", ended.stderr);
+    }
+}
