@@ -59,7 +59,11 @@ impl By {
 
     /// Returns what `batch` has, which was created at `second`.
     pub(crate) fn part(self, batch: &Batch, second: Option<i64>) -> Part {
-        let text = |column: usize| Part::Text(batch.typed(column).map(Into::into));
+        // An empty name is none.
+        let text = |column: usize| {
+            let text = batch.typed(column).filter(|text| !text.is_empty());
+            Part::Text(text.map(Into::into))
+        };
         match self {
             Self::CropType => text(CROP_TYPE),
             Self::Person => text(SCANNED_BY),
@@ -145,7 +149,7 @@ mod tests {
         let unknown = batch(&[("crop_type", "\"unknown\""), ("scanned_by_email", "\"\"")]);
         assert_eq!((&parts(&null)[0], &parts(&null)[4]), (&None, &None));
         assert_eq!(parts(&unknown)[0].as_deref(), Some("unknown"));
-        assert_eq!(parts(&unknown)[4].as_deref(), Some(""));
+        assert_eq!(parts(&unknown)[4], None, "an empty name is none");
         assert_ne!(
             By::CropType.part(&null, None),
             By::CropType.part(&unknown, None)

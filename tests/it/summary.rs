@@ -618,8 +618,10 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
         .map(|group| group["crop_type"].clone())
         .collect();
     assert_eq!(found.last(), Some(&Value::Null), "nothing comes last");
+    // An empty name is none.
     let mut expected: Vec<Value> = names
         .iter()
+        .filter(|name| **name != "\"\"")
         .map(|name| serde_json::from_str(name).unwrap())
         .collect();
     found.sort_by_key(Value::to_string);
