@@ -12,8 +12,10 @@ use crate::statistics::{Group, Sums, two_digits};
 use crate::ui::one_line;
 
 const GAP: &str = "  ";
-/// The most that a name takes where room is short.
-const NAME: usize = 40;
+/// What the last row is called.
+const TOTAL: &str = "total";
+/// The title of the column of bars.
+const TREND: &str = "trend";
 /// What stands for a name that there is not.
 const UNKNOWN: &str = "unknown";
 
@@ -57,7 +59,7 @@ pub(crate) fn table(sums: &Sums, range: &Range, look: &Look) -> Written {
         });
     }
     text.push('\n');
-    for remark in remarks(sums, range, scale.as_ref()) {
+    for remark in remarks(sums, range, scale.as_ref(), &columns) {
         for part in wrapped(&remark, look.width.unwrap_or(usize::MAX)) {
             push_styled(&mut text, &part, QUIET, look.color);
             text.push('\n');
@@ -79,8 +81,8 @@ struct Column {
     right: bool,
     /// More than nothing is worth a look.
     marked: bool,
-    /// Its cells may be cut.
-    name: bool,
+    /// Its cells may be cut, but not below this.
+    name: Option<usize>,
 }
 
 impl Column {
@@ -93,12 +95,16 @@ impl Column {
             importance: Some(importance),
             right: true,
             marked: false,
-            name: false,
+            name: None,
         }
     }
 
-    /// Cuts cells that are wider than `width`.
+    /// Cuts names that are wider than `width`.
     fn cut(&mut self, width: usize) {
+        let Some(least) = self.name else {
+            return;
+        };
+        let width = width.max(least);
         for cell in &mut self.cells {
             *cell = shortened(cell, width);
         }
@@ -114,7 +120,7 @@ fn keys(sums: &Sums) -> Vec<Column> {
             let name = group.key[place].name();
             name.map_or_else(|| UNKNOWN.to_owned(), |name| one_line(&name).into_owned())
         });
-        let total = if place == 0 { "total" } else { "" };
+        let total = if place == 0 { TOTAL } else { "" };
         let cells = rows.chain([total.to_owned()]).collect();
         let title = match by.name() {
             "crop_type" => "crop",
@@ -124,7 +130,7 @@ fn keys(sums: &Sums) -> Vec<Column> {
         Column {
             importance: None,
             right: false,
-            name: by.step().is_none(),
+            name: (by.step().is_none()).then(|| title.width().max(total.width())),
             ..Column::new(title, 0, cells)
         }
     });
@@ -169,7 +175,7 @@ fn figures(sums: &Sums, scale: Option<&Scale>) -> Vec<Column> {
         },
         Column {
             right: false,
-            ..column("trend", 3, &|group| {
+            ..column(TREND, 3, &|group| {
                 scale.map_or_else(String::new, |scale| scale.draw(&group.trend))
             })
         },
@@ -181,12 +187,14 @@ fn total_width(columns: &[Column]) -> usize {
     widths.saturating_sub(GAP.len())
 }
 
-/// Cuts names so far that the columns fit which matter most.
+/// Cuts names, where the columns that matter most do not fit beside them; all other columns go first.
 fn shorten_names(columns: &mut [Column], width: usize) {
     /// Counts, both rates: with less than these, a row tells nothing.
     const LEAST: u8 = 2;
-    for most in (1..=NAME).rev() {
-        for column in columns.iter_mut().filter(|column| column.name) {
+    let names = columns.iter().filter(|column| column.name.is_some());
+    let longest = names.map(|column| column.width).max().unwrap_or(0);
+    for most in (1..=longest).rev() {
+        for column in columns.iter_mut() {
             column.cut(most);
         }
         let needed = columns
@@ -260,13 +268,28 @@ fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
     }
 }
 
+/// Says what the columns are.
+fn legend(columns: &[Column]) -> Option<String> {
+    let has = |title: &str| columns.iter().any(|column| column.title == title);
+    // No other column is a median that goes without one of these.
+    if !["germ. %", "usable %"].into_iter().any(has) {
+        return None;
+    }
+    let said = |title: &str, words: &'static str| if has(title) { words } else { "" };
+    Some(format!(
+        "Medians of batches, each counted alike{}{}. Rates in %{}.",
+        said("[quartiles]", ", with quartiles in brackets"),
+        said("mean", "; mean weighted by images"),
+        said("gap", ", gap in points"),
+    ))
+}
+
 /// Says what is what.
-fn remarks(sums: &Sums, range: &Range, scale: Option<&Scale>) -> Vec<String> {
+fn remarks(sums: &Sums, range: &Range, scale: Option<&Scale>, columns: &[Column]) -> Vec<String> {
     let figures = &sums.total.figures;
-    let mut remarks = vec![
-        "Medians of batches, each counted alike, with quartiles in brackets; mean weighted by images. Rates in %, gap in points.".to_owned(),
-    ];
-    if let (Some(scale), Some(marks)) = (scale, sums.marks) {
+    let mut remarks: Vec<String> = legend(columns).into_iter().collect();
+    let has_trend = columns.iter().any(|column| column.title == TREND);
+    if let (Some(scale), Some(marks)) = (scale.filter(|_| has_trend), sums.marks) {
         let is_timed = sums.by.iter().any(|by| by.step().is_some());
         let each = if is_timed {
             format!(
@@ -276,10 +299,14 @@ fn remarks(sums: &Sums, range: &Range, scale: Option<&Scale>) -> Vec<String> {
         } else {
             format!("each mark {}", duration(marks.each))
         };
+        let (low, high) = (two_digits(scale.low), two_digits(scale.high));
+        let rates = if scale.low == scale.high {
+            format!("{low} wherever there is one")
+        } else {
+            format!("from {low} (▁) to {high} (█)")
+        };
         remarks.push(format!(
-            "Trend: median usable rate from {} (▁) to {} (█), {each}; blank where there is none.",
-            two_digits(scale.low),
-            two_digits(scale.high),
+            "Trend: median usable rate {rates}, {each}; blank where there is none."
         ));
     }
     let batches = match figures.batches {

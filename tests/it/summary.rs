@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use serde_json::Value;
@@ -898,4 +899,83 @@ fn the_summary_that_the_readme_shows_is_real() {
     let (shown, _) = shown.split_once("```").unwrap();
     let args: Vec<&str> = ["summary"].into_iter().chain(args.split(' ')).collect();
     assert_eq!(run(&args).stdout, shown);
+}
+
+/// Returns the table that a terminal of this width shows of `service`.
+fn shown(service: &impl Service, width: u32, args: &str, folder: &Path) -> Option<String> {
+    let [base_url, id, secret] = service.access();
+    let access = format!(
+        "TRAYSCAN_BASE_URL={base_url} TRAYSCAN_CLIENT_ID={id} TRAYSCAN_CLIENT_SECRET={secret}"
+    );
+    let line = format!("NO_COLOR=1 {access} $T summary {args} 2>told");
+    on_terminal(width, &line, folder)
+}
+
+#[test]
+fn names_are_cut_only_where_they_must_be() {
+    let folder = TempDir::new().unwrap();
+    let nursery = Nursery::open();
+    let crop = "A crop whose name is longer than forty letters, by far";
+    let item = Item::new("a", second("2026-05-01T06:00:00Z"));
+    let item = item
+        .with("crop_type", &format!("\"{crop}\""))
+        .with("scanned_by_email", "\"somebody@nursery.example\"");
+    nursery.stock().put("a", item);
+    let table = |width| shown(&nursery, width, "", folder.path());
+    let Some(wide) = table(100) else {
+        return;
+    };
+    assert!(wide.contains(crop), "{wide}");
+    for (width, name) in [
+        (70, "A crop whose name is longer"),
+        (34, "A cr"),
+        (12, "A cr"),
+    ] {
+        let table = table(width).unwrap();
+        assert!(table.contains(name) && !table.contains(crop), "{table}");
+        assert!(table.contains("\ntotal"), "{table}");
+    }
+    // What is narrower than its title, or than the total, is no name any more.
+    let narrow = table(12).unwrap();
+    assert!(narrow.lines().any(|line| line == "A cr…"), "{narrow}");
+    let people = shown(&nursery, 20, "--by scanned_by_email", folder.path()).unwrap();
+    let name = people.lines().nth(2).unwrap();
+    assert!(
+        name.split_whitespace().next().unwrap().width() >= 10,
+        "{people}"
+    );
+}
+
+#[test]
+fn the_legend_tells_only_of_what_is_shown() {
+    let folder = TempDir::new().unwrap();
+    let nursery = Nursery::open();
+    for (id, day) in [("a", "01"), ("b", "09")] {
+        let created = second(&format!("2026-05-{day}T06:00:00Z"));
+        let item = Item::new(id, created).with("avg_usable_seedling_rate", "\"81.25\"");
+        nursery.stock().put(id, item);
+    }
+    let Some(wide) = shown(&nursery, 200, "", folder.path()) else {
+        return;
+    };
+    for words in [
+        "quartiles in brackets",
+        "weighted by images",
+        "gap in points",
+        "Trend: ",
+    ] {
+        assert!(wide.replace('\n', " ").contains(words), "{words}: {wide}");
+    }
+    // All are alike, so there is no range.
+    assert!(
+        wide.contains("wherever there is one") && !wide.contains('█'),
+        "{wide}"
+    );
+    let narrow = shown(&nursery, 40, "", folder.path()).unwrap();
+    assert!(narrow.contains("Medians of batches"), "{narrow}");
+    for words in ["quartiles", "weighted", "gap", "Trend: "] {
+        assert!(!narrow.contains(words), "{words}: {narrow}");
+    }
+    let tiny = shown(&nursery, 16, "", folder.path()).unwrap();
+    assert!(!tiny.contains("Medians"), "{tiny}");
 }
