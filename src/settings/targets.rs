@@ -70,16 +70,17 @@ impl Targets {
                 return Err(no_table(&format!("targets.{crop}")));
             };
             check_keys(target.keys(), &KEYS, &format!("targets.{crop}."))?;
-            let percent = |key: &str| percent(target.get(key), crop, key);
+            let percent = |key: &str, most: u32| percent(target.get(key), crop, key, most);
             let name = crop.to_lowercase();
             if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
                 let hint = "capitals make no difference: keep one of them".to_owned();
                 return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
             }
             let target = Target {
-                usable_rate_min: percent(KEYS[0])?,
-                germination_rate_min: percent(KEYS[1])?,
-                coefficient_of_variation_max: percent(KEYS[2])?,
+                usable_rate_min: percent(KEYS[0], 100)?,
+                germination_rate_min: percent(KEYS[1], 100)?,
+                // Sizes may vary by more than their mean.
+                coefficient_of_variation_max: percent(KEYS[2], MOST_VARIATION)?,
             };
             crops.push((crop.clone(), target));
         }
@@ -92,7 +93,15 @@ fn no_table(name: &str) -> Problem {
     (format!("`{name}` is no table"), Some(hint))
 }
 
-fn percent(value: Option<&Value>, crop: &str, key: &str) -> Result<Option<Decimal>, Problem> {
+/// More than this no tray varies: whoever writes more has not meant percent.
+const MOST_VARIATION: u32 = 10_000;
+
+fn percent(
+    value: Option<&Value>,
+    crop: &str,
+    key: &str,
+    most: u32,
+) -> Result<Option<Decimal>, Problem> {
     let text = match value {
         None => return Ok(None),
         Some(Value::Integer(number)) => number.to_string(),
@@ -101,11 +110,11 @@ fn percent(value: Option<&Value>, crop: &str, key: &str) -> Result<Option<Decima
         Some(_) => String::new(),
     };
     let number = statistics::Value::parse(&text).map(statistics::Value::decimal);
-    let within = number.filter(|number| (Decimal::ZERO..=Decimal::ONE_HUNDRED).contains(number));
+    let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(most)).contains(number));
     within.map(Some).ok_or_else(|| {
         let hint = format!("write percent, such as `{key} = 90`");
         (
-            format!("`targets.{crop}.{key}` must be a number from 0 to 100"),
+            format!("`targets.{crop}.{key}` must be a number from 0 to {most}"),
             Some(hint),
         )
     })
@@ -130,6 +139,8 @@ mod tests {
         assert_eq!(tomato.germination_rate_min, Some(Decimal::from(90)));
         assert!(targets.of(Some("Lettuce")).is_none() && targets.of(None).is_none());
         assert!(read("").expect("none").is_empty());
+        let uneven = "[targets.Leek]\ncoefficient_of_variation_max = 120.5\n";
+        assert_eq!(read(uneven).expect("targets").rows().len(), 1);
         let rows = targets.rows();
         let rows = rows.iter().map(|(key, value)| format!("{key} = {value}"));
         let expected = [
@@ -155,6 +166,10 @@ mod tests {
             (
                 "[targets.Tomato]\nusable_rate_min = 101",
                 "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+            ),
+            (
+                "[targets.Tomato]\ncoefficient_of_variation_max = 10001",
+                "`targets.Tomato.coefficient_of_variation_max` must be a number from 0 to 10000",
             ),
             (
                 "[targets.Tomato]\nusable_rate_min = nan",
