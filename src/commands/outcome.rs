@@ -3,12 +3,14 @@
 use chrono::{DateTime, Utc};
 
 use super::source::{Batches, Source};
+use crate::batch::COLUMNS;
 use crate::cli::SelectionArgs;
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
 use crate::pipeline::{Plan, Tally};
 use crate::select::Condition;
+use crate::statistics::Figures;
 use crate::ui;
 
 /// Which batches the command line asks for, checked before anything is sent.
@@ -109,6 +111,28 @@ pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
             many => format!("{first}; so it is with {} more", many - 1),
         });
     absent.into_iter().chain(flawed).chain(held_back).collect()
+}
+
+/// Says what could not be made part of the figures.
+pub(super) fn beyond(total: &Figures) -> Vec<String> {
+    let values = total
+        .metrics()
+        .into_iter()
+        .filter(|(_, metric)| metric.beyond > 0);
+    let values = values.map(|(column, metric)| {
+        format!(
+            "{} of `{}` with more digits than can be counted exactly, 15 before the point and 10 behind it: left out, as if missing",
+            count(metric.beyond, "value", "values"),
+            COLUMNS[column].name
+        )
+    });
+    let images = (total.odd_images > 0).then(|| {
+        format!(
+            "{} with a number of images that is none, or past four billion: counted as without images",
+            count(total.odd_images, "batch", "batches")
+        )
+    });
+    values.chain(images).collect()
 }
 
 /// Tells what is worth knowing of the batches that came, and of those that did not.

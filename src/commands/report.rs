@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
+use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::{Order, Source};
 use super::{stoppable, storage};
 use crate::cli::{Cli, ReportArgs};
@@ -137,6 +137,7 @@ async fn write_report(
         made: wanted.made,
         has_emails: args.emails,
         noticed: noticed(&tally, &findings, incomplete.clone()),
+        has_left_out: tally.conflicts > 0 || findings.flawed > 0,
     };
     let page = report::render(&gathered, &facts, &profile.targets)?;
     output
@@ -144,7 +145,8 @@ async fn write_report(
         .map_err(Failure::from_output)?;
     output.publish()?;
 
-    let warnings = doubts(&findings, &tally, lenient);
+    let mut warnings = doubts(&findings, &tally, lenient);
+    warnings.extend(beyond(&gathered.total()));
     for warning in warnings.into_iter().chain(incomplete) {
         log::warn!("{warning}");
     }

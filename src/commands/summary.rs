@@ -5,14 +5,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
+use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::{Order, Source};
 use super::{stoppable, storage};
-use crate::batch::COLUMNS;
 use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::pipeline;
-use crate::statistics::{Figures, Groups};
+use crate::statistics::Groups;
 use crate::summary::{self, Look};
 use crate::ui::{self, ProgressLine};
 use crate::writers::{Destination, Output, Target};
@@ -174,26 +173,4 @@ async fn summarise(
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
-}
-
-/// Says what could not be made part of the figures.
-fn beyond(total: &Figures) -> Vec<String> {
-    let values = total
-        .metrics()
-        .into_iter()
-        .filter(|(_, metric)| metric.beyond > 0);
-    let values = values.map(|(column, metric)| {
-        format!(
-            "{} of `{}` with more digits than can be counted exactly, 15 before the point and 10 behind it: left out, as if missing",
-            count(metric.beyond, "value", "values"),
-            COLUMNS[column].name
-        )
-    });
-    let images = (total.odd_images > 0).then(|| {
-        format!(
-            "{} with a number of images that is none, or past four billion: counted as without images",
-            count(total.odd_images, "batch", "batches")
-        )
-    });
-    values.chain(images).collect()
 }

@@ -215,6 +215,8 @@ fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
 pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut crops = Vec::new();
+    let left_out = gathered.crops.values().map(|crop| crop.losses.left_out);
+    let left_out: u64 = left_out.sum();
     for (name, crop) in by_size(gathered) {
         let Some(shares) = crop.losses.shares() else {
             continue;
@@ -254,7 +256,13 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
     };
     Some(Chart {
         caption: "What became of the cells".to_owned(),
-        aside: "% of all cells, over the whole range".to_owned(),
+        aside: match left_out {
+            0 => "% of all cells, over the whole range".to_owned(),
+            _ => format!(
+                "% of all cells, over the whole range; without {} whose counts contradict themselves",
+                plural(left_out, "batch", "batches")
+            ),
+        },
         legend: vec![
             ("usable", "usable".to_owned()),
             ("weak", "germinated, not usable".to_owned()),

@@ -82,7 +82,7 @@ impl Gathered {
     }
 
     /// The figures of all batches.
-    pub(super) fn total(&self) -> Figures {
+    pub(crate) fn total(&self) -> Figures {
         let parts = self
             .crops
             .values()

@@ -7,6 +7,8 @@ use crate::statistics::Decimal;
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) batches: u64,
+    /// Batches whose counts contradict themselves, so that they cannot be drawn.
+    pub(super) left_out: u64,
     cells: Decimal,
     germinated: Decimal,
     usable: Decimal,
@@ -28,8 +30,8 @@ impl Losses {
         else {
             return;
         };
-        // What contradicts itself is told elsewhere, and cannot be drawn.
         if Decimal::ZERO > usable || usable > germinated || germinated > cells {
+            self.left_out += 1;
             return;
         }
         let sums = [
@@ -40,6 +42,8 @@ impl Losses {
         if let [Some(cells), Some(germinated), Some(usable)] = sums {
             (self.cells, self.germinated, self.usable) = (cells, germinated, usable);
             self.batches += 1;
+        } else {
+            self.left_out += 1;
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Facts {
     pub(crate) has_emails: bool,
     /// What was noticed on the way here: how many batches, and what of them.
     pub(crate) noticed: Vec<(u64, String)>,
+    /// Whether something that came is in no figure.
+    pub(crate) has_left_out: bool,
 }
 
 /// Returns the page.

@@ -42,6 +42,7 @@ pub(super) struct Page {
     attention_note: String,
     has_emails: bool,
     findings: Vec<Finding>,
+    findings_note: &'static str,
     weighted: Weighted,
     colophon: String,
     set_digest: String,
@@ -94,6 +95,10 @@ impl Page {
         let attention = Attention::new(gathered, targets);
         let shown = newest.map_or_else(Vec::new, |newest| trends::shown(gathered, newest));
         let table = crops::table(gathered, targets, newest);
+        let mut losses = gathered.crops.values().map(|crop| &crop.losses);
+        let has_left_out = facts.has_left_out
+            || gathered.quality.has_left_out()
+            || losses.any(|losses| losses.left_out > 0);
         let mut charts = Vec::new();
         charts.extend(crops::losses_chart(gathered));
         charts.extend(newest.and_then(|newest| scatter_chart(gathered, newest)));
@@ -126,6 +131,11 @@ impl Page {
             attention: attention.rows.iter().map(attention_row).collect(),
             has_emails: facts.has_emails,
             findings: findings(gathered, facts),
+            findings_note: if has_left_out {
+                "For your information: nothing was corrected. What figures do without is told here."
+            } else {
+                "For your information: nothing was corrected, and nothing left out."
+            },
             weighted: Weighted {
                 germination: percent(&total.germination_rate),
                 usable: percent(&total.usable_rate),

@@ -1,4 +1,4 @@
-//! What contradicts itself in the data. Findings are advice: nothing is corrected, nothing left out.
+//! What contradicts itself in the data. Findings are advice: nothing is corrected.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,7 @@ enum Check {
     GerminationRate,
     UsableRate,
     NoImages,
+    Beyond,
     PartlyEmpty,
     Empty,
     NoCrop,
@@ -25,7 +26,7 @@ enum Check {
 }
 
 /// Each with what is said of one batch, and of several.
-const CHECKS: [(Check, &str, &str); 12] = [
+const CHECKS: [(Check, &str, &str); 13] = [
     (
         Check::RateBeyond,
         "batch has a rate below 0 or above 100 %",
@@ -60,6 +61,11 @@ const CHECKS: [(Check, &str, &str); 12] = [
         Check::NoImages,
         "batch has no images, but figures",
         "batches have no images, but figures",
+    ),
+    (
+        Check::Beyond,
+        "batch has a value that cannot be computed with, for it has more digits than 15 before the point and 10 behind it; it is left out",
+        "batches have values that cannot be computed with, for they have more digits than 15 before the point and 10 behind it; those are left out",
     ),
     (
         Check::PartlyEmpty,
@@ -147,6 +153,12 @@ impl Quality {
             .collect()
     }
 
+    /// Tells whether figures had to do without some values.
+    pub(super) fn has_left_out(&self) -> bool {
+        let mut found = self.found.iter().zip(CHECKS);
+        found.any(|(found, (check, ..))| check == Check::Beyond && found.count > 0)
+    }
+
     fn fails(&self, check: Check, batch: &Batch, reading: &Reading) -> bool {
         let Reading {
             cells,
@@ -176,9 +188,8 @@ impl Quality {
             Check::GerminationRate => is_another_rate(germination_rate, germinated, cells),
             Check::UsableRate => is_another_rate(usable_rate, usable, cells),
             Check::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
-            Check::PartlyEmpty => {
-                reading.averages().iter().any(Option::is_none) && !reading.is_empty()
-            }
+            Check::Beyond => reading.has_beyond,
+            Check::PartlyEmpty => reading.is_partly_empty(),
             Check::Empty => reading.is_empty(),
             Check::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
             Check::NoDate => reading.created.is_none(),

@@ -1,5 +1,7 @@
 //! The numbers of one batch, as the page looks at them.
 
+use std::borrow::Cow;
+
 use crate::batch::{
     Batch, COEFFICIENT_OF_VARIATION, GERMINATED, GERMINATION_RATE, NON_GERMINATED, NON_USABLE,
     NUMBER_OF_IMAGES, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
@@ -20,16 +22,35 @@ pub(super) struct Reading {
     pub(super) not_usable: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
-    pub(super) size: Option<Decimal>,
+    /// Averages that the service gave none of.
+    lacking: usize,
+    /// Tells whether it has a value with more digits than can be computed with.
+    pub(super) has_beyond: bool,
 }
+
+const AVERAGES: usize = 8;
 
 impl Reading {
     pub(super) fn of(batch: &Batch) -> Self {
-        let value = |column: usize| Value::parse(&batch.typed(column)?).map(Value::decimal);
+        let (mut lacking, mut has_beyond) = (0, false);
+        let mut number = |text: Option<Cow<'_, str>>| {
+            let value = Value::parse(&text?).map(Value::decimal);
+            has_beyond |= value.is_none();
+            value
+        };
+        let images = number(batch.typed(NUMBER_OF_IMAGES));
+        let cells = number(batch.typed(TOTAL_CELLS));
+        let mut value = |column: usize| {
+            let text = batch.typed(column);
+            lacking += usize::from(text.is_none());
+            number(text)
+        };
+        // Figures tell the size; here it only matters whether there is one.
+        value(SEEDLING_SIZE);
         Self {
             created: batch.created().map(|created| created.second),
-            images: value(NUMBER_OF_IMAGES),
-            cells: value(TOTAL_CELLS),
+            images,
+            cells,
             germinated: value(GERMINATED),
             not_germinated: value(NON_GERMINATED),
             germination_rate: value(GERMINATION_RATE),
@@ -37,27 +58,19 @@ impl Reading {
             not_usable: value(NON_USABLE),
             usable_rate: value(USABLE_RATE),
             variation: value(COEFFICIENT_OF_VARIATION),
-            size: value(SEEDLING_SIZE),
+            lacking,
+            has_beyond,
         }
     }
 
-    /// The averages, without what was counted before the scan.
-    pub(super) fn averages(&self) -> [Option<Decimal>; 8] {
-        [
-            self.germinated,
-            self.not_germinated,
-            self.germination_rate,
-            self.usable,
-            self.not_usable,
-            self.usable_rate,
-            self.variation,
-            self.size,
-        ]
+    /// Tells whether there is no average at all; what was counted before the scan is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lacking == AVERAGES
     }
 
-    /// Tells whether there is no average at all.
-    pub(super) fn is_empty(&self) -> bool {
-        self.averages().iter().all(Option::is_none)
+    /// Tells whether there are some averages, but not all.
+    pub(super) fn is_partly_empty(&self) -> bool {
+        (1..AVERAGES).contains(&self.lacking)
     }
 
     /// Returns the square of one point of germination and one of usable rate that it lies in.

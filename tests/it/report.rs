@@ -1355,6 +1355,45 @@ fn long_links_do_not_make_a_long_page() {
 }
 
 #[test]
+fn values_that_cannot_be_computed_with_are_told_as_such() {
+    let nursery = nursery([
+        sound("a", MADE - DAY),
+        usable("b", MADE - DAY, "10.12345678901"),
+    ]);
+    let mut command = trayscan(&["summary"]);
+    with_access(&mut command, &nursery);
+    let of_summary = Ended::of(command.output().unwrap()).stderr;
+    let ended = report(&nursery, &[]);
+    let warning =
+        "1 value of `avg_usable_seedling_rate` with more digits than can be counted exactly";
+    for told in [&of_summary, &ended.stderr] {
+        assert!(told.contains(warning), "{told}");
+    }
+    let quality = section(&ended.stdout, "quality");
+    assert_eq!(findings(&ended.stdout).len(), 1, "{quality}");
+    assert!(plain(quality).contains("1 batch has a value that cannot be computed with"));
+    assert!(
+        !quality.contains("left out.") && !quality.contains("lacks"),
+        "{quality}"
+    );
+}
+
+#[test]
+fn what_figures_do_without_is_told() {
+    let at = MADE - DAY;
+    let odd = sound("b", at).with("avg_usable_seedlings", "\"120.00\"");
+    let html = page(&nursery([sound("a", at), odd]), &[]);
+    let cells = "without 1 batch whose counts contradict themselves";
+    assert!(html.contains(cells), "{html}");
+    assert!(!html.contains("nothing left out"));
+    let again = [sound("a", at), sound("a", at).with("comment", "\"again\"")];
+    let html = page(&nursery(again), &[]);
+    assert!(html.contains("the first counts") && !html.contains("nothing left out"));
+    let odd = sound("a", at).with("avg_non_usable_cells", "\"1.00\"");
+    assert!(page(&nursery([odd]), &[]).contains("nothing left out"));
+}
+
+#[test]
 fn an_archive_does_not_excuse_mistakes_in_the_settings() {
     let server = Server::start(&["--batches", "20"]);
     let shelf = Shelf::new();
