@@ -13,7 +13,7 @@ use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
 use crate::pipeline::{self, Tally};
-use crate::report::{self, Facts, Gathered};
+use crate::report::{self, Facts, Gathered, Span};
 use crate::settings::file;
 use crate::ui::{self, ProgressLine};
 use crate::writers::{Compression, Output, Place, Target};
@@ -105,7 +105,8 @@ async fn write_report(
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
     let mut pages = source.batches(*range, Order::Any, lenient)?;
-    let mut gathered = Gathered::new(args.step.into(), wanted.made);
+    let span = Span::new(range, &source.held()?, wanted.made);
+    let mut gathered = Gathered::new(args.step.into(), span);
     let plan = wanted.selection.plan();
     let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;
     drop(progress);

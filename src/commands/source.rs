@@ -154,6 +154,18 @@ impl Source {
         }))
     }
 
+    /// Returns from when to when an archive has all batches, as far as it knows; all dates for a service.
+    pub(super) fn held(&self) -> Result<Range, Failure> {
+        let Place::Archive(archive) = &self.place else {
+            return Ok(Range::default());
+        };
+        Ok(Range {
+            start: archive.since()?.second(),
+            end: archive.coverage()?.end(),
+            excludes_end: false,
+        })
+    }
+
     /// Counts what an archive has that the service no longer has.
     pub(super) fn vanished(&self) -> Result<u64, Failure> {
         match &self.place {

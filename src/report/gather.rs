@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::losses::Losses;
 use super::newest::Newest;
 use super::quality::Quality;
+use super::span::Span;
 use super::values::Reading;
 use crate::batch::{Batch, COLUMNS, CROP_TYPE};
 use crate::digest::SetDigest;
@@ -15,9 +16,13 @@ use crate::statistics::{Figures, Period, Step};
 /// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
 const MOST: usize = 200_000;
 
+/// Steps that one is compared with, at most; the page calls them four.
+pub(super) const TRAILING: usize = 4;
+
 /// Everything that is told of a range.
 pub(crate) struct Gathered {
     pub(super) step: Step,
+    pub(super) span: Span,
     /// By name; nothing for batches without a crop.
     pub(super) crops: BTreeMap<Option<String>, Crop>,
     pub(super) newest: Newest,
@@ -41,14 +46,14 @@ pub(super) struct Crop {
 }
 
 impl Gathered {
-    /// `now` in seconds since 1970.
-    pub(crate) fn new(step: Step, now: i64) -> Self {
+    pub(crate) fn new(step: Step, span: Span) -> Self {
         let columns: Vec<usize> = (0..COLUMNS.len()).collect();
         Self {
             step,
+            span,
             crops: BTreeMap::new(),
             newest: Newest::default(),
-            quality: Quality::new(now),
+            quality: Quality::new(span.made),
             crowd: BTreeMap::new(),
             without_figures: 0,
             digest: SetDigest::new(&columns),
@@ -60,9 +65,12 @@ impl Gathered {
         self.digest.finish()
     }
 
-    /// The newest step that has batches.
+    /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
     pub(super) fn last_step(&self) -> Option<Period> {
-        let last = |crop: &Crop| crop.steps.keys().next_back().copied();
+        let last = |crop: &Crop| {
+            let mut begun = crop.steps.keys().rev();
+            begun.find(|step| step.first() <= self.span.made).copied()
+        };
         self.crops.values().filter_map(last).max()
     }
 
@@ -70,6 +78,18 @@ impl Gathered {
     pub(super) fn first_step(&self) -> Option<Period> {
         let first = |crop: &Crop| crop.steps.keys().next().copied();
         self.crops.values().filter_map(first).min()
+    }
+
+    /// The steps before `period` that it can be compared with, nearest first: those of which all batches are
+    /// known, though there may be none.
+    pub(super) fn before(&self, period: Period) -> Vec<Period> {
+        let first = self.first_step().filter(|_| !self.span.has_start());
+        let is_known =
+            |step: &Period| self.span.has(*step) && first.is_none_or(|first| *step >= first);
+        std::iter::successors(Some(period.previous()), |step| Some(step.previous()))
+            .take(TRAILING)
+            .filter(is_known)
+            .collect()
     }
 
     /// The figures of all crops in one step.

@@ -9,6 +9,7 @@ mod gather;
 mod losses;
 mod newest;
 mod quality;
+mod span;
 mod values;
 
 // Sections of the page.
@@ -24,6 +25,7 @@ mod charts;
 mod svg;
 
 pub(crate) use gather::Gathered;
+pub(crate) use span::Span;
 
 use askama::Template as _;
 

@@ -51,7 +51,8 @@ pub(super) struct Page {
 struct Newest {
     name: String,
     dates: String,
-    is_running: bool,
+    /// What of it is there, where that is not all.
+    part: Option<String>,
 }
 
 /// A chart with what stands around it.
@@ -108,11 +109,15 @@ impl Page {
             facts: header(gathered, facts, total.batches),
             newest: newest.map(|newest| {
                 let (name, dates) = period_name(newest);
-                let is_running = newest.next().first() > facts.made;
+                let share = gathered.span.share(newest);
+                let is_running = gathered.span.is_running(newest);
                 Newest {
                     name,
                     dates,
-                    is_running,
+                    part: share.map(|share| {
+                        let running = if is_running { "still running, " } else { "" };
+                        format!("{running}{share}")
+                    }),
                 }
             }),
             newest_title: format!("The newest {}, medians of its batches", steps.one),
@@ -165,7 +170,10 @@ fn header(gathered: &Gathered, facts: &Facts, batches: u64) -> Vec<(&'static str
     rows.push(("Batches", batches.to_string()));
     rows.push(("Crops", crops.to_string()));
     rows.push(("Without figures", gathered.without_figures.to_string()));
-    if let Some(newest) = gathered.newest.sorted().first() {
+    let scans = gathered.newest.sorted();
+    // What is from the future says nothing of how fresh the data is, where there is anything else.
+    let past = scans.iter().find(|scan| scan.created <= facts.made);
+    if let Some(newest) = past.or(scans.first()) {
         let age = ago(facts.made - newest.created);
         rows.push((
             "Newest batch",

@@ -1,7 +1,6 @@
-//! Five figures of the newest step, beside the step before and the four before it.
+//! Five figures of the newest step, beside the step before and the four before it, as far as those are known.
 
-use super::attention::TRAILING;
-use super::gather::{Gathered, together};
+use super::gather::{Gathered, TRAILING, together};
 use super::words::{StepWords, figure, points};
 use crate::statistics::{Decimal, Figures, Period, two_digits};
 
@@ -18,6 +17,17 @@ pub(super) struct Change {
     pub(super) words: String,
     /// What it is to a grower: `better`, `worse` or neither.
     pub(super) class: &'static str,
+}
+
+impl Change {
+    /// Says why there is nothing to compare.
+    fn none(words: &str) -> Self {
+        Self {
+            arrow: "·",
+            words: words.to_owned(),
+            class: "same",
+        }
+    }
 }
 
 /// Which way a grower wants a figure to go.
@@ -63,69 +73,122 @@ const KINDS: [Kind; 4] = [
 ];
 
 pub(super) fn tiles(gathered: &Gathered, newest: Period) -> Vec<Tile> {
-    let steps = gathered.step_words();
     let now = gathered.at(newest);
-    let mut earlier = Vec::with_capacity(TRAILING);
-    let mut period = newest;
-    for _ in 0..TRAILING {
-        period = period.previous();
-        earlier.push(gathered.at(period));
-    }
-    let before = &earlier[0];
+    let periods = gathered.before(newest);
+    let earlier: Vec<Figures> = periods.iter().map(|period| gathered.at(*period)).collect();
+    let before = earlier
+        .first()
+        .filter(|_| periods.first() == Some(&newest.previous()));
     let trailing = together(earlier.iter());
-    let mut tiles = vec![batches(&now, &earlier, &steps)];
+    let words = Earlier::new(gathered, newest, earlier.len());
+    let mut tiles = vec![batches(gathered, newest, &now, before, &earlier, &words)];
     tiles.extend(KINDS.iter().map(|kind| {
         let value = (kind.of)(&now);
-        let change = |other: Option<Decimal>, than: String| {
-            let difference = value.zip(other).map(|(value, other)| value - other);
-            change(difference, &than, kind.wanted, points)
+        let change = |other: &Figures, than: &str| {
+            let difference = value
+                .zip((kind.of)(other))
+                .map(|(value, other)| value - other);
+            change(difference, than, kind.wanted, points)
         };
-        let changes = vec![
-            change((kind.of)(before), format!("the {} before", steps.one)),
-            change(
-                (kind.of)(&trailing),
-                format!("the four {} before", steps.many),
-            ),
-        ];
+        let changes = words.changes(before.map(|before| change(before, &words.one)), |several| {
+            change(&trailing, several)
+        });
         Tile {
             name: kind.name,
             value: figure(value),
-            unit: kind.unit,
+            unit: value.map_or("", |_| kind.unit),
             changes,
         }
     }));
     tiles
 }
 
+/// What the steps before are called, and what is said where they are not known.
+struct Earlier {
+    one: String,
+    /// Nothing where they are fewer than two.
+    several: Option<String>,
+    /// Instead of a comparison with the step before.
+    without_one: String,
+    /// Instead of one with several; nothing where there is no need to say so.
+    without_several: Option<String>,
+}
+
+impl Earlier {
+    /// `known` steps of those before `newest` can be compared with.
+    fn new(gathered: &Gathered, newest: Period, known: usize) -> Self {
+        let StepWords { one, many } = gathered.step_words();
+        let span = &gathered.span;
+        let number = ["no", "one", "two", "three", "four"][known.min(TRAILING)];
+        let within = if known < TRAILING && span.has_start() {
+            " in this range"
+        } else {
+            ""
+        };
+        let without_one = if !span.has_start() {
+            format!("no batches before this {one}")
+        } else if span.touches(newest.previous()) {
+            format!("the {one} before is only partly in this range")
+        } else {
+            format!("the {one} before is not in this range")
+        };
+        let without_several = (known == 1 && span.has_start())
+            .then(|| format!("only one of the four {many} before is in this range"));
+        Self {
+            one: format!("the {one} before"),
+            several: (known > 1).then(|| format!("the {number} {many} before{within}")),
+            without_one,
+            without_several,
+        }
+    }
+
+    /// Returns both comparisons, or why they are missing.
+    fn changes(&self, one: Option<Change>, several: impl Fn(&str) -> Change) -> Vec<Change> {
+        let first = one.unwrap_or_else(|| Change::none(&self.without_one));
+        let without = || self.without_several.as_deref().map(Change::none);
+        let second = self.several.as_deref().map(several).or_else(without);
+        std::iter::once(first).chain(second).collect()
+    }
+}
+
 /// Counts the batches, beside the median count of the steps before.
-fn batches(now: &Figures, earlier: &[Figures], steps: &StepWords) -> Tile {
-    let mut counts: Vec<u64> = earlier.iter().map(|figures| figures.batches).collect();
-    counts.sort_unstable();
-    let middle = counts.len() / 2;
-    let median =
-        (Decimal::from(counts[middle - 1]) + Decimal::from(counts[middle])) / Decimal::from(2);
+fn batches(
+    gathered: &Gathered,
+    newest: Period,
+    now: &Figures,
+    before: Option<&Figures>,
+    earlier: &[Figures],
+    words: &Earlier,
+) -> Tile {
     let value = Decimal::from(now.batches);
     let size = |size: Decimal| size.normalize().to_string();
-    let before = value - Decimal::from(earlier[0].batches);
+    let changes = if let Some(share) = gathered.span.share(newest) {
+        // A part has fewer than a whole, which says nothing.
+        vec![Change::none(&format!("{share}, so not compared"))]
+    } else {
+        let change =
+            |other: Decimal, than: &str| change(Some(value - other), than, Wanted::Neither, size);
+        words.changes(
+            before.map(|before| change(Decimal::from(before.batches), &words.one)),
+            |several| change(median_count(earlier), &format!("the median of {several}")),
+        )
+    };
     Tile {
         name: "Batches",
         value: now.batches.to_string(),
         unit: "",
-        changes: vec![
-            change(
-                Some(before),
-                &format!("the {} before", steps.one),
-                Wanted::Neither,
-                size,
-            ),
-            change(
-                Some(value - median),
-                &format!("the median of the four {} before", steps.many),
-                Wanted::Neither,
-                size,
-            ),
-        ],
+        changes,
     }
+}
+
+fn median_count(steps: &[Figures]) -> Decimal {
+    let mut counts: Vec<u64> = steps.iter().map(|figures| figures.batches).collect();
+    counts.sort_unstable();
+    let Some(last) = counts.len().checked_sub(1) else {
+        return Decimal::ZERO;
+    };
+    let middle = counts[last / 2] + counts[last.div_ceil(2)];
+    Decimal::from(middle) / Decimal::from(2)
 }
 
 fn change(
@@ -135,11 +198,7 @@ fn change(
     size: impl Fn(Decimal) -> String,
 ) -> Change {
     let Some(difference) = difference else {
-        return Change {
-            arrow: "·",
-            words: format!("nothing to compare in {than}"),
-            class: "same",
-        };
+        return Change::none(&format!("nothing to compare in {than}"));
     };
     // What is rounded away is no change to whoever reads it.
     if two_digits(difference.abs()) == "0.00" {

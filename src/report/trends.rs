@@ -158,11 +158,14 @@ pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dates::Range;
+    use crate::report::Span;
     use crate::statistics::Step;
 
     /// Returns what is gathered of one batch in each of these weeks, counted from 1970.
     fn gathered(weeks: &[i64]) -> Gathered {
-        let mut gathered = Gathered::new(Step::Week, 0);
+        let all = Range::default();
+        let mut gathered = Gathered::new(Step::Week, Span::new(&all, &all, i64::MAX));
         let crop = gathered.crops.entry(Some("Tomato".to_owned())).or_default();
         for week in weeks {
             let period = Step::Week.period(week * 7 * 86_400);

@@ -330,12 +330,15 @@ fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String 
     format!("{arrow} {size} {points} {word} than {than} ({judged})")
 }
 
+/// Returns the newest step that has begun.
+fn newest_step(all: &[Row], step: &str) -> i64 {
+    let steps = all.iter().map(|row| step_of(step, row.created));
+    let begun = steps.filter(|number| *number <= step_of(step, MADE));
+    begun.max().unwrap()
+}
+
 fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
-    let newest = all
-        .iter()
-        .map(|row| step_of(step, row.created))
-        .max()
-        .unwrap();
+    let newest = newest_step(all, step);
     let back = |steps: std::ops::RangeInclusive<i64>| -> Vec<&Row> {
         let rows = all.iter();
         rows.filter(|row| steps.contains(&(newest - step_of(step, row.created))))
@@ -348,16 +351,28 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
     let count = now.len() as i128 * UNITS;
     let one = format!("the {step} before");
     let many = format!("the four {step}s before");
-    let mut tiles = vec![vec![
-        "Batches".to_owned(),
-        now.len().to_string(),
-        change(Some(count - before.len() as i128 * UNITS), &one, None),
-        change(
+    let mut batches = vec!["Batches".to_owned(), now.len().to_string()];
+    if newest == step_of(step, MADE) {
+        // It is Wednesday noon, the tenth of a month.
+        let share = match step {
+            "day" => "12 of 24 hours",
+            "week" => "3 of 7 days",
+            _ => "10 of 30 days",
+        };
+        batches.push(format!("· {share}, so not compared"));
+    } else {
+        batches.push(change(
+            Some(count - before.len() as i128 * UNITS),
+            &one,
+            None,
+        ));
+        batches.push(change(
             median(&counts).map(|median| count - median),
             &format!("the median of {many}"),
             None,
-        ),
-    ]];
+        ));
+    }
+    let mut tiles = vec![batches];
     let figures = [medians(&now), medians(&before), medians(&four)];
     for (place, (name, unit, wanted)) in [
         ("Germination", "%", true),
@@ -372,7 +387,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
         let against = |other: Option<i128>| now.zip(other).map(|(now, other)| now - other);
         tiles.push(vec![
             name.to_owned(),
-            format!("{} {unit}", shown(now)),
+            now.map_or_else(|| "–".to_owned(), |now| format!("{} {unit}", written(now))),
             change(against(before), &one, Some(wanted)),
             change(against(four), &many, Some(wanted)),
         ]);
@@ -864,24 +879,24 @@ fn batches_without_a_date_are_shown_all_the_same() {
 #[test]
 fn steps_have_the_names_of_the_calendar() {
     let items =
-        ["2026-12-28T00:00:00Z", "2027-01-03T23:59:59Z"].map(|date| sound(date, second(date)));
+        ["2024-12-30T00:00:00Z", "2025-01-05T23:59:59Z"].map(|date| sound(date, second(date)));
     let nursery = nursery(items);
     for (step, name, count) in [
-        ("day", "3 January 2027, UTC", "1"),
+        ("day", "5 January 2025, UTC", "1"),
         (
             "week",
-            "Week 2026-W53, 28 December 2026 to 3 January 2027, UTC",
+            "Week 2025-W01, 30 December 2024 to 5 January 2025, UTC",
             "2",
         ),
         (
             "month",
-            "Month 2027-01, 1 January 2027 to 31 January 2027, UTC",
+            "Month 2025-01, 1 January 2025 to 31 January 2025, UTC",
             "1",
         ),
     ] {
         let html = page(&nursery, &["--step", step]);
         let period = plain(parts(&html, "<p class=\"period\">", "</p>")[0]);
-        assert_eq!(period, format!("{name} still running"));
+        assert_eq!(period, name);
         assert_eq!(tiles(&html)[0][..2], ["Batches", count]);
         let title = plain(parts(&html, "<title>", "</title>")[0]);
         assert_eq!(
@@ -895,9 +910,9 @@ fn steps_have_the_names_of_the_calendar() {
 fn the_newest_step_is_running_until_it_is_over() {
     // The week of 2026-06-01 ends as that of MADE begins.
     let over = page(&nursery([sound("a", MADE - 7 * DAY)]), &[]);
-    assert!(!over.contains("still running"));
+    assert!(!over.contains("class=\"pill\""));
     let running = page(&nursery([sound("a", MADE)]), &[]);
-    assert!(running.contains("still running"));
+    assert!(running.contains("<span class=\"pill\">still running, 3 of 7 days</span>"));
     assert_eq!(
         facts(&over)["Newest batch"],
         "2026-06-03 12:00 UTC, 7 days before"
@@ -925,19 +940,14 @@ fn little_or_nothing_still_makes_a_page() {
     );
     assert_eq!(
         tiles(&one)[1],
-        [
-            "Germination",
-            "87.50 %",
-            "· nothing to compare in the week before",
-            "· nothing to compare in the four weeks before"
-        ]
+        ["Germination", "87.50 %", "· no batches before this week"]
     );
     let nulls = page(&nursery([without_figures(sound("a", MADE))]), &[]);
     assert_eq!(
         rows(section(&nulls, "crops"))[1][..7],
         ["Tomato", "1", "–", "–", "–", "–", "–"]
     );
-    assert_eq!(tiles(&nulls)[4][1], "– %");
+    assert_eq!(tiles(&nulls)[4][1], "–");
     for html in [&none, &one, &nulls] {
         assert!(!html.contains("NaN") && !html.contains("inf\"") && !html.contains("Some("));
         assert_self_contained(html);
@@ -1352,6 +1362,148 @@ fn long_links_do_not_make_a_long_page() {
     let longer = format!("https://analysis.example/{}", "a".repeat(2000));
     let html = page(&Ready::with(&year(20, 2, &longer)), &[]);
     assert!(!html.contains("analysis.example"));
+}
+
+/// Returns a nursery with as many batches in each week, the last that is over first, all on Thursday.
+fn weeks(counts: &[i64]) -> Nursery {
+    let thursday = second("2026-06-04T06:00:00Z");
+    let items = counts.iter().zip(0..).flat_map(|(count, weeks)| {
+        (0..*count).map(move |number| {
+            let created = thursday - 7 * DAY * weeks + number;
+            sound(&format!("w{weeks}n{number}"), created)
+        })
+    });
+    nursery(items.collect::<Vec<_>>())
+}
+
+#[test]
+fn only_steps_that_lie_wholly_in_the_range_are_compared_with() {
+    let nursery = weeks(&[5, 3, 4, 2, 1, 7]);
+    let end = ["--end", "2026-06-07"];
+    for (start, one, several) in [
+        ("2026-06-01", "· the week before is not in this range", ""),
+        (
+            "2026-05-26",
+            "· the week before is only partly in this range",
+            "",
+        ),
+        (
+            "2026-05-20",
+            "▲ 2 more than the week before",
+            "· only one of the four weeks before is in this range",
+        ),
+        (
+            "2026-05-18",
+            "▲ 2 more than the week before",
+            "▲ 1.5 more than the median of the two weeks before in this range",
+        ),
+        (
+            "2026-05-11",
+            "▲ 2 more than the week before",
+            "▲ 2 more than the median of the three weeks before in this range",
+        ),
+        (
+            "2026-05-04",
+            "▲ 2 more than the week before",
+            "▲ 2.5 more than the median of the four weeks before",
+        ),
+    ] {
+        let html = page(&nursery, &[&["--start", start], &end[..]].concat());
+        let batches = ["Batches", "5", one, several];
+        let batches = batches.into_iter().filter(|words| !words.is_empty());
+        assert_eq!(tiles(&html)[0], batches.collect::<Vec<_>>(), "{start}");
+        let usable = &tiles(&html)[2];
+        assert_eq!(usable[1], "81.25 %");
+        let is_known = !one.starts_with('·');
+        let expected = if is_known {
+            "= as the week before"
+        } else {
+            one
+        };
+        assert_eq!(usable[2], expected, "{start}");
+        assert!(!html.contains("class=\"pill\""), "{start}");
+    }
+    // Where all was asked for, the first step is a whole one, and nothing lies before it.
+    let html = page(&weeks(&[5, 3]), &[]);
+    assert_eq!(
+        tiles(&html)[0],
+        ["Batches", "5", "▲ 2 more than the week before"]
+    );
+    // Weeks without batches are compared with where they were asked for.
+    let html = page(&weeks(&[5]), &["--start", "2026-05-04"]);
+    assert_eq!(
+        tiles(&html)[0],
+        [
+            "Batches",
+            "5",
+            "▲ 5 more than the week before",
+            "▲ 5 more than the median of the four weeks before"
+        ]
+    );
+}
+
+#[test]
+fn a_step_that_the_range_cuts_is_told_as_a_part() {
+    let nursery = weeks(&[5, 3, 4]);
+    for (args, part) in [
+        (&["--end", "2026-06-04"][..], "4 of 7 days"),
+        (&["--end", "2026-06-04T12:00:00Z"], "4 of 7 days"),
+        (
+            &["--start", "2026-06-03", "--end", "2026-06-07"],
+            "5 of 7 days",
+        ),
+    ] {
+        let html = page(&nursery, args);
+        assert!(
+            html.contains(&format!("<span class=\"pill\">{part}</span>")),
+            "{args:?}"
+        );
+        let not_compared = format!("· {part}, so not compared");
+        assert_eq!(tiles(&html)[0], ["Batches", "5", &not_compared]);
+        let told = &tiles(&html)[1][2];
+        let is_known = args.len() == 2;
+        assert_eq!(told == "= as the week before", is_known, "{told}");
+    }
+    let html = page(&nursery, &["--end", "2026-06-07"]);
+    assert!(!html.contains("class=\"pill\""));
+}
+
+#[test]
+fn an_archive_that_ends_or_begins_within_a_step_has_a_part_of_it() {
+    let nursery = nursery([sound("a", MADE - 9 * DAY), sound("b", MADE - 2 * DAY)]);
+    let shelf = Shelf::new();
+    shelf.complete(&nursery, &["--start", "2026-06-03"]);
+    let html = page(&nursery, &["--archive", shelf.path.to_str().unwrap()]);
+    assert_eq!(
+        tiles(&html)[1][2],
+        "· the week before is only partly in this range"
+    );
+}
+
+#[test]
+fn a_batch_from_the_future_does_not_decide_what_the_page_is_about() {
+    let items = [
+        sound("a", MADE - DAY),
+        sound("b", MADE - 8 * DAY),
+        sound("late", second("2031-05-01T06:00:00Z")),
+    ];
+    let html = page(&nursery(items), &[]);
+    assert!(html.contains("<title>Tray scans, Week 2026-W24</title>"));
+    assert_eq!(tiles(&html)[0][1], "1");
+    assert_eq!(tiles(&html)[1][2], "= as the week before");
+    assert_eq!(facts(&html)["Batches"], "3");
+    assert_eq!(
+        facts(&html)["Newest batch"],
+        "2026-06-09 12:00 UTC, 24 hours before"
+    );
+    assert_eq!(
+        findings(&html),
+        ["1 batch was created in the future such as lot late"]
+    );
+    assert!(!section(&html, "trends").contains("2031"));
+    // Nothing else: no step, but a page.
+    let html = page(&nursery([sound("late", MADE + 30 * DAY)]), &[]);
+    assert!(!html.contains("id=\"tiles\"") && html.contains("id=\"crops\""));
 }
 
 #[test]
