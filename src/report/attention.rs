@@ -1,22 +1,23 @@
-//! Batches that somebody should look at: below the user's target, far below what the crop did in the steps
+//! Batches that somebody should look at, and how bad they are: below the user's target, far below what the crop did in the steps
 //! before, or with a warning of the service.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::gather::{Gathered, together};
 use super::newest::{KEPT, Scan};
-use super::words::{plural, points};
+use super::words::{apart, plural, points};
 use crate::settings::{Target, Targets};
 use crate::statistics::{Decimal, Distribution, Period, two_digits};
 
 /// Rows on the page, at most.
 const ROWS: usize = 15;
-/// Steps that a batch is held against; the page calls them four.
-pub(super) const TRAILING: usize = 4;
-/// Values that tell what is usual, at least.
-const ENOUGH: u64 = 5;
+/// Values that tell what is usual, at least; the page calls them three. A crop that is scanned once a week
+/// has four at best.
+const ENOUGH: u64 = 3;
 
-/// What needs attention, newest step first, the worst of a step first.
+/// What needs attention: of the newest step first, then of the four before, which can still be acted on, then
+/// of all others; each from the worst on.
 pub(super) struct Attention<'a> {
     pub(super) rows: Vec<Noticed<'a>>,
     /// All that was noticed, those without a row too.
@@ -29,7 +30,7 @@ pub(super) struct Attention<'a> {
 pub(super) struct Noticed<'a> {
     pub(super) scan: &'a Scan,
     pub(super) reasons: Vec<String>,
-    /// By how many points it lies below what was expected.
+    /// By how many points it misses what was expected, or lies below the median of its crop.
     shortfall: Decimal,
 }
 
@@ -43,6 +44,7 @@ struct Usual {
 impl<'a> Attention<'a> {
     pub(super) fn new(gathered: &'a Gathered, targets: &Targets) -> Self {
         let mut usual = HashMap::new();
+        let mut medians = HashMap::new();
         let scans = gathered.newest.sorted();
         let mut rows: Vec<Noticed<'a>> = Vec::new();
         for scan in scans {
@@ -54,20 +56,32 @@ impl<'a> Attention<'a> {
             let target = targets.of(scan.crop.as_deref());
             let (reasons, shortfall) = reasons(scan, target, usual);
             if !reasons.is_empty() {
+                let median = medians
+                    .entry(scan.crop.as_deref())
+                    .or_insert_with(|| median_of(gathered, scan.crop.as_ref()));
+                let below = median.zip(scan.usable_rate);
+                let below = below.map_or(Decimal::ZERO, |(median, rate)| median - rate);
                 rows.push(Noticed {
                     scan,
                     reasons,
-                    shortfall,
+                    shortfall: shortfall.max(below),
                 });
             }
         }
         let noticed = rows.len();
+        let newest = gathered.last_step();
+        let recent = newest.map(|newest| gathered.before(newest));
+        let age = |noticed: &Noticed<'_>| {
+            let step = gathered.step.period(noticed.scan.created);
+            let is_recent = recent.iter().flatten().any(|before| *before == step);
+            match newest {
+                Some(newest) if newest == step => 0,
+                _ if is_recent => 1,
+                _ => 2,
+            }
+        };
         // Stable: within the same shortfall, the newest first.
-        rows.sort_by(|left, right| {
-            let step = |noticed: &Noticed<'_>| gathered.step.period(noticed.scan.created);
-            let by_step = step(right).cmp(&step(left));
-            by_step.then_with(|| right.shortfall.cmp(&left.shortfall))
-        });
+        rows.sort_by_key(|noticed| (age(noticed), Reverse(noticed.shortfall)));
         rows.truncate(ROWS);
         let offered = gathered.newest.offered;
         Self {
@@ -85,8 +99,13 @@ impl<'a> Attention<'a> {
         } else {
             ", that miss a target of yours"
         };
+        let within = if gathered.span.has_start() {
+            format!(" Only {} that lie wholly in this range count.", steps.many)
+        } else {
+            String::new()
+        };
         let rule = format!(
-            "Batches that the service warns of{target}, or whose usable rate lies more than three median absolute deviations, and a point at least, below the median of their crop in the four {} before.",
+            "Batches that the service warns of{target}, or whose usable rate lies more than three median absolute deviations, and a point at least, below the median of their crop in the four {} before, where three values or more tell it.{within}",
             steps.many
         );
         let looked_at = self.looked_at.map_or_else(String::new, |count| {
@@ -96,13 +115,13 @@ impl<'a> Attention<'a> {
             (0, _) => format!("{looked_at} None."),
             (all, shown) if all == shown => {
                 format!(
-                    "{looked_at} {}, the newest {} first.",
+                    "{looked_at} {}, the newest {} first, then the four before, the worst on top.",
                     plural(all as u64, "batch", "batches"),
                     steps.one
                 )
             }
             (all, shown) => format!(
-                "{looked_at} {}; the first {shown}, the newest {} first.",
+                "{looked_at} {}; the first {shown}, the newest {} first, then the four before, the worst on top.",
                 plural(all as u64, "batch", "batches"),
                 steps.one
             ),
@@ -114,14 +133,16 @@ impl<'a> Attention<'a> {
 /// Returns what was usual for `crop` in the steps before `period`; nothing where too little came.
 fn usual_before(gathered: &Gathered, crop: Option<&String>, period: Period) -> Option<Usual> {
     let crop = gathered.crops.get(&crop.cloned())?;
-    let mut before = period;
-    let mut trailing = Vec::with_capacity(TRAILING);
-    for _ in 0..TRAILING {
-        before = before.previous();
-        trailing.extend(crop.steps.get(&before));
-    }
-    let rates = together(trailing.into_iter()).usable_rate.distribution;
+    let before = gathered.before(period).into_iter();
+    let trailing = before.filter_map(|step| crop.steps.get(&step));
+    let rates = together(trailing).usable_rate.distribution;
     usual(&rates)
+}
+
+/// Returns the median usable rate of `crop` over the whole range.
+fn median_of(gathered: &Gathered, crop: Option<&String>) -> Option<Decimal> {
+    let crop = gathered.crops.get(&crop.cloned())?;
+    crop.total().usable_rate.distribution.median()
 }
 
 fn usual(rates: &Distribution) -> Option<Usual> {
@@ -159,7 +180,8 @@ fn reasons(scan: &Scan, target: Option<&Target>, usual: Option<&Usual>) -> (Vec<
         if let (Some(value), Some(most)) = (scan.variation, target.coefficient_of_variation_max)
             && value > most
         {
-            let (value, most) = (two_digits(value), most.normalize());
+            short(value - most);
+            let (value, most) = (apart(value, most), most.normalize());
             reasons.push(format!("CV {value} % above target ({most}\u{a0}%)"));
         }
     }

@@ -70,11 +70,21 @@ pub(super) fn figure(value: Option<Decimal>) -> String {
     value.map_or_else(|| "–".to_owned(), two_digits)
 }
 
-/// Writes a difference of rates.
+/// Writes a difference of rates: with more digits where two would say that there is none.
 pub(super) fn points(difference: Decimal) -> String {
-    let text = two_digits(difference);
+    let text = apart(difference, Decimal::ZERO);
     let word = if text == "1.00" { "point" } else { "points" };
     format!("{text} {word}")
+}
+
+/// Writes a figure so that it can be told from `other`: with two digits, or all where those do not do.
+pub(super) fn apart(value: Decimal, other: Decimal) -> String {
+    let text = two_digits(value);
+    if text == two_digits(other) && value != other {
+        value.normalize().to_string()
+    } else {
+        text
+    }
 }
 
 /// A number to be drawn. Drawing needs no exactness.
@@ -85,7 +95,7 @@ pub(super) fn drawn(value: Decimal) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::ago;
+    use super::*;
 
     #[test]
     fn ages_are_told_in_one_unit() {
@@ -99,6 +109,20 @@ mod tests {
             (30 * 86_400, "30 days before"),
         ] {
             assert_eq!(ago(seconds), words);
+        }
+    }
+
+    #[test]
+    fn a_small_difference_is_told_with_enough_digits() {
+        for (difference, words) in [
+            ("1.00", "1.00 point"),
+            ("0.01", "0.01 points"),
+            ("0.005", "0.01 points"),
+            ("0.0010", "0.001 points"),
+            ("0.0000000001", "0.0000000001 points"),
+            ("0", "0.00 points"),
+        ] {
+            assert_eq!(points(difference.parse().expect(words)), words);
         }
     }
 }

@@ -417,6 +417,7 @@ fn points(units: i128) -> String {
 /// Returns the rows of the attention list, all of them.
 fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>> {
     let mut noticed = Vec::new();
+    let newest = newest_step(all, step);
     for row in all {
         let (mut reasons, mut shortfall) = (Vec::new(), 0);
         let target = TARGETS
@@ -442,18 +443,21 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
             if let (Some(value), Some(most)) = (row.variation, variation)
                 && value > most * UNITS / 100
             {
+                shortfall = shortfall.max(value - most * UNITS / 100);
                 let (value, most) = (written(value), percent(*most));
                 reasons.push(format!("CV {value} % above target ({most} %)"));
             }
         }
         let own = step_of(step, row.created);
         let trailing = all.iter().filter(|other| {
-            let back = own - step_of(step, other.created);
-            other.crop == row.crop && (1..=4).contains(&back)
+            let others = step_of(step, other.created);
+            // What is not over yet is not compared with.
+            let is_over = others < step_of(step, MADE);
+            other.crop == row.crop && (1..=4).contains(&(own - others)) && is_over
         });
         let rates = values(trailing, |row| row.usable);
         if let (Some(usual), Some(rate)) = (median(&rates), row.usable)
-            && rates.len() >= 5
+            && rates.len() >= 3
         {
             let distances: Vec<i128> = rates.iter().map(|rate| (rate - usual).abs()).collect();
             let spread = 3 * median(&distances).unwrap();
@@ -473,7 +477,18 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
             reasons.push(words.to_owned());
         }
         if !reasons.is_empty() {
-            let order = (own, shortfall, row.created, row.id.clone());
+            let crop = all.iter().filter(|other| other.crop == row.crop);
+            let usual = median(&values(crop, |row| row.usable));
+            let below = usual
+                .zip(row.usable)
+                .map_or(0, |(usual, rate)| usual - rate);
+            // Steps that are over come before what is from the future.
+            let age = match newest - own {
+                0 => 2,
+                1..=4 => 1,
+                _ => 0,
+            };
+            let order = (age, shortfall.max(below), row.created, row.id.clone());
             let created = DateTime::from_timestamp(row.created, 0).unwrap();
             let cells = vec![
                 created.format("%Y-%m-%d %H:%M").to_string(),
@@ -522,7 +537,7 @@ fn figures_are_those_of_the_export() {
                 .collect();
             assert_eq!(list, expected[..15], "{step}");
             let note = format!(
-                "{} batches; the first 15, the newest {step} first.",
+                "{} batches; the first 15, the newest {step} first, then the four before, the worst on top.",
                 expected.len()
             );
             assert!(
@@ -673,7 +688,11 @@ fn a_batch_stands_out_only_where_it_lies_far_below_enough_others() {
         noticed(&spread, "83.99").as_deref(),
         Some("usable 6.01 points below its crop (90.00 %)")
     );
-    assert_eq!(noticed(&spread[..4], "10.00"), None, "four tell nothing");
+    assert_eq!(noticed(&spread[..2], "10.00"), None, "two tell nothing");
+    assert_eq!(
+        noticed(&spread[..3], "10.00").as_deref(),
+        Some("usable 78.00 points below its crop (88.00 %)")
+    );
     // Where all are alike, a point is the least that counts.
     let alike = ["90.00"; 5];
     assert_eq!(noticed(&alike, "89.00"), None);
@@ -694,7 +713,7 @@ fn what_lies_five_steps_back_or_in_another_crop_is_not_compared_with() {
     let html = page(&nursery(items.chain([usable("now", MADE, "50.00")])), &[]);
     let attention = section(&html, "attention");
     assert!(
-        plain(attention).contains("before. None."),
+        plain(attention).contains("before, where three values or more tell it. None."),
         "{}",
         plain(attention)
     );
@@ -1481,6 +1500,44 @@ fn an_archive_that_ends_or_begins_within_a_step_has_a_part_of_it() {
 }
 
 #[test]
+fn a_batch_is_not_held_against_a_step_that_the_range_cuts() {
+    let before =
+        (0..3).map(|number| usable(&format!("p{number}"), MADE - (7 + number) * DAY, "90.00"));
+    let nursery = nursery(before.chain([usable("now", MADE - 60, "50.00")]));
+    for (start, noticed) in [("2026-06-01", true), ("2026-06-01T00:00:01Z", false)] {
+        let html = page(&nursery, &["--start", start]);
+        let list = section(&html, "attention");
+        assert_eq!(list.contains("points below its crop"), noticed, "{start}");
+        assert!(list.contains("Only weeks that lie wholly in this range count."));
+    }
+}
+
+#[test]
+fn the_worst_stand_on_top() {
+    // Warnings alone are no measure, but the rate is.
+    let warned = |id: &str, days: i64, rate: &str| {
+        usable(id, MADE - days * DAY, rate).with("warnings", "true")
+    };
+    let nursery = nursery([
+        warned("a", 1, "80.00"),
+        warned("b", 1, "4.95"),
+        warned("c", 70, "39.34"),
+        warned("d", 40, "50.96"),
+        warned("h", 20, "70.00"),
+        warned("e", 140, "90.00"),
+        usable("f", MADE - 200 * DAY, "90.00"),
+        usable("g", MADE - 201 * DAY, "90.00"),
+    ]);
+    let html = page(&nursery, &[]);
+    let list = rows_or_none(section(&html, "attention"));
+    let names: Vec<&str> = list.iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(
+        names,
+        ["lot b", "lot a", "lot h", "lot c", "lot d", "lot e"]
+    );
+}
+
+#[test]
 fn a_batch_from_the_future_does_not_decide_what_the_page_is_about() {
     let items = [
         sound("a", MADE - DAY),
@@ -1543,6 +1600,24 @@ fn what_figures_do_without_is_told() {
     assert!(html.contains("the first counts") && !html.contains("nothing left out"));
     let odd = sound("a", at).with("avg_non_usable_cells", "\"1.00\"");
     assert!(page(&nursery([odd]), &[]).contains("nothing left out"));
+}
+
+#[test]
+fn a_hair_below_a_target_is_told_with_enough_digits() {
+    let nursery = nursery([
+        usable("a", MADE, "89.999"),
+        sound("b", MADE).with("avg_coefficient_of_variation", "\"15.0001\""),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let text = "[targets.Tomato]\nusable_rate_min = 90\ncoefficient_of_variation_max = 15\n";
+    let config = config(folder.path(), text);
+    let html = page(&nursery, &["--config", &config]);
+    let told = plain(section(&html, "attention"));
+    assert!(
+        told.contains("usable 0.001 points below target (90 %)"),
+        "{told}"
+    );
+    assert!(told.contains("CV 15.0001 % above target (15 %)"), "{told}");
 }
 
 #[test]
