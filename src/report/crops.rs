@@ -1,6 +1,7 @@
 //! Crops side by side: the table, and the charts with a row for each.
 
-use super::charts::{Boxed, Loss, boxes, losses, spark};
+use super::charts::{Boxed, Loss, boxes, boxes_scale, losses, spark};
+use super::ends::usual_most;
 use super::gather::{Crop, Gathered};
 use super::page::{Chart, crop_name, spread};
 use super::svg::Words;
@@ -278,6 +279,7 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
         ],
         rows_caption,
         rows,
+        ..Chart::default()
     })
 }
 
@@ -311,6 +313,19 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
         return None;
     }
     let rows_caption = shorten(&mut crops, &mut rows);
+    let ends = crops
+        .iter()
+        .flat_map(|crop| [crop.spread.high, crop.spread.most]);
+    let most = usual_most(ends).unwrap_or(0.0);
+    let (_, edge) = boxes_scale(most);
+    let beyond = crops.iter().filter(|crop| crop.spread.most > edge);
+    let beyond = match beyond.count() as u64 {
+        0 => String::new(),
+        count => format!(
+            "; arrow: goes on beyond the scale ({})",
+            plural(count, "crop", "crops")
+        ),
+    };
     let least_even = crops
         .iter()
         .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
@@ -329,9 +344,19 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
     };
     Some(Chart {
         caption: "How even seedlings are".to_owned(),
-        aside: "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all".to_owned(),
-        svg: boxes(&crops, &words),
-        head: vec!["crop", "least", "lower quartile", "median", "upper quartile", "most", "batches"],
+        aside: format!(
+            "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all{beyond}"
+        ),
+        svg: boxes(&crops, most, &words),
+        head: vec![
+            "crop",
+            "least",
+            "lower quartile",
+            "median",
+            "upper quartile",
+            "most",
+            "batches",
+        ],
         rows_caption,
         rows,
         ..Chart::default()

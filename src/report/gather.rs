@@ -31,6 +31,8 @@ pub(crate) struct Gathered {
     pub(super) crowd: BTreeMap<(i16, i16), u64>,
     /// Batches that have no figure at all.
     pub(super) without_figures: u64,
+    /// Batches that have both rates.
+    pub(super) rated: u64,
     digest: SetDigest,
     /// Steps of all crops.
     cells: usize,
@@ -56,6 +58,7 @@ impl Gathered {
             quality: Quality::new(span.made),
             crowd: BTreeMap::new(),
             without_figures: 0,
+            rated: 0,
             digest: SetDigest::new(&columns),
             cells: 0,
         }
@@ -154,6 +157,7 @@ impl Sink for Gathered {
         if let Some(square) = reading.square() {
             *self.crowd.entry(square).or_default() += 1;
         }
+        self.rated += u64::from(reading.rates().is_some());
         self.without_figures += u64::from(reading.is_empty());
         self.quality.look_at(batch, &reading);
         self.newest.offer(batch, &reading);

@@ -15,6 +15,7 @@ mod values;
 // Sections of the page.
 mod attention;
 mod crops;
+mod dots;
 mod page;
 mod tiles;
 mod trends;
@@ -22,6 +23,7 @@ mod words;
 
 // Pictures.
 mod charts;
+mod ends;
 mod svg;
 
 pub(crate) use gather::Gathered;

@@ -2,22 +2,18 @@
 
 use askama::Template;
 
+use super::Facts;
 use super::attention::{Attention, Noticed};
-use super::charts::{Scatter, Spot, Spread, scatter};
+use super::charts::Spread;
 use super::crops::{self, CropRow};
+use super::dots;
 use super::gather::Gathered;
 use super::quality::Finding;
-use super::svg::Words;
 use super::tiles::{Tile, tiles};
+use super::trends::Trends;
 use super::words::{ago, drawn, figure, minute, period_name, plural};
-use super::{Facts, trends};
 use crate::settings::Targets;
-use crate::statistics::{Metric, Period, Step, two_digits};
-
-/// Dots in the scatter chart, at most: each is a link, and a page has an end.
-const SPOTS: usize = 400;
-/// What their links and hints may take of the page, in bytes: links can be long.
-const SPOTS_SIZE: usize = 256 * 1024;
+use crate::statistics::{Metric, Step, two_digits};
 
 #[derive(Template)]
 #[template(path = "page.html", config = "src/report/askama.toml")]
@@ -35,8 +31,7 @@ pub(super) struct Page {
     total: CropRow,
     has_targets: bool,
     spark_steps: usize,
-    trends: Vec<Chart>,
-    trends_note: String,
+    trends: Trends,
     charts: Vec<Chart>,
     attention: Vec<AttentionRow>,
     attention_note: String,
@@ -66,6 +61,18 @@ pub(super) struct Chart {
     pub(super) rows_caption: String,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
+    /// Where rows lead to, as far as they do.
+    pub(super) links: Vec<Option<String>>,
+}
+
+impl Chart {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "templates pass everything so"
+    )]
+    fn link(&self, row: &usize) -> Option<&str> {
+        self.links.get(*row)?.as_deref()
+    }
 }
 
 struct AttentionRow {
@@ -94,7 +101,7 @@ impl Page {
         let newest = gathered.last_step();
         let total = gathered.total();
         let attention = Attention::new(gathered, targets);
-        let shown = newest.map_or_else(Vec::new, |newest| trends::shown(gathered, newest));
+        let trends = Trends::new(gathered, targets, newest);
         let table = crops::table(gathered, targets, newest);
         let mut losses = gathered.crops.values().map(|crop| &crop.losses);
         let has_left_out = facts.has_left_out
@@ -102,7 +109,7 @@ impl Page {
             || losses.any(|losses| losses.left_out > 0);
         let mut charts = Vec::new();
         charts.extend(crops::losses_chart(gathered));
-        charts.extend(newest.and_then(|newest| scatter_chart(gathered, newest)));
+        charts.extend(dots::chart(gathered, newest));
         charts.extend(crops::variation_chart(gathered));
         Self {
             title: facts.title.clone(),
@@ -129,8 +136,7 @@ impl Page {
             total: table.total,
             has_targets: !targets.is_empty(),
             spark_steps: table.spark_steps,
-            trends: trends::charts(gathered, targets, &shown),
-            trends_note: trends::note(gathered, targets, &shown),
+            trends,
             charts,
             attention_note: attention.note(gathered, targets),
             attention: attention.rows.iter().map(attention_row).collect(),
@@ -249,81 +255,5 @@ pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
         high: drawn(quartiles.high),
         most: drawn(values.max()?),
         words,
-    })
-}
-
-fn scatter_chart(gathered: &Gathered, newest: Period) -> Option<Chart> {
-    let steps = gathered.step_words();
-    let scans = gathered.newest.sorted();
-    let spots: Vec<Spot> = scans
-        .into_iter()
-        .filter_map(|scan| {
-            let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
-            let hint = format!(
-                "{}, {}: germination {} %, usable {} %",
-                scan.name(),
-                crop_name(scan.crop.as_deref()),
-                two_digits(germination),
-                two_digits(usable)
-            );
-            Some(Spot {
-                germination: drawn(germination),
-                usable: drawn(usable),
-                hint,
-                link: scan.link.clone(),
-                is_new: gathered.step.period(scan.created) == newest,
-            })
-        })
-        .take(SPOTS)
-        .scan(0, |taken, spot| {
-            *taken += spot.size();
-            (*taken <= SPOTS_SIZE).then_some(spot)
-        })
-        .collect();
-    if spots.is_empty() {
-        return None;
-    }
-    let all: u64 = gathered.crowd.values().sum();
-    let is_crowded = all > spots.len() as u64;
-    let empty = std::collections::BTreeMap::new();
-    let label = newest.label();
-    let mut legend = vec![("now", format!("newest {}, {label}", steps.one))];
-    let aside = if is_crowded {
-        legend.push(("spot", "before".to_owned()));
-        legend.push((
-            "crowd",
-            "all batches: the stronger a shade, the more, four times as many with each".to_owned(),
-        ));
-        format!(
-            "newest {} of {all} batches as dots that lead to their analysis",
-            spots.len()
-        )
-    } else {
-        legend.push(("spot", "before".to_owned()));
-        format!("{all} batches; each dot leads to its analysis")
-    };
-    let below = spots
-        .iter()
-        .filter(|spot| spot.germination - spot.usable > 10.0)
-        .count();
-    let words = Words {
-        id: "scatter",
-        title: "Germination rate against usable rate, one dot per batch",
-        description: &format!(
-            "Both in percent. On the diagonal every germinated seedling is usable; of the {} dots, {below} lie more than 10 points below it.",
-            spots.len()
-        ),
-    };
-    let svg = scatter(&Scatter {
-        words,
-        spots: &spots,
-        crowd: if is_crowded { &gathered.crowd } else { &empty },
-    });
-    Some(Chart {
-        caption: "Germination against usable".to_owned(),
-        aside,
-        legend,
-        svg,
-        ..Chart::default()
     })
 }

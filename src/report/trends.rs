@@ -5,9 +5,9 @@ use super::crops::by_size;
 use super::gather::Gathered;
 use super::page::{Chart, crop_name, spread};
 use super::svg::{Words, rounded_out, tick_label};
-use super::words::{drawn, plural};
+use super::words::{StepWords, drawn, figure, plural};
 use crate::settings::Targets;
-use crate::statistics::Period;
+use crate::statistics::{Decimal, Period};
 
 /// Steps in a chart, at most: a year of weeks.
 const STEPS: usize = 53;
@@ -19,11 +19,40 @@ struct Line {
     name: String,
     target: Option<f64>,
     steps: Vec<Option<Spread>>,
+    medians: Vec<Option<Decimal>>,
 }
 
-/// Returns the steps that the charts show, oldest first, those without batches too.
-pub(super) fn shown(gathered: &Gathered, newest: Period) -> Vec<Period> {
-    last_steps(gathered, newest, STEPS)
+/// The charts, what is said of them, and the same as a table.
+#[derive(Default)]
+pub(super) struct Trends {
+    pub(super) charts: Vec<Chart>,
+    pub(super) note: String,
+    /// What a step is called.
+    pub(super) step: &'static str,
+    /// Each step with the medians of the charts.
+    pub(super) rows: Vec<(String, Vec<String>)>,
+}
+
+impl Trends {
+    /// Draws the steps up to `newest`; nothing where no batch has a step.
+    pub(super) fn new(gathered: &Gathered, targets: &Targets, newest: Option<Period>) -> Self {
+        let Some(newest) = newest else {
+            return Self::default();
+        };
+        // Oldest first, those without batches too.
+        let shown = last_steps(gathered, newest, STEPS);
+        let lines = lines(gathered, targets, &shown);
+        let rows = shown.iter().enumerate().map(|(place, period)| {
+            let medians = lines.iter().map(|line| line.medians[place]);
+            (period.label(), medians.map(figure).collect())
+        });
+        Self {
+            rows: rows.collect(),
+            note: note(gathered, &lines, &shown),
+            charts: charts(gathered, &lines, &shown),
+            step: gathered.step_words().one,
+        }
+    }
 }
 
 /// Returns the last steps up to `newest`, as many as `most` and as the range has, but two at least.
@@ -41,25 +70,28 @@ pub(super) fn last_steps(gathered: &Gathered, newest: Period, most: usize) -> Ve
     steps
 }
 
-pub(super) fn charts(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Chart> {
-    let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
-    let lines: Vec<Line> = by_size(gathered)
-        .into_iter()
-        .filter_map(|(crop, figures)| {
-            let steps: Vec<Option<Spread>> = shown
-                .iter()
-                .map(|period| spread(&figures.steps.get(period)?.usable_rate, "%"))
-                .collect();
-            let target = targets.of(crop).and_then(|target| target.usable_rate_min);
-            let is_empty = steps.iter().all(Option::is_none);
-            (!is_empty).then(|| Line {
-                name: crop_name(crop),
-                target: target.map(drawn),
-                steps,
-            })
+fn lines(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Line> {
+    let lines = by_size(gathered).into_iter().filter_map(|(crop, figures)| {
+        let rates = |period: &Period| Some(&figures.steps.get(period)?.usable_rate);
+        let steps = shown.iter().map(|period| spread(rates(period)?, "%"));
+        let steps: Vec<Option<Spread>> = steps.collect();
+        let medians = shown
+            .iter()
+            .map(|period| rates(period)?.distribution.median());
+        let target = targets.of(crop).and_then(|target| target.usable_rate_min);
+        let is_empty = steps.iter().all(Option::is_none);
+        (!is_empty).then(|| Line {
+            name: crop_name(crop),
+            target: target.map(drawn),
+            steps,
+            medians: medians.collect(),
         })
-        .take(CHARTS)
-        .collect();
+    });
+    lines.take(CHARTS).collect()
+}
+
+fn charts(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> Vec<Chart> {
+    let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
     let lows = lines.iter().flat_map(|line| line.steps.iter().flatten());
     let lows = lows.map(|spread| spread.low).collect();
     let scale = scale(lows, lines.iter().filter_map(|line| line.target));
@@ -71,12 +103,13 @@ pub(super) fn charts(gathered: &Gathered, targets: &Targets, shown: &[Period]) -
                 name,
                 target,
                 steps,
+                ..
             } = line;
             let with: Vec<&Spread> = steps.iter().flatten().collect();
+            let StepWords { one, many } = gathered.step_words();
             let title = format!(
-                "Usable rate of {name} in percent, {} by {}",
-                labels.len(),
-                gathered.step_words().one
+                "Usable rate of {name} in percent, {one} by {one} ({})",
+                plural(labels.len() as u64, one, many)
             );
             let description = with.last().map_or_else(String::new, |last| {
                 let last_label = steps
@@ -85,11 +118,7 @@ pub(super) fn charts(gathered: &Gathered, targets: &Targets, shown: &[Period]) -
                     .map_or("", |place| labels[place].as_str());
                 format!(
                     "{} with values between {} and {}. The last, {last_label}: {}.",
-                    plural(
-                        with.len() as u64,
-                        gathered.step_words().one,
-                        gathered.step_words().many
-                    ),
+                    plural(with.len() as u64, one, many),
                     labels.first().map_or("", String::as_str),
                     labels.last().map_or("", String::as_str),
                     last.words
@@ -128,13 +157,13 @@ pub(super) fn scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) ->
     (rounded_out(least, 100.0, 4).0, 100.0)
 }
 
-pub(super) fn note(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> String {
+fn note(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> String {
     let words = gathered.step_words();
     let mut notes = vec![format!(
         "Median per {} as a line, the middle half of the batches as a band, on one scale; the orange dot is the newest {}, a triangle lies below the scale.",
         words.one, words.one
     )];
-    if !targets.is_empty() {
+    if lines.iter().any(|line| line.target.is_some()) {
         notes.push("The dashed line is your target.".to_owned());
     }
     let (first, oldest) = (shown.first(), gathered.first_step());

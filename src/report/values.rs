@@ -73,6 +73,11 @@ impl Reading {
         (1..AVERAGES).contains(&self.lacking)
     }
 
+    /// Both rates: germination and usable.
+    pub(super) fn rates(&self) -> Option<(Decimal, Decimal)> {
+        self.germination_rate.zip(self.usable_rate)
+    }
+
     /// Returns the square of one point of germination and one of usable rate that it lies in.
     pub(super) fn square(&self) -> Option<(i16, i16)> {
         let corner = |rate: Option<Decimal>| {

@@ -487,7 +487,7 @@ fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
         assert_harmless(&measured);
         let charts = measured["charts"].as_array().unwrap();
         assert_eq!(charts.len(), 12 + 3, "crops; cells, scatter, boxes");
-        assert_eq!(measured["tables"].as_array().unwrap().len(), 4);
+        assert_eq!(measured["tables"].as_array().unwrap().len(), 6);
     }
     let pages = pages_on_paper(&browser, &html);
     assert!((1..=3).contains(&pages), "{pages} pages");

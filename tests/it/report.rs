@@ -1603,6 +1603,87 @@ fn what_figures_do_without_is_told() {
 }
 
 #[test]
+fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
+    let at = MADE - DAY;
+    let rates = |id: &str, germination: &str, rate: &str, link: &str| {
+        usable(id, at, rate)
+            .with("avg_germination_rate", &format!("\"{germination}\""))
+            .with("analysis_link", link)
+    };
+    let link = "\"https://analysis.example/1\"";
+    let chart = |items: Vec<Item>| {
+        let html = page(&nursery(items), &[]);
+        let figure = parts(section(&html, "more"), "<figure>", "</figure>");
+        let found = figure
+            .into_iter()
+            .find(|part| part.contains("Germination against usable"));
+        found.unwrap().to_owned()
+    };
+    let one = chart(vec![rates("a", "90.00", "80.00", "null")]);
+    assert!(one.contains("<small>1 batch</small>"), "{one}");
+    assert!(!one.contains("leads to") && !one.contains("edge"));
+    let listed = rows(&one);
+    assert_eq!(listed[1], ["lot a", "Tomato", "90.00", "80.00", "10.00"]);
+
+    let mut many: Vec<Item> = (0..12)
+        .map(|number| rates(&format!("{number}"), "95.00", "90.00", link))
+        .collect();
+    let all = chart(many.clone());
+    assert!(all.contains("<small>12 batches; each dot leads to its analysis</small>"));
+    many.push(rates("low", "12.00", "3.00", link));
+    many.push(rates("odd", "140.00", "90.00", "null"));
+    let far = chart(many);
+    assert!(far.contains("14 batches; dots lead to their analysis where there is one"));
+    let told = "beyond the scale (2 batches, 1 with a rate below 0 or above 100 %)";
+    assert!(plain(&far).contains(told), "{}", plain(&far));
+    assert_eq!(far.matches("<circle").count(), 12);
+    assert_eq!(far.matches("<path class=\"edge now\"").count(), 2);
+    // The scale is that of the others.
+    assert!(
+        far.contains(">90</text>") && !far.contains(">20</text>"),
+        "{far}"
+    );
+    // Reached by key: those with the largest gap, as links.
+    let listed = rows(&far);
+    assert_eq!(listed[1][0], "lot odd");
+    assert_eq!(listed[2], ["lot low", "Tomato", "12.00", "3.00", "9.00"]);
+    let table = far.split("<details>").nth(1).unwrap();
+    assert_eq!(
+        table.matches("href=\"https://analysis.example/1\"").count(),
+        13
+    );
+    assert!(!table.contains("tabindex=\"-1\""));
+}
+
+#[test]
+fn one_uneven_batch_does_not_squeeze_the_others() {
+    let at = MADE - DAY;
+    let uneven = |id: &str, crop: &str, variation: &str| {
+        sound(id, at)
+            .with("crop_type", &format!("\"{crop}\""))
+            .with("avg_coefficient_of_variation", &format!("\"{variation}\""))
+    };
+    let mut items: Vec<Item> = (0..8)
+        .map(|number| uneven(&format!("{number}"), &format!("Crop {number}"), "15.00"))
+        .collect();
+    items.push(uneven("far", "Crop 0", "1500.00"));
+    let html = page(&nursery(items), &[]);
+    assert!(html.contains("arrow: goes on beyond the scale (1 crop)"));
+    assert!(html.contains(">1500.00</td>"), "the table has it");
+}
+
+#[test]
+fn trends_are_told_in_words_and_as_a_table() {
+    let html = page(&weeks(&[5, 3, 4]), &[]);
+    let trends = section(&html, "trends");
+    assert!(trends.contains("Usable rate of Tomato in percent, week by week (3 weeks)"));
+    let table = rows(trends.split("<details>").nth(1).unwrap());
+    assert_eq!(table[0], ["week", "Tomato"]);
+    assert_eq!(table[1], ["2026-W21", "81.25"]);
+    assert_eq!(table.len(), 4);
+}
+
+#[test]
 fn a_hair_below_a_target_is_told_with_enough_digits() {
     let nursery = nursery([
         usable("a", MADE, "89.999"),

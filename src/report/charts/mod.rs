@@ -11,7 +11,7 @@ mod scatter;
 mod spark;
 mod trend;
 
-pub(super) use boxes::{Boxed, boxes};
+pub(super) use boxes::{Boxed, boxes, scale as boxes_scale};
 pub(super) use losses::{Loss, losses};
 pub(super) use scatter::{Scatter, Spot, scatter};
 pub(super) use spark::spark;

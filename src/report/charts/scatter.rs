@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::WIDTH;
-use crate::report::svg::{Anchor, Escaped, Scale, Svg, Words, rounded_out, tick_label};
+use crate::report::svg::{Anchor, Escaped, Scale, Svg, Words, tick_label};
 
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 42.0;
-const RIGHT: f64 = WIDTH - 10.0;
+const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
@@ -25,6 +25,12 @@ pub(in crate::report) struct Spot {
 }
 
 impl Spot {
+    /// Tells whether it lies beyond the scale, so that it is drawn at its edge.
+    pub(in crate::report) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
+        let rates = [self.germination, self.usable];
+        rates.iter().any(|rate| *rate < from || *rate > to)
+    }
+
     /// Returns how many bytes its texts take on the page.
     pub(in crate::report) fn size(&self) -> usize {
         let texts = [Some(&self.hint), self.link.as_ref()];
@@ -38,20 +44,13 @@ pub(in crate::report) struct Scatter<'a> {
     pub(in crate::report) spots: &'a [Spot],
     /// How many batches lie in each square of one point, by its lower corner; empty where every batch is a spot.
     pub(in crate::report) crowd: &'a BTreeMap<(i16, i16), u64>,
+    /// The same for both rates.
+    pub(in crate::report) scale: (f64, f64),
 }
 
 pub(in crate::report) fn scatter(scatter: &Scatter<'_>) -> String {
     let mut svg = Svg::with_links(WIDTH, HEIGHT, &scatter.words);
-    let spots = scatter
-        .spots
-        .iter()
-        .map(|spot| spot.germination.min(spot.usable));
-    let crowd = scatter
-        .crowd
-        .keys()
-        .map(|(germination, usable)| f64::from(*germination.min(usable)));
-    let least = spots.chain(crowd).fold(100.0, f64::min).max(0.0);
-    let scale = (rounded_out(least.min(99.0), 100.0, 5).0, 100.0);
+    let scale = scatter.scale;
     let x = Scale::new(scale, (LEFT, RIGHT));
     let y = Scale::new(scale, (BOTTOM, TOP));
     for tick in x.ticks(5) {
@@ -64,15 +63,12 @@ pub(in crate::report) fn scatter(scatter: &Scatter<'_>) -> String {
         svg.label("tick", below, Anchor::Middle, &tick_label(tick));
         svg.label("tick", left, Anchor::End, &tick_label(tick));
     }
-    draw_crowd(&mut svg, scatter.crowd, &x, &y);
+    draw_crowd(&mut svg, scatter, &x, &y);
     svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
     let (new, old): (Vec<&Spot>, Vec<&Spot>) = scatter.spots.iter().partition(|spot| spot.is_new);
     for spot in old.into_iter().chain(new) {
-        draw(
-            &mut svg,
-            spot,
-            (x.place(spot.germination), y.place(spot.usable)),
-        );
+        let place = (x.place(spot.germination), y.place(spot.usable));
+        draw(&mut svg, spot, place, spot.is_beyond(scale));
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.label(
@@ -90,13 +86,22 @@ pub(in crate::report) fn scatter(scatter: &Scatter<'_>) -> String {
     svg.finish()
 }
 
-fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64)) {
+fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64), is_beyond: bool) {
     let (class, radius) = if spot.is_new {
         ("now", 4.5)
     } else {
         ("spot", 3.2)
     };
-    let dot = |svg: &mut Svg| svg.dot(class, place, radius, Some(&spot.hint));
+    let dot = |svg: &mut Svg| {
+        if is_beyond {
+            // At the edge, and not a dot: it does not lie where it stands.
+            let (x, y) = place;
+            let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
+            svg.area(&format!("edge {class}"), &corners, Some(&spot.hint));
+        } else {
+            svg.dot(class, place, radius, Some(&spot.hint));
+        }
+    };
     match &spot.link {
         Some(link) => svg.link(link, dot),
         None => dot(svg),
@@ -104,9 +109,12 @@ fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64)) {
 }
 
 /// Shades each square by how many batches lie in it: five shades, each for four times as many.
-fn draw_crowd(svg: &mut Svg, crowd: &BTreeMap<(i16, i16), u64>, x: &Scale, y: &Scale) {
+fn draw_crowd(svg: &mut Svg, scatter: &Scatter<'_>, x: &Scale, y: &Scale) {
     let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
-    for ((germination, usable), count) in crowd {
+    for ((germination, usable), count) in scatter.crowd {
+        if f64::from(*germination.min(usable)) < scatter.scale.0 {
+            continue;
+        }
         let corner = (
             x.place((*germination).into()),
             y.place(f64::from(*usable) + 1.0),

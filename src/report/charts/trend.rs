@@ -44,17 +44,22 @@ pub(in crate::report) fn trend(trend: &Trend<'_>) -> String {
     svg.finish()
 }
 
-/// Names the first, the middle and the last step: more would not fit.
+/// Names the first, the middle and the last step: more of them would not fit.
 fn name_steps(svg: &mut Svg, labels: &[String], x: impl Fn(usize) -> f64) {
     let last = labels.len().saturating_sub(1);
     let middle = last / 2;
+    if last < 3 {
+        // There is room for each below its dot.
+        for (place, label) in labels.iter().enumerate() {
+            svg.label("tick", (x(place), HEIGHT - 6.0), Anchor::Middle, label);
+        }
+        return;
+    }
     let mut places = vec![(0, Anchor::Start, LEFT)];
     if last > 3 {
         places.push((middle, Anchor::Middle, x(middle)));
     }
-    if last > 0 {
-        places.push((last, Anchor::End, RIGHT));
-    }
+    places.push((last, Anchor::End, RIGHT));
     for (place, anchor, x) in places {
         if let Some(label) = labels.get(place) {
             svg.label("tick", (x, HEIGHT - 6.0), anchor, label);

@@ -1,0 +1,65 @@
+//! Where an axis ends, so that one value far off does not squeeze all the others.
+
+/// Values nearer than this to the middle half are never far off, in what the axis shows.
+const NEAR: f64 = 5.0;
+
+/// Returns the least of `values`, each there so many times, that is not far off: below the middle half by more
+/// than three times its width, and not among more than a twentieth of all.
+pub(super) fn usual_least(mut values: Vec<(f64, u64)>) -> Option<f64> {
+    values.retain(|(value, times)| value.is_finite() && *times > 0);
+    values.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
+    let all: u64 = values.iter().map(|(_, times)| times).sum();
+    let at = |place: u64| {
+        let mut before = 0;
+        let found = values.iter().find(|(_, times)| {
+            before += times;
+            before > place
+        });
+        found.map(|(value, _)| *value)
+    };
+    let last = all.checked_sub(1)?;
+    let (low, high) = (at(last / 4)?, at(last - last / 4)?);
+    let fence = low - (3.0 * (high - low)).max(NEAR);
+    let near = values.iter().find(|(value, _)| *value >= fence);
+    // Of few, one is already more than a twentieth.
+    let many = (all >= 20).then(|| at(all / 20)).flatten();
+    near.map(|(value, _)| *value)
+        .into_iter()
+        .chain(many)
+        .reduce(f64::min)
+}
+
+/// The same at the other end.
+pub(super) fn usual_most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let turned = values.into_iter().map(|value| (-value, 1)).collect();
+    usual_least(turned).map(|least| -least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_far_off_does_not_decide() {
+        let once = |values: &[f64]| values.iter().map(|value| (*value, 1)).collect();
+        let near = [85.0, 88.0, 90.0, 91.0, 93.0, 95.0];
+        for (more, least) in [
+            (&[][..], 85.0),
+            (&[3.0][..], 85.0),
+            (&[70.5][..], 70.5),
+            (&[-400.0][..], 85.0),
+            (&[f64::NAN][..], 85.0),
+        ] {
+            let values = once(&[&near, more].concat());
+            assert_eq!(usual_least(values), Some(least), "{more:?}");
+        }
+        assert_eq!(usual_least(once(&[3.0])), Some(3.0));
+        assert_eq!(usual_least(Vec::new()), None);
+        // All alike, and one a little lower.
+        assert_eq!(usual_least(vec![(90.0, 30), (88.0, 1)]), Some(88.0));
+        // A twentieth may lie far off, more may not.
+        assert_eq!(usual_least(vec![(90.0, 38), (3.0, 2)]), Some(90.0));
+        assert_eq!(usual_least(vec![(90.0, 37), (3.0, 3)]), Some(3.0));
+        assert_eq!(usual_most([10.0, 12.0, 14.0, 15.0, 900.0]), Some(15.0));
+    }
+}
