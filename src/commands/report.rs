@@ -151,6 +151,11 @@ async fn write_report(
     for warning in warnings.into_iter().chain(incomplete) {
         log::warn!("{warning}");
     }
+    for (meant, crop) in gathered.crops_meant(&profile.targets) {
+        ui::note(&format!(
+            "no batch has the crop of `[targets.{meant:?}]`; did you mean {crop:?}?"
+        ));
+    }
     tell(&tally, &source, service.sandbox)?;
     ui::conclude(&format!(
         "report of {} ({}, {}) to {} in {:.1} s",

@@ -7,7 +7,7 @@ use super::page::{Chart, crop_name, spread};
 use super::svg::Words;
 use super::trends::{last_steps, scale};
 use super::words::{drawn, figure, plural};
-use crate::settings::Targets;
+use crate::settings::{Target, Targets};
 use crate::statistics::{Decimal, Figures, Metric, Period, two_digits};
 
 /// Steps in a sparkline.
@@ -40,7 +40,7 @@ pub(super) struct Middle {
     pub(super) quartiles: String,
 }
 
-/// Whether a target is met.
+/// Whether the targets of a crop are met, all that are set.
 pub(super) struct Judgement {
     pub(super) class: &'static str,
     pub(super) words: String,
@@ -92,8 +92,7 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
             is_unknown: name.is_none(),
             target: targets
                 .of(*name)
-                .and_then(|target| target.usable_rate_min)
-                .map(|least| judge(&total.usable_rate, least)),
+                .and_then(|target| Judgement::of(&total, target)),
             ..row(&total, &steps, medians, scale)
         }
     });
@@ -182,22 +181,52 @@ fn middle(metric: &Metric) -> Middle {
     }
 }
 
-/// Holds the median against a target.
-fn judge(rates: &Metric, least: Decimal) -> Judgement {
-    let target = least.normalize();
-    match rates.distribution.median() {
-        None => Judgement {
-            class: "open",
-            words: format!("no values for {target} %"),
-        },
-        Some(median) if median >= least => Judgement {
-            class: "met",
-            words: format!("✓ met, {target} %"),
-        },
-        Some(_) => Judgement {
-            class: "missed",
-            words: format!("✗ missed, {target} %"),
-        },
+impl Judgement {
+    /// Holds the medians against the targets; nothing where none is set.
+    fn of(figures: &Figures, target: &Target) -> Option<Self> {
+        type Holds = fn(Decimal, Decimal) -> bool;
+        let median = |metric: &Metric| metric.distribution.median();
+        let at_least = |value: Decimal, target: Decimal| value >= target;
+        let at_most = |value: Decimal, target: Decimal| value <= target;
+        let all: [(&str, _, _, Holds); 3] = [
+            (
+                "usable",
+                median(&figures.usable_rate),
+                target.usable_rate_min,
+                at_least,
+            ),
+            (
+                "germination",
+                median(&figures.germination_rate),
+                target.germination_rate_min,
+                at_least,
+            ),
+            (
+                "CV",
+                median(&figures.coefficient_of_variation),
+                target.coefficient_of_variation_max,
+                at_most,
+            ),
+        ];
+        let (mut met, mut missed, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, median, target, holds) in all {
+            let Some(target) = target else {
+                continue;
+            };
+            let words = format!("{name}\u{a0}{}\u{a0}%", target.normalize());
+            match median {
+                None => open.push(words),
+                Some(median) if holds(median, target) => met.push(words),
+                Some(_) => missed.push(words),
+            }
+        }
+        let (class, words) = match (&met[..], &missed[..], &open[..]) {
+            ([], [], []) => return None,
+            (_, [], []) => ("met", format!("✓ met: {}", met.join(", "))),
+            (_, [], _) => ("open", format!("no values for {}", open.join(", "))),
+            _ => ("missed", format!("✗ missed: {}", missed.join(", "))),
+        };
+        Some(Self { class, words })
     }
 }
 

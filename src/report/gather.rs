@@ -11,7 +11,9 @@ use crate::batch::{Batch, COLUMNS, CROP_TYPE};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
+use crate::settings::Targets;
 use crate::statistics::{Figures, Period, Step};
+use crate::words::nearest;
 
 /// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
 const MOST: usize = 200_000;
@@ -102,6 +104,26 @@ impl Gathered {
             .values()
             .filter_map(|crop| crop.steps.get(&period));
         together(parts)
+    }
+
+    /// Returns the crops of `targets` that no batch has, each with the crop without a target that is meant
+    /// perhaps.
+    pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
+        let known = || self.crops.keys().flatten().map(String::as_str);
+        let is_known =
+            |crop: &str| known().any(|known| known.to_lowercase() == crop.to_lowercase());
+        let without: Vec<(String, &str)> = known()
+            .filter(|crop| targets.of(Some(crop)).is_none())
+            .map(|crop| (crop.to_lowercase(), crop))
+            .collect();
+        let unknown = targets.crops().filter(|crop| !is_known(crop));
+        let meant = unknown.filter_map(|crop| {
+            let names = without.iter().map(|(lower, _)| lower.as_str());
+            let lower = nearest(&crop.to_lowercase(), names)?.to_owned();
+            let found = without.iter().find(|(name, _)| *name == lower)?;
+            Some((crop, found.1))
+        });
+        meant.collect()
     }
 
     /// The figures of all batches.

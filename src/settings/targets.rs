@@ -41,6 +41,11 @@ impl Targets {
         found.map(|(_, target)| target)
     }
 
+    /// Returns the crops that have one.
+    pub(crate) fn crops(&self) -> impl Iterator<Item = &str> {
+        self.crops.iter().map(|(crop, _)| crop.as_str())
+    }
+
     /// Returns all of them, with their keys as a config file has them.
     pub(crate) fn rows(&self) -> Vec<(String, Decimal)> {
         let of_crop = |(crop, target): &(String, Target)| {

@@ -641,9 +641,9 @@ fn targets_are_met_missed_or_open() {
     assert_eq!(
         judged,
         [
-            ("At", "✓ met, 90 %"),
-            ("Below", "✗ missed, 90 %"),
-            ("Open", "no values for 90 %"),
+            ("At", "✓ met: usable 90 %"),
+            ("Below", "✗ missed: usable 90 %"),
+            ("Open", "no values for usable 90 %"),
             ("Untold", ""),
             ("all", ""),
         ]
@@ -1600,6 +1600,80 @@ fn what_figures_do_without_is_told() {
     assert!(html.contains("the first counts") && !html.contains("nothing left out"));
     let odd = sound("a", at).with("avg_non_usable_cells", "\"1.00\"");
     assert!(page(&nursery([odd]), &[]).contains("nothing left out"));
+}
+
+#[test]
+fn a_target_is_met_where_all_that_are_set_are() {
+    let at = MADE - DAY;
+    let crop = |id: &str, crop: &str| sound(id, at).with("crop_type", &format!("\"{crop}\""));
+    let nursery = nursery([
+        crop("a", "Germinates"),
+        crop("b", "Uneven"),
+        crop("c", "Good"),
+        crop("d", "Open").with("avg_coefficient_of_variation", "null"),
+        crop("e", "Two"),
+    ]);
+    let folder = TempDir::new().unwrap();
+    let config = config(
+        folder.path(),
+        "[targets.Germinates]\ngermination_rate_min = 95\n\
+         [targets.Uneven]\nusable_rate_min = 80\ncoefficient_of_variation_max = 14.99\n\
+         [targets.Good]\nusable_rate_min = 81.25\ngermination_rate_min = 87.5\ncoefficient_of_variation_max = 150\n\
+         [targets.Open]\nusable_rate_min = 80\ncoefficient_of_variation_max = 20\n\
+         [targets.Two]\nusable_rate_min = 90\ngermination_rate_min = 90\n",
+    );
+    let html = page(&nursery, &["--config", &config]);
+    let table = rows(section(&html, "crops"));
+    let judged: BTreeMap<&str, &str> = table[1..]
+        .iter()
+        .map(|row| (row[0].as_str(), row[8].as_str()))
+        .collect();
+    assert_eq!(judged["Germinates"], "✗ missed: germination 95 %");
+    assert_eq!(judged["Uneven"], "✗ missed: CV 14.99 %");
+    assert_eq!(
+        judged["Good"],
+        "✓ met: usable 81.25 %, germination 87.5 %, CV 150 %"
+    );
+    assert_eq!(judged["Open"], "no values for CV 20 %");
+    assert_eq!(judged["Two"], "✗ missed: usable 90 %, germination 90 %");
+    assert!(html.contains("The dashed line is your target."));
+    // No line, no word of it.
+    let other = "[targets.Germinates]\ngermination_rate_min = 95\n";
+    fs::write(&config, other).unwrap();
+    let html = page(&nursery, &["--config", &config]);
+    assert!(!html.contains("The dashed line") && section(&html, "crops").contains("target-missed"));
+}
+
+#[test]
+fn a_target_of_a_crop_that_is_nearly_there_is_asked_about() {
+    let at = MADE - DAY;
+    let nursery = nursery([
+        sound("a", at),
+        sound("b", at).with("crop_type", "\"Lettuce\""),
+    ]);
+    let folder = TempDir::new().unwrap();
+    for (target, note) in [
+        (
+            "tomatoe",
+            Some("`[targets.\"tomatoe\"]`; did you mean \"Tomato\"?"),
+        ),
+        ("Lettuce", None),
+        ("Chrysanthemum", None),
+    ] {
+        let text = format!("[targets.{target}]\nusable_rate_min = 10\n");
+        let config = config(folder.path(), &text);
+        let ended = report(&nursery, &["--config", &config]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        match note {
+            Some(note) => assert!(ended.stderr.contains(note), "{}", ended.stderr),
+            None => assert!(!ended.stderr.contains("did you mean"), "{}", ended.stderr),
+        }
+        assert_eq!(ended.stdout.contains(">target</th>"), target == "Lettuce");
+    }
+    // One that has a target of its own is not meant.
+    let text = "[targets.Tomatoe]\nusable_rate_min = 10\n[targets.Tomato]\nusable_rate_min = 10\n";
+    let ended = report(&nursery, &["--config", &config(folder.path(), text)]);
+    assert!(!ended.stderr.contains("did you mean"), "{}", ended.stderr);
 }
 
 #[test]
