@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::{Order, Source};
 use super::{stoppable, storage};
+use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
@@ -77,6 +78,22 @@ fn place(output: Option<&Path>) -> Result<Place, Failure> {
     Place::new(output)
 }
 
+/// Returns the conditions as the page tells them: whom somebody looked for only where people are shown.
+fn conditions(args: &ReportArgs) -> Vec<String> {
+    let shown = |text: &String| {
+        let field = text.split(['=', '!', '<', '>', '~']).next();
+        let field = field.unwrap_or_default().trim();
+        // An address may be looked for in a comment as well.
+        let is_person = field == COLUMNS[SCANNED_BY].name || text.contains('@');
+        if is_person && !args.emails {
+            format!("{field} (not shown)")
+        } else {
+            text.clone()
+        }
+    };
+    args.selection.conditions.iter().map(shown).collect()
+}
+
 /// Endings of what a page is not.
 const OTHERS: [&str; 12] = [
     "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf", "gz", "zst",
@@ -133,7 +150,7 @@ async fn write_report(
             }
         },
         range: range.describe(),
-        conditions: args.selection.conditions.clone(),
+        conditions: conditions(args),
         version: pages.version().map(|version| version.to_string()),
         made: wanted.made,
         has_emails: args.emails,

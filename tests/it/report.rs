@@ -1758,6 +1758,22 @@ fn trends_are_told_in_words_and_as_a_table() {
 }
 
 #[test]
+fn whom_somebody_looked_for_is_told_only_where_people_are() {
+    let mail = "a.person@nursery.example";
+    let item = sound("a", MADE).with("scanned_by_email", &format!("\"{mail}\""));
+    let nursery = nursery([item]);
+    let condition = format!("scanned_by_email={mail}");
+    let html = page(&nursery, &["--where", &condition]);
+    assert!(!html.contains(mail));
+    assert_eq!(facts(&html)["Only"], "scanned_by_email (not shown)");
+    let elsewhere = "comment!=sent by b.person@nursery.example";
+    let html = page(&nursery, &["--where", elsewhere]);
+    assert_eq!(facts(&html)["Only"], "comment (not shown)");
+    let html = page(&nursery, &["--where", &condition, "--emails"]);
+    assert_eq!(facts(&html)["Only"], condition);
+}
+
+#[test]
 fn a_hair_below_a_target_is_told_with_enough_digits() {
     let nursery = nursery([
         usable("a", MADE, "89.999"),
