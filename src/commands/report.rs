@@ -17,7 +17,7 @@ use crate::pipeline::{self, Tally};
 use crate::report::{self, Facts, Gathered, Span};
 use crate::settings::file;
 use crate::ui::{self, ProgressLine};
-use crate::writers::{Compression, Output, Place, Target};
+use crate::writers::{Compression, Output, Place, Target, Template};
 
 pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
@@ -40,6 +40,12 @@ struct Wanted {
 impl Wanted {
     fn new(args: &ReportArgs) -> Result<Self, Failure> {
         let selection = Selection::new(&args.selection)?;
+        if args.title.trim().is_empty() {
+            return Err(
+                Failure::new(Kind::Usage, "`--title` is empty, and a page needs a name")
+                    .hint("write one, or leave it out: then it is \"Tray scans\""),
+            );
+        }
         Ok(Self {
             place: place(args.output.as_deref())?,
             made: made(selection.asked)?.timestamp(),
@@ -67,6 +73,23 @@ fn place(output: Option<&Path>) -> Result<Place, Failure> {
     if output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::new(Kind::Usage, "a page is not for the terminal")
             .hint("name a file: `-o report.html`; `trayscan summary` shows figures here"));
+    }
+    if let Some(path) = output {
+        let name = path.display();
+        if path == Path::new("html") && !path.exists() {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!("`-o {name}` would write a file of that name"),
+            )
+            .hint("did you mean `-o report.html`? else write `-o ./html`"));
+        }
+        if Template::parse(path)?.is_some() {
+            return Err(
+                Failure::new(Kind::Usage, format!("`{name}`: a report is one file")).hint(
+                    "name one file; `--start`, `--end` and `--where` choose what it is about",
+                ),
+            );
+        }
     }
     let ending = output.and_then(Path::extension);
     let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());

@@ -36,6 +36,7 @@ pub(crate) use place::{Place, is_table};
 pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
+pub(crate) use template::Template;
 
 use crate::batch::Batch;
 use crate::cli::{Format, OutputArgs};

@@ -42,7 +42,7 @@ pub(crate) struct Template {
 
 impl Template {
     /// Reads `path`; nothing where there is no placeholder in it.
-    pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
+    pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
         let Some(mut rest) = path.to_str() else {
             return Ok(None);
         };
