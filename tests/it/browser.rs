@@ -223,6 +223,7 @@ parent.postMessage(JSON.stringify({
       height: frame.height,
       shapes: svg.querySelectorAll('path, rect, circle').length,
       labels: texts.map(e => e.textContent),
+      letters: Math.min(...texts.map(e => parseFloat(getComputedStyle(e).fontSize) * frame.width / svg.viewBox.baseVal.width)),
       outside: texts.filter(e => box(e).left < frame.left - 1 || box(e).right > frame.right + 1).map(e => e.textContent),
     };
   }),
@@ -235,6 +236,15 @@ parent.postMessage(JSON.stringify({
     rows: [...table.rows].map(row => row.cells.length),
   })),
   focusable: [...document.querySelectorAll('.scroll')].filter(e => e.tabIndex !== 0 || !e.getAttribute('aria-label')).length,
+  broken: [...document.querySelectorAll('.attention .crop bdi, .crops tbody th bdi')].flatMap(e => {
+    const text = e.firstChild;
+    return [...text.data.matchAll(/\S+/g)].filter(word => {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      return range.getClientRects().length > 1;
+    }).map(word => word[0]);
+  }),
   lang: document.documentElement.lang,
   landmarks: ['header', 'main', 'footer'].map(name => document.querySelectorAll('body > ' + name).length),
 }), '*');
@@ -491,6 +501,16 @@ fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
     }
     let pages = pages_on_paper(&browser, &html);
     assert!((1..=3).contains(&pages), "{pages} pages");
+    // A sheet is 186 mm wide between its margins, and has no scroll bar of 15 pixels; a point is four thirds
+    // of a pixel.
+    let paper = html.replace("@media print{", "@media all{");
+    let measured = browser.measure(&paper, 703 + 15);
+    assert_eq!(measured["broken"], json!([]), "words stay whole");
+    for chart in measured["charts"].as_array().unwrap() {
+        let points = chart["letters"].as_f64().unwrap() * 0.75;
+        assert!(points >= 5.5, "{points} pt: {chart}");
+        assert_eq!(chart["outside"], json!([]), "{chart}");
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{Spread, WIDTH};
 use crate::report::svg::{Anchor, Scale, Svg, Words, tick_label};
 
 const HEIGHT: f64 = 180.0;
-const LEFT: f64 = 34.0;
+// Room for letters that are larger on paper.
+const LEFT: f64 = 38.0;
 const RIGHT: f64 = WIDTH - 10.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
