@@ -14,6 +14,7 @@ mod values;
 
 // Sections of the page.
 mod attention;
+mod control;
 mod crops;
 mod dots;
 mod page;

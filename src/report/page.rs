@@ -5,6 +5,7 @@ use askama::Template;
 use super::Facts;
 use super::attention::{Attention, Noticed};
 use super::charts::Spread;
+use super::control;
 use super::crops::{self, CropRow};
 use super::dots;
 use super::gather::Gathered;
@@ -111,6 +112,7 @@ impl Page {
         charts.extend(crops::losses_chart(gathered));
         charts.extend(dots::chart(gathered, newest));
         charts.extend(crops::variation_chart(gathered));
+        charts.extend(control::chart(gathered));
         Self {
             title: facts.title.clone(),
             facts: header(gathered, facts, total.batches),

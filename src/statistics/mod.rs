@@ -7,6 +7,9 @@
 //! A [`Groups`] is a sink of the pipeline: it puts each batch into the [`Figures`] of its [`Key`]. A
 //! [`Period`] is a day, ISO week or month, for keys and for series over time.
 
+// Values in order of time, and what they vary by.
+mod control;
+
 // The values of one field, and their quartiles.
 mod distribution;
 
@@ -29,6 +32,7 @@ mod trend;
 // One value, exact.
 mod value;
 
+pub(crate) use control::Control;
 pub(crate) use distribution::Distribution;
 pub(crate) use figures::{Figures, Metric};
 pub(crate) use groups::{Group, Groups, Sums};

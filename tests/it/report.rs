@@ -1824,3 +1824,66 @@ fn an_archive_does_not_excuse_mistakes_in_the_settings() {
         assert_eq!(told, usize::from(cfg!(unix)), "{command}: {}", ended.stderr);
     }
 }
+
+#[test]
+fn a_page_about_one_crop_has_a_control_chart() {
+    // All alike but for one that failed; every second one is a point higher.
+    let rate = |number: i64| match number {
+        7 => "20.00",
+        _ if number % 2 == 0 => "90.00",
+        _ => "91.00",
+    };
+    let items = |count: i64| {
+        (0..count)
+            .map(move |number| usable(&format!("{number:02}"), MADE - number * DAY, rate(number)))
+    };
+    let control = |html: &str| {
+        let figures = parts(section(html, "more"), "<figure>", "</figure>");
+        let found = figures
+            .into_iter()
+            .find(|part| part.contains("batch by batch"));
+        found.map(str::to_owned)
+    };
+    let found = control(&page(&nursery(items(12)), &[])).unwrap();
+    // The mean of twelve, and of eleven differences: nine of one point, two of seventy.
+    let rates: Vec<i128> = (0..12)
+        .map(|number| rate(number).replace('.', "").parse().unwrap())
+        .collect();
+    let sum: i128 = rates.iter().sum();
+    let ranges: i128 = rates.windows(2).map(|pair| (pair[0] - pair[1]).abs()).sum();
+    let hundredths = |numerator: i128| {
+        let denominator = 12 * 11 * 100;
+        (2 * numerator + denominator).div_euclid(2 * denominator)
+    };
+    let two = |hundredths: i128| format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    let told = plain(&found);
+    let mean = two(hundredths(sum * 1100));
+    let low = two(hundredths(sum * 1100 - 266 * ranges * 12));
+    let high = two(hundredths(sum * 1100 + 266 * ranges * 12));
+    let range = two(hundredths(ranges * 1200));
+    for words in [
+        format!("mean {mean}"),
+        format!(
+            "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}"
+        ),
+        "outside the limits, 1 batch; look for a cause; those on the lower edge lie below the scale"
+            .to_owned(),
+    ] {
+        assert!(told.contains(&words), "{words}: {told}");
+    }
+    let table = rows(&found);
+    assert_eq!(table.len(), 13);
+    assert_eq!(table[1], ["lot 11", "2026-05-30 12:00", "91.00", "within"]);
+    assert_eq!(table[5], ["lot 07", "2026-06-03 12:00", "20.00", "outside"]);
+    // Too few, or another crop.
+    assert!(control(&page(&nursery(items(9)), &[])).is_none());
+    let other = sound("x", MADE).with("crop_type", "null");
+    let html = page(&nursery(items(12).chain([other])), &[]);
+    assert!(control(&html).is_none());
+    let html = page(
+        &nursery(items(12)),
+        &["--where", "avg_usable_seedling_rate>50"],
+    );
+    let told = plain(&control(&html).unwrap());
+    assert!(!told.contains("outside the limits"), "{told}");
+}

@@ -6,12 +6,14 @@
 )]
 
 mod boxes;
+mod control;
 mod losses;
 mod scatter;
 mod spark;
 mod trend;
 
 pub(super) use boxes::{Boxed, boxes, scale as boxes_scale};
+pub(super) use control::{Limits, Scanned, control};
 pub(super) use losses::{Loss, losses};
 pub(super) use scatter::{Scatter, Spot, scatter};
 pub(super) use spark::spark;
