@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempPath;
@@ -19,6 +20,9 @@ struct Unfinished {
 
 /// Nothing once it was swept: then no more is begun or published.
 static UNFINISHED: Mutex<State> = Mutex::new(State::Unused);
+
+/// How many files were put in their places together. A manifest comes after them, and does not count.
+static PUBLISHED: AtomicUsize = AtomicUsize::new(0);
 
 enum State {
     Unused,
@@ -71,13 +75,50 @@ pub(crate) fn forget(path: &Path) {
     });
 }
 
-/// Puts the file at `path` where it belongs, as `place` does it: a run that was told to stop publishes
-/// nothing.
-pub(crate) fn publish(path: &Path, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+/// Puts files where they belong, as `work` does it: a run that was told to stop publishes nothing, and one
+/// that has begun to publish does all of it before it ends.
+pub(crate) fn publish<T>(work: impl FnOnce(&mut Publishing<'_>) -> T) -> io::Result<T> {
     with(|unfinished| {
-        unfinished.files.remove(path);
-        place()
+        let mut publishing = Publishing {
+            unfinished,
+            placed: 0,
+        };
+        let worked = work(&mut publishing);
+        let placed = publishing.placed;
+        // Only the first time: what follows is no batches.
+        let _ = PUBLISHED.compare_exchange(0, placed, Ordering::Relaxed, Ordering::Relaxed);
+        Ok(worked)
     })
+}
+
+/// Tells how many files of batches are in their places.
+pub(crate) fn published() -> usize {
+    PUBLISHED.load(Ordering::Relaxed)
+}
+
+/// Files on their way to their places, while nobody sweeps.
+pub(crate) struct Publishing<'a> {
+    unfinished: &'a mut Unfinished,
+    placed: usize,
+}
+
+impl Publishing<'_> {
+    /// Puts the file at `path` where it belongs, as `place` does it.
+    pub(crate) fn place(
+        &mut self,
+        path: &Path,
+        place: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.unfinished.files.remove(path);
+        place()?;
+        self.placed += 1;
+        Ok(())
+    }
+
+    /// Tells how many are in their places.
+    pub(crate) fn placed(&self) -> usize {
+        self.placed
+    }
 }
 
 /// Folders that were made for files to come; those that are empty go when this is dropped.

@@ -12,6 +12,7 @@ use super::receipt::Receipt;
 use super::source::{Order, Source};
 use super::{stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
+use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
@@ -23,6 +24,7 @@ use crate::select::{Condition, Fields, Sorting};
 #[cfg(feature = "postgres")]
 use crate::settings::Settings;
 use crate::ui::{self, ProgressLine};
+use crate::unfinished;
 use crate::writers::{
     self, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style, Target, Written,
 };
@@ -315,11 +317,19 @@ fn place(destination: &Destination, written: &[Written]) -> String {
 
 /// Says what a run that did not finish leaves behind.
 fn left_behind(destination: &Destination) -> String {
-    if destination.template.is_some() {
-        let name = destination.name();
-        return format!("each file of {name} is as it was before, or new and whole");
+    if destination.template.is_none() {
+        return destination.place.left_behind();
     }
-    destination.place.left_behind()
+    match (&destination.place, unfinished::published()) {
+        // Each is a request, and a service may hear one and not the next.
+        (Place::Object(_), _) if cloud::was_published() => {
+            let name = destination.name();
+            format!("each file of {name} is as it was before, or new and whole")
+        }
+        (Place::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
+        (_, 1) => "the one file is new".to_owned(),
+        (_, files) => format!("all {files} files are new"),
+    }
 }
 
 /// Says what of the batches the format has no place for.

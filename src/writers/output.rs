@@ -144,7 +144,8 @@ impl Output {
 
     /// Ends the stream of bytes and publishes the target.
     pub(crate) fn publish(self) -> Result<Published, Failure> {
-        self.end()?.publish()
+        let published = Sealed::publish(vec![self.seal()?])?;
+        Ok(published.into_iter().next().unwrap_or_default())
     }
 
     /// Ends the stream of bytes, and gets it to the disk.
@@ -186,14 +187,19 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Waits until nothing but publishing is left to do.
-    pub(super) fn arrive(&mut self) -> Result<(), Failure> {
-        self.target.arrive()
-    }
-
-    pub(super) fn publish(self) -> Result<Published, Failure> {
-        self.target.publish()?;
-        Ok(self.published)
+    /// Puts all of them in their places, or none.
+    pub(super) fn publish(all: Vec<Self>) -> Result<Vec<Published>, Failure> {
+        let (mut targets, mut published) = (Vec::new(), Vec::new());
+        for sealed in all {
+            targets.push(sealed.target);
+            published.push(sealed.published);
+        }
+        // Until nothing but publishing is left to do.
+        for target in &mut targets {
+            target.arrive()?;
+        }
+        Target::publish(targets)?;
+        Ok(published)
     }
 }
 

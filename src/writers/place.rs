@@ -7,6 +7,7 @@ use crate::cloud;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres;
+use crate::unfinished;
 
 /// Where bytes or batches go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +101,9 @@ impl Place {
     /// Says what a run that did not finish leaves there.
     pub(crate) fn left_behind(&self) -> String {
         match self {
+            Self::File(_) if unfinished::published() > 0 => {
+                format!("{} is new and whole", self.name())
+            }
             // What is no regular file was written through, and has what came so far.
             Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
                 format!("{} is as it was before", self.name())

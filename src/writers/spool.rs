@@ -142,6 +142,7 @@ impl Spool {
         let mut folders = Folders::default();
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
+        let mut all = Vec::with_capacity(parts.len());
         for part in parts {
             // A file of this name, and not standard output.
             let name = if part.name == "-" { "./-" } else { &part.name };
@@ -158,19 +159,17 @@ impl Spool {
             }
             let target = Target::open_among(&file, self.manner.no_clobber)?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
-            written.push((file, share, sealed));
+            written.push((file, share));
+            all.push(sealed);
         }
-        for (_, _, sealed) in &mut written {
-            sealed.arrive()?;
-        }
-        let published = written.into_iter().map(|(place, share, sealed)| {
-            Ok(Written {
-                place,
-                published: sealed.publish()?,
-                share,
-            })
+        let published = Sealed::publish(all)?;
+        let written = written.into_iter().zip(published);
+        let written = written.map(|((place, share), published)| Written {
+            place,
+            published,
+            share,
         });
-        Ok((published.collect::<Result<_, Failure>>()?, notes))
+        Ok((written.collect(), notes))
     }
 
     fn write_part(

@@ -3,6 +3,7 @@
 //! A file is written beside its place under a name that nobody can foresee, flushed to the disk, and
 //! renamed; the folder is flushed too. Until then, what was there before stays, byte for byte.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::place::Place;
 use crate::archive::Archive;
 use crate::cloud::Upload;
 use crate::error::{Failure, Kind};
-use crate::unfinished::{self, Scratch};
+use crate::unfinished::{self, Publishing, Scratch};
 
 pub(crate) struct Target {
     sink: Sink,
@@ -114,31 +115,71 @@ impl Target {
     /// Waits until everything that was sealed is where it can be put in its place without fail.
     pub(super) fn arrive(&mut self) -> Result<(), Failure> {
         match &mut self.sink {
-            Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
+            Sink::Fresh(fresh) if !fresh.replace && fresh.path.exists() => {
+                Err(appeared(&self.name))
+            }
             Sink::Object(object) => object.upload.arrive(),
+            Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
         }
     }
 
-    /// Puts everything in its place.
-    pub(super) fn publish(self) -> Result<(), Failure> {
-        let name = self.name;
-        let result = match self.sink {
-            Sink::Stdout(mut stdout) => stdout.flush(),
-            Sink::Through(mut file) => file.flush(),
-            Sink::Fresh(fresh) => fresh.publish(),
-            Sink::Object(mut object) => {
-                object.seal().map_err(Failure::from_output)?;
-                return object.upload.publish();
-            }
-        };
-        result.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Failure::new(
-                Kind::Output,
-                format!("{name} has appeared meanwhile, and `--no-clobber` keeps it"),
-            ),
-            _ => Failure::from_output(annotate(&name, error)),
-        })
+    /// Puts everything in its place: once the first file is there, the others follow, whatever signal
+    /// comes.
+    pub(super) fn publish(mut targets: Vec<Self>) -> Result<(), Failure> {
+        for target in &mut targets {
+            target.seal().map_err(Failure::from_output)?;
+        }
+        // What did not get to its place is removed behind this, when others may look for it again.
+        let placed = unfinished::publish(|publishing| place_files(&mut targets, publishing));
+        let folders = placed.map_err(Failure::from_output)??;
+        for folder in folders {
+            sync_folder(&folder).map_err(Failure::from_output)?;
+        }
+        for target in targets {
+            let flushed = match target.sink {
+                Sink::Stdout(mut stdout) => stdout.flush(),
+                Sink::Through(mut file) => file.flush(),
+                Sink::Fresh(_) => Ok(()),
+                Sink::Object(object) => {
+                    object.upload.publish()?;
+                    Ok(())
+                }
+            };
+            flushed.map_err(|error| Failure::from_output(annotate(&target.name, error)))?;
+        }
+        Ok(())
     }
+}
+
+/// Renames all files; returns their folders.
+fn place_files(
+    targets: &mut [Target],
+    publishing: &mut Publishing<'_>,
+) -> Result<BTreeSet<PathBuf>, Failure> {
+    let count = targets.len();
+    let mut folders = BTreeSet::new();
+    for Target { sink, name } in targets {
+        let Sink::Fresh(fresh) = sink else { continue };
+        if let Err(error) = fresh.place(publishing) {
+            let failure = match error.kind() {
+                io::ErrorKind::AlreadyExists => appeared(name),
+                _ => Failure::from_output(annotate(name, error)),
+            };
+            return Err(match publishing.placed() {
+                0 => failure,
+                placed => failure.hint(format!("{placed} of {count} files are new already")),
+            });
+        }
+        folders.insert(folder_of(&fresh.path).to_owned());
+    }
+    Ok(folders)
+}
+
+fn appeared(name: &str) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!("{name} has appeared meanwhile, and `--no-clobber` keeps it"),
+    )
 }
 
 impl Object {
@@ -337,21 +378,19 @@ impl Fresh {
         }
     }
 
-    fn publish(mut self) -> io::Result<()> {
-        self.seal()?;
+    fn place(&mut self, publishing: &mut Publishing<'_>) -> io::Result<()> {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
         };
         let name = temporary.to_path_buf();
-        unfinished::publish(&name, || {
+        publishing.place(&name, || {
             let placed = if self.replace {
                 temporary.persist(&self.path)
             } else {
                 temporary.persist_noclobber(&self.path)
             };
             placed.map_err(|error| error.error)
-        })?;
-        sync_folder(&self.path)
+        })
     }
 
     /// The file, as long as it is not sealed.
@@ -421,8 +460,8 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
         // Some folders may be written but not read, and some file systems know no such thing.
         Err(error)
             if matches!(

@@ -31,7 +31,7 @@ const CALLS: [&str; 6] = [
 ];
 
 /// Tells whether `strace` can kill here; where not, random instants have to do.
-fn strace_kills() -> bool {
+pub(crate) fn strace_kills() -> bool {
     static KILLS: OnceLock<bool> = OnceLock::new();
     *KILLS.get_or_init(|| {
         let mut command = Command::new("strace");

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::data::hex;
+use crate::files::export_to;
 use crate::harness::{Ended, Server, export, export_with};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
@@ -147,7 +149,7 @@ fn more_files_than_may_be_open_are_no_trouble() {
         env!("CARGO_BIN_EXE_trayscan"),
         output.display()
     );
-    let ended = std::process::Command::new("sh")
+    let ended = Command::new("sh")
         .args(["-c", &command])
         .env_clear()
         .env("HOME", "/nonexistent")
@@ -311,5 +313,49 @@ fn values_that_there_are_not_are_refused() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for known in ["{week}", "{year}", "{month}", "{day}", "{crop_type}"] {
         assert!(ended.stderr.contains(known), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_signal_lets_all_files_be_new_or_none() {
+    if !crate::kills::strace_kills() {
+        eprintln!("skipped: a signal at one moment needs strace");
+        return;
+    }
+    let server = Server::start(&["--batches", "400"]);
+    let renaming = "rename,renameat,renameat2";
+    for (calls, when, told) in [
+        ("fsync", "3+:delay_exit=20000", "nothing was published"),
+        // Slowly, so that there is a middle.
+        (renaming, "2+:delay_exit=20000", "all 36 files are new"),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let name = |month: usize| format!("{}-{:02}.csv", 2023 + month / 12, month % 12 + 1);
+        for month in 10..46 {
+            fs::write(folder.path().join(name(month)), "old").unwrap();
+        }
+        let template = folder.path().join("{year}-{month}.csv");
+        let traced = export_to(&server, &template, &[]);
+        let mut command = Command::new("strace");
+        command
+            .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")])
+            .args(["-e", &format!("inject={calls}:signal=TERM:when={when}")])
+            .arg(traced.get_program())
+            .args(traced.get_args())
+            .env_clear()
+            .stdin(Stdio::null());
+        for (key, value) in traced.get_envs() {
+            command.env(key, value.unwrap_or_default());
+        }
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(143), "{ended:?}");
+        assert!(ended.stderr.contains(told), "{ended:?}");
+        let files = files(folder.path());
+        assert_eq!(files.len(), 36, "{files:?}");
+        let is_new = calls == renaming;
+        for path in files.values() {
+            let is_old = fs::read(path).unwrap() == b"old";
+            assert_ne!(is_old, is_new, "{}", path.display());
+        }
     }
 }
