@@ -7,6 +7,7 @@ mod csv;
 mod destination;
 mod files;
 mod json;
+mod leftovers;
 mod object;
 mod output;
 mod parquet;

@@ -123,6 +123,11 @@ impl Output {
         })
     }
 
+    /// Says that what is handed out becomes a database.
+    pub(super) fn expect_database(&mut self) -> Result<(), Failure> {
+        self.measured().target.expect_database()
+    }
+
     fn measured(&mut self) -> &mut Measured {
         match &mut self.encoder {
             Encoder::Plain(buffer) => buffer.get_mut(),

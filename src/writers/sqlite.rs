@@ -17,6 +17,7 @@ pub(super) struct Sqlite {
 
 impl Sqlite {
     pub(super) fn new(mut output: Output, fields: &Fields) -> Result<Self, Failure> {
+        output.expect_database()?;
         let path = output.hand_out().map_err(Failure::from_output)?;
         let plain = Plain::create(&path, &fields.columns, !fields.named)
             .map_err(|error| Failure::from_output(crate::archive::io_error(error)))?;

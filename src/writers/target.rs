@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempPath};
 
+use super::leftovers;
 use super::place::Place;
 use crate::archive::Archive;
 use crate::cloud::Upload;
@@ -45,6 +46,8 @@ struct Fresh {
     temporary: Option<TempPath>,
     path: PathBuf,
     replace: bool,
+    /// What SQLite keeps beside a database must not stand beside it.
+    is_database: bool,
 }
 
 impl Target {
@@ -94,6 +97,15 @@ impl Target {
         }
     }
 
+    /// Says that a database is written, and finds out whether that can take its place; again before it does.
+    pub(super) fn expect_database(&mut self) -> Result<(), Failure> {
+        let Sink::Fresh(fresh) = &mut self.sink else {
+            return Ok(());
+        };
+        fresh.is_database = true;
+        leftovers::refuse(&fresh.path)
+    }
+
     /// Names it in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -118,6 +130,7 @@ impl Target {
             Sink::Fresh(fresh) if !fresh.replace && fresh.path.exists() => {
                 Err(appeared(&self.name))
             }
+            Sink::Fresh(fresh) if fresh.is_database => leftovers::refuse(&fresh.path),
             Sink::Object(object) => object.upload.arrive(),
             Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
         }
@@ -367,6 +380,7 @@ impl Fresh {
             temporary: Some(temporary),
             path,
             replace,
+            is_database: false,
         })
     }
 

@@ -7,7 +7,9 @@ use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Ended, Server, export, run};
+use crate::harness::{Ended, Server, export, export_with, run};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
 
 struct Folder(TempDir);
 
@@ -182,6 +184,93 @@ fn an_archive_is_never_replaced_by_an_export() {
         assert!(ended.stderr.contains("is an archive"), "{ended:?}");
     }
     assert!(fs::read(&archive).unwrap() == before);
+}
+
+/// An address where nobody listens: whoever asks ends with code 5.
+fn nobody() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Exports to `output` and expects a refusal that names `leftover`.
+fn refused_for(address: std::net::SocketAddr, output: &str, leftover: &str) {
+    let args = ["-o", output, "--retries", "0"];
+    let ended = export_with(address, "secret", &args);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert!(ended.stderr.contains(leftover), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("close the program that has the database open"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_database_with_changes_beside_it_is_not_replaced() {
+    let folder = Folder::new();
+    let path = folder.name("x.sqlite");
+    good(run(&["export", "--sandbox", "-q", "-o", &path]));
+    let db = Connection::open(&path).unwrap();
+    let mode: String = db
+        .query_row("PRAGMA journal_mode=wal", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+    db.execute("UPDATE batches SET comment = 'my note'", [])
+        .unwrap();
+    refused_for(nobody(), &path, "x.sqlite-wal");
+    let noted = "SELECT count(*) FROM batches WHERE comment = 'my note'";
+    assert_eq!(one::<i64>(Path::new(&path), noted), 250);
+    // By a link too, which is what SQLite follows as well.
+    std::os::unix::fs::symlink(&path, folder.at("link.sqlite")).unwrap();
+    refused_for(nobody(), &folder.name("link.sqlite"), "x.sqlite-wal");
+    // Whoever closes it tidies up.
+    drop(db);
+    good(run(&["export", "--sandbox", "-q", "-o", &path]));
+    assert_eq!(one::<i64>(Path::new(&path), noted), 0);
+
+    fs::write(folder.at("x.sqlite-journal"), b"\xd9\xd5\x05\xf9").unwrap();
+    refused_for(nobody(), &path, "x.sqlite-journal");
+    // Some programs keep it, and clear its beginning: it does nothing.
+    fs::write(folder.at("x.sqlite-journal"), [0; 512]).unwrap();
+    good(run(&["export", "--sandbox", "-q", "-o", &path]));
+    // To other formats it means nothing.
+    fs::write(folder.at("x.csv-wal"), "note").unwrap();
+    good(run(&[
+        "export",
+        "--sandbox",
+        "-q",
+        "-o",
+        &folder.name("x.csv"),
+    ]));
+}
+
+#[test]
+fn changes_that_appear_beside_a_database_meanwhile_keep_it_too() {
+    for (name, appears) in [
+        ("x.sqlite", "x.sqlite-wal"),
+        ("{year}.sqlite", "2026.sqlite-journal"),
+    ] {
+        let folder = Folder::new();
+        let appears = folder.at(appears);
+        let leftover = appears.clone();
+        // The second file is the one that cannot be replaced: nor is the first.
+        let batches = ["2025", "2026"].map(|year| {
+            let mut fields = fields(year);
+            fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
+            object(&fields)
+        });
+        let service = Scripted::start(move |asked| {
+            if asked.path().ends_with("/auth") {
+                return token();
+            }
+            fs::write(&leftover, "changes").unwrap();
+            Answer::ok(page(&batches, None))
+        });
+        let appears = appears.file_name().unwrap().to_str().unwrap();
+        refused_for(service.address, &folder.name(name), appears);
+        assert_eq!(folder.names(), [appears]);
+    }
 }
 
 #[test]
