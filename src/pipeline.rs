@@ -74,6 +74,8 @@ pub(crate) struct Tally {
     pub(crate) duplicates: u64,
     /// Came again, with other content.
     pub(crate) conflicts: u64,
+    /// `limit` left batches out, or ended it before all had come.
+    pub(crate) is_cut: bool,
 }
 
 /// Takes the batches of `pages` that `plan` wants to `sink`.
@@ -125,6 +127,7 @@ pub(crate) async fn run(
             sink.flush()?;
         }
     }
+    tally.is_cut = tally.written >= limit || held.len() as u64 > limit;
     tally.duplicates = tally.duplicates.saturating_sub(pages.asked_again());
     if let Some(sorting) = plan.sorting {
         held.sort_by(|left, right| sorting.compare(left, right));

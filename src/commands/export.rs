@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -132,6 +133,7 @@ async fn export(
         // It is set here and nowhere else.
         let _ = facts.version.set(version.to_string());
     }
+    facts.is_cut.store(tally.is_cut, Ordering::Relaxed);
     let (written, notes) = files.publish()?;
     let mut warnings = doubts(&pages.findings(), &tally, args.selection.lenient);
     warnings.extend(losses(&notes, destination));

@@ -25,6 +25,7 @@ mod xlsx;
 mod suite;
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use csv::FORMULA;
@@ -110,6 +111,8 @@ pub(crate) struct Facts {
     pub(crate) source: String,
     /// The version of the interface: known once the batches have come.
     pub(crate) version: OnceLock<String>,
+    /// `--limit` left batches out: known once they have come.
+    pub(crate) is_cut: AtomicBool,
 }
 
 /// Makes the writer for `format`.
@@ -146,6 +149,7 @@ pub(crate) fn create(
             style.fields,
             style.extracted,
             style.bookmark,
+            style.facts,
         )?),
         // Rows go to a table, which has no bytes.
         #[cfg(feature = "postgres")]

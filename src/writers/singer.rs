@@ -3,12 +3,14 @@
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::object::Objects;
-use super::{BatchWriter, Notes, Output};
+use super::{BatchWriter, Facts, Notes, Output};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment};
 use crate::error::{self, Failure};
 use crate::select::Fields;
@@ -23,17 +25,21 @@ pub(super) struct Singer {
     is_begun: bool,
     /// When the batches were asked for: nothing later is known to have come.
     extracted: String,
+    /// The date that an earlier run ended with.
+    earlier: Option<String>,
     /// The latest date that came, or that an earlier run ended with.
-    bookmark: Option<String>,
+    latest: Option<String>,
+    facts: Arc<Facts>,
 }
 
 impl Singer {
-    /// Begins a stream of batches that were `extracted` at some moment, after one that ended with `bookmark`.
+    /// Begins a stream of batches that were `extracted` at some moment, after one that ended with `earlier`.
     pub(super) fn new(
         output: Output,
         fields: Fields,
         extracted: String,
-        bookmark: Option<String>,
+        earlier: Option<String>,
+        facts: Arc<Facts>,
     ) -> Result<Self, Failure> {
         if !fields.columns.contains(&BATCH_ID) {
             return Err(Failure::new(
@@ -48,7 +54,9 @@ impl Singer {
             objects: Objects::new(fields, true, true),
             is_begun: false,
             extracted,
-            bookmark,
+            latest: earlier.clone(),
+            earlier,
+            facts,
         })
     }
 
@@ -107,8 +115,8 @@ impl BatchWriter for Singer {
         )?;
         if let Some(created) = batch.typed(CREATION_DATE) {
             let is_later = |known: &String| Moment::parse(known) < Moment::parse(&created);
-            if self.bookmark.as_ref().is_none_or(is_later) {
-                self.bookmark = Some(created.into_owned());
+            if self.latest.as_ref().is_none_or(is_later) {
+                self.latest = Some(created.into_owned());
             }
         }
         Ok(())
@@ -121,14 +129,19 @@ impl BatchWriter for Singer {
     /// Says how far the batches reach, once all of them were said: whoever stops before has no state.
     fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
         self.begin()?;
-        // A date in the future would keep what comes until then from being fetched.
-        let bookmark = self.bookmark.take().map(|bookmark| {
-            if Moment::parse(&bookmark) > Moment::parse(&self.extracted) {
-                self.extracted.clone()
-            } else {
-                bookmark
-            }
-        });
+        let bookmark = if self.facts.is_cut.load(Ordering::Relaxed) {
+            // Batches may have been left out anywhere, before the latest one too.
+            self.earlier.take()
+        } else {
+            // A date in the future would keep what comes until then from being fetched.
+            self.latest.take().map(|latest| {
+                if Moment::parse(&latest) > Moment::parse(&self.extracted) {
+                    self.extracted.clone()
+                } else {
+                    latest
+                }
+            })
+        };
         let bookmarks = match bookmark {
             Some(bookmark) => json!({STREAM: {
                 "replication_key": COLUMNS[CREATION_DATE].name,

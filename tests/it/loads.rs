@@ -429,3 +429,34 @@ fn singer_continues_from_a_state_and_looks_back() {
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
     }
 }
+
+#[test]
+fn a_limit_hands_on_the_state_that_came() {
+    let server = Server::start(&["--batches", "60", "--page-size", "50"]);
+    let folder = Folder::new();
+    let state = folder.name("state.json");
+    let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2024-06-15T12:00:00.5Z"}}}"#;
+    let earlier: Value = serde_json::from_str(value).unwrap();
+    let nothing = serde_json::json!({"bookmarks": {}});
+    for (text, expected) in [("", nothing), (value, earlier)] {
+        fs::write(&state, text).unwrap();
+        let state_of = |args: &[&str]| {
+            let args = [&["-f", "singer", "--state", &state], args].concat();
+            let said = messages(&good(export(&server, &args)).stdout);
+            said[said.len() - 1]["value"].clone()
+        };
+        for args in [
+            &["--limit", "3"][..],
+            &["--limit", "3", "--sort", "batch_creation_date:desc"],
+            &["--limit", "3", "--sort", "batch_name"],
+        ] {
+            assert_eq!(state_of(args), expected, "{args:?}");
+        }
+        // All were seen, and none was left out.
+        let all = state_of(&[]);
+        assert_ne!(all, expected);
+        assert_eq!(state_of(&["--limit", "1000"]), all);
+        let sorted = ["--limit", "1000", "--sort", "batch_name"];
+        assert_eq!(state_of(&sorted), all);
+    }
+}
