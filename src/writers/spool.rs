@@ -5,7 +5,7 @@
 //! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
 //! is published before everything is written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
-use super::template::Template;
+use super::template::{Crops, Template};
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::Batch;
 use crate::cloud::{self, Address};
@@ -45,6 +45,7 @@ pub(crate) struct Manner {
 /// Batches that wait for their files.
 pub(crate) struct Spool {
     template: Template,
+    crops: Crops,
     manner: Manner,
     /// Places among the parts.
     names: HashMap<String, usize>,
@@ -60,8 +61,6 @@ pub(crate) struct Spool {
 #[derive(Default)]
 struct Part {
     name: String,
-    /// Where the name of another differs from it in capitals only, and it comes after that.
-    name_apart: String,
     batches: u64,
     /// One batch to a line.
     lines: Vec<u8>,
@@ -91,6 +90,7 @@ impl Spool {
         })?;
         Ok(Self {
             template,
+            crops: Crops::default(),
             manner,
             names: HashMap::new(),
             parts: Vec::new(),
@@ -101,12 +101,11 @@ impl Spool {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let name = self.template.name(batch);
-        let (parts, template) = (&mut self.parts, &self.template);
+        let name = self.template.name(batch, &mut self.crops);
+        let parts = &mut self.parts;
         let place = *self.names.entry(name).or_insert_with_key(|name| {
             parts.push(Part {
                 name: name.clone(),
-                name_apart: template.name_apart(batch),
                 ..Part::default()
             });
             parts.len() - 1
@@ -138,7 +137,6 @@ impl Spool {
     pub(crate) fn publish(mut self) -> Result<(Vec<Written>, Notes), Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
-        tell_apart(&mut parts);
         let mut folders = Folders::default();
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
@@ -224,18 +222,6 @@ fn add(
         digest.add_held(batch, typed);
     }
     writer.write(batch).map_err(Failure::from_output)
-}
-
-/// Gives names that differ in capitals only another look: on many disks they would be one file, and the
-/// second would take the place of the first.
-fn tell_apart(parts: &mut [Part]) {
-    let mut taken = HashSet::new();
-    for part in parts {
-        if !taken.insert(part.name.to_lowercase()) {
-            part.name = std::mem::take(&mut part.name_apart);
-            taken.insert(part.name.to_lowercase());
-        }
-    }
 }
 
 /// Hands each batch of `lines` to `take`.

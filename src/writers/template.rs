@@ -1,6 +1,7 @@
 //! Names with values in them: one file per year, month, day or crop.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -87,17 +88,7 @@ impl Template {
     }
 
     /// Returns the name of the file that `batch` belongs to.
-    pub(super) fn name(&self, batch: &Batch) -> String {
-        self.name_with(batch, safe)
-    }
-
-    /// Returns a name that can be told from that of any other value, even where capitals are the same as
-    /// small letters.
-    pub(super) fn name_apart(&self, batch: &Batch) -> String {
-        self.name_with(batch, |value| Cow::Owned(told_apart(safe(value), value)))
-    }
-
-    fn name_with(&self, batch: &Batch, safe: impl Fn(&str) -> Cow<'_, str>) -> String {
+    pub(super) fn name(&self, batch: &Batch, crops: &mut Crops) -> String {
         let date = batch.typed(CREATION_DATE);
         let date = date.as_deref();
         let mut name = String::new();
@@ -110,11 +101,43 @@ impl Template {
                 Part::Value(Value::CropType) => {
                     let crop = batch.typed(CROP_TYPE);
                     let crop = crop.as_deref().filter(|crop| !crop.is_empty());
-                    name.push_str(&safe(crop.unwrap_or(UNKNOWN)));
+                    name.push_str(crop.map_or(UNKNOWN, |crop| crops.name(crop)));
                 }
             }
         }
         name
+    }
+}
+
+/// What crops are called in names: each has one, wherever it stands, that no other has on any disk.
+pub(super) struct Crops {
+    names: HashMap<String, String>,
+    /// In small letters: on many disks, capitals are the same.
+    taken: HashSet<String>,
+}
+
+impl Default for Crops {
+    fn default() -> Self {
+        Self {
+            names: HashMap::new(),
+            // Whether such a batch comes or not: so a crop has the same name in every run.
+            taken: HashSet::from([UNKNOWN.to_owned()]),
+        }
+    }
+}
+
+impl Crops {
+    /// Returns what `crop` is called; the first of those that look the same keeps its name.
+    fn name(&mut self, crop: &str) -> &str {
+        if !self.names.contains_key(crop) {
+            let mut name = safe(crop).into_owned();
+            if !self.taken.insert(name.to_lowercase()) {
+                name = told_apart(Cow::Owned(name), crop);
+                self.taken.insert(name.to_lowercase());
+            }
+            self.names.insert(crop.to_owned(), name);
+        }
+        &self.names[crop]
     }
 }
 
@@ -205,7 +228,7 @@ mod tests {
             ("{year}-{month}-{day}.csv", "2026-05-01.csv"),
             ("{{year}}{crop_type}.{x", "{2026}Tomato.{x"),
         ] {
-            assert_eq!(template(path).name(&batch), name);
+            assert_eq!(template(path).name(&batch, &mut Crops::default()), name);
         }
         assert_eq!(Template::parse(Path::new("a{}b.csv")).expect("plain"), None);
         let refused = Template::parse(Path::new("{week}.csv")).expect_err("no such value");
@@ -226,6 +249,10 @@ mod tests {
     #[test]
     fn no_value_leaves_its_place() {
         let names = template("{crop_type}.csv");
+        let name_of = |crop: &str| {
+            let batch = batch("2026-05-01T06:00:00Z", crop);
+            names.name(&batch, &mut Crops::default())
+        };
         for (crop, name) in [
             ("null", "unknown.csv"),
             (r#""""#, "unknown.csv"),
@@ -237,25 +264,39 @@ mod tests {
             (r#""{year}""#, "%7Byear%7D.csv"),
             (r#""Chicorée""#, "Chicorée.csv"),
         ] {
-            let batch = batch("2026-05-01T06:00:00Z", crop);
-            assert_eq!(names.name(&batch), name);
+            assert_eq!(name_of(crop), name);
         }
-        let apart = |crop: &str| {
-            let batch = batch("2026-05-01T06:00:00Z", crop);
-            names.name_apart(&batch).to_lowercase()
-        };
-        let all = [r#""Tomato""#, r#""tomato""#, r#""TOMATO""#].map(apart);
-        assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
-        assert!(all[0].starts_with("tomato~"), "{all:?}");
         let accents = [r#""Chicor\u00e9e""#, r#""Chicore\u0301e""#];
-        let [one, two] = accents.map(|crop| names.name(&batch("2026-05-01T06:00:00Z", crop)));
+        let [one, two] = accents.map(name_of);
         assert_eq!(
             (one.as_str(), two.as_str()),
             ("Chicorée.csv", "Chicore%CC%81e.csv")
         );
         let long = |end: &str| format!("\"{}{end}\"", "é".repeat(300));
-        let [first, second] =
-            ["a", "b"].map(|end| names.name(&batch("2026-05-01T06:00:00Z", &long(end))));
+        let [first, second] = ["a", "b"].map(|end| name_of(&long(end)));
         assert!(first.len() < 200 && first != second, "{first}");
+    }
+
+    #[test]
+    fn a_crop_has_one_name_and_the_first_that_came_keeps_its_own() {
+        let names = template("{crop_type}/{year}.csv");
+        let mut crops = Crops::default();
+        let mut folder = |date: &str, crop: &str| {
+            let name = names.name(&batch(date, crop), &mut crops);
+            name.rsplit_once('/').expect("a folder").0.to_owned()
+        };
+        let (before, after) = ("2025-05-01T06:00:00Z", "2026-05-01T06:00:00Z");
+        assert_eq!(folder(before, r#""tomato""#), "tomato");
+        let second = folder(before, r#""Tomato""#);
+        assert!(second.starts_with("Tomato~"), "{second}");
+        let third = folder(before, r#""TOMATO""#).to_lowercase();
+        assert!(third != second.to_lowercase() && third != "tomato");
+        // In another folder, which nobody else is in.
+        assert_eq!(folder(after, r#""Tomato""#), second);
+        assert_eq!(folder(after, r#""tomato""#), "tomato");
+        // Nobody takes the name of what is not known.
+        assert!(folder(before, r#""Unknown""#).starts_with("Unknown~"));
+        assert!(folder(before, r#""unknown""#).starts_with("unknown~"));
+        assert_eq!(folder(after, "null"), "unknown");
     }
 }

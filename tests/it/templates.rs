@@ -102,28 +102,33 @@ fn crops_make_safe_names_and_days_go_with_them() {
 
 #[test]
 fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
-    let crops = ["tomato", "Tomato", "TOMATO", "Leek", "tomato"];
-    let batches: Vec<String> = (1..)
-        .zip(crops)
-        .map(|(number, crop)| {
-            let mut fields = fields(&format!("b{number}"));
-            fields.retain(|(name, _)| name != "crop_type");
-            fields.push(("crop_type".to_owned(), format!("\"{crop}\"")));
-            object(&fields)
-        })
-        .collect();
-    let service = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let crops = [
+        ("\"tomato\"", "2025"),
+        ("\"Tomato\"", "2025"),
+        ("\"TOMATO\"", "2025"),
+        ("\"Leek\"", "2025"),
+        ("\"tomato\"", "2025"),
+        ("\"Tomato\"", "2026"),
+        ("\"Unknown\"", "2025"),
+        ("null", "2025"),
+    ];
+    let service = service_with(&crops);
     let folder = TempDir::new().unwrap();
-    let template = folder.path().join("crop={crop_type}/b.json");
+    let template = folder.path().join("crop={crop_type}/{year}.json");
     let args = ["-o", template.to_str().unwrap()];
     let ended = export_with(service.address, "secret", &args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let files = files(folder.path());
-    let folded: BTreeSet<String> = files.keys().map(|name| name.to_lowercase()).collect();
-    assert_eq!(folded.len(), 4, "{files:?}");
-    // The first of them keeps its name.
-    assert!(files.contains_key("crop=TOMATO/b.json"), "{files:?}");
-    assert!(files.contains_key("crop=Leek/b.json"), "{files:?}");
+    let folders: BTreeSet<&str> = files
+        .keys()
+        .map(|name| name.split_once('/').unwrap().0)
+        .collect();
+    let folded: BTreeSet<String> = folders.iter().map(|name| name.to_lowercase()).collect();
+    assert_eq!((folders.len(), folded.len()), (6, 6), "{files:?}");
+    // The first that came keeps its name, and nobody has that of what is not known.
+    for name in ["crop=tomato", "crop=Leek", "crop=unknown"] {
+        assert!(folders.contains(name), "{files:?}");
+    }
     let mut found = 0;
     for path in files.values() {
         let batches = read(path);
@@ -134,7 +139,22 @@ fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
                 .all(|batch| batch["crop_type"] == batches[0]["crop_type"])
         );
     }
-    assert_eq!(found, 5);
+    assert_eq!(found, 8);
+}
+
+/// A service with a batch for each crop and year.
+fn service_with(crops: &[(&str, &str)]) -> Scripted {
+    let batches: Vec<String> = (1..)
+        .zip(crops)
+        .map(|(number, (crop, year))| {
+            let mut fields = fields(&format!("b{number}"));
+            fields.retain(|(name, _)| name != "crop_type");
+            fields.push(("crop_type".to_owned(), (*crop).to_owned()));
+            fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
+            object(&fields)
+        })
+        .collect();
+    Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))])
 }
 
 #[test]
