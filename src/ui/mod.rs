@@ -16,7 +16,7 @@ pub(crate) use grid::grid;
 pub(crate) use panics::{caught, guard};
 pub(crate) use progress::ProgressLine;
 pub(crate) use stdout::print;
-pub(crate) use visible::{escape_json, one_line};
+pub(crate) use visible::{escape_json, is_invisible, one_line};
 
 use std::sync::OnceLock;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE};
 use crate::error::{Failure, Kind};
+use crate::ui;
 
 /// What stands for a value that a batch does not have.
 const UNKNOWN: &str = "unknown";
@@ -152,10 +153,14 @@ fn safe(value: &str) -> Cow<'_, str> {
     // Some disks take a letter and its accent for the one letter that looks the same.
     let is_accent = |character: char| matches!(character, '\u{300}'..='\u{36f}');
     let is_plain = |character: char| {
-        !character.is_control() && !is_accent(character) && !"/\\:*?\"<>|%={}".contains(character)
+        !character.is_control()
+            && !is_accent(character)
+            && !ui::is_invisible(character)
+            && !"/\\:*?\"<>|%={}".contains(character)
     };
+    let is_reserved = is_reserved(value);
     let is_awkward = value.starts_with(['.', ' ']) || value.ends_with(['.', ' ']);
-    if value.chars().all(is_plain) && !is_awkward && value.len() <= LONGEST {
+    if value.chars().all(is_plain) && !is_awkward && !is_reserved && value.len() <= LONGEST {
         return Cow::Borrowed(value);
     }
     let last = value.chars().count().saturating_sub(1);
@@ -163,7 +168,7 @@ fn safe(value: &str) -> Cow<'_, str> {
     let mut bytes = [0; 4];
     for (place, character) in value.chars().enumerate() {
         let at_an_end = (place == 0 || place == last) && matches!(character, '.' | ' ');
-        if is_plain(character) && !at_an_end {
+        if is_plain(character) && !at_an_end && !(is_reserved && place == 0) {
             name.push(character);
             continue;
         }
@@ -177,6 +182,20 @@ fn safe(value: &str) -> Cow<'_, str> {
         return Cow::Owned(told_apart(Cow::Owned(name), value));
     }
     Cow::Owned(name)
+}
+
+/// Tells whether Windows takes `value` for a device, whatever its ending.
+fn is_reserved(value: &str) -> bool {
+    let stem = value.split('.').next().unwrap_or_default();
+    let stem = stem.trim_end_matches(' ').to_ascii_uppercase();
+    let is_numbered = |device: &str| {
+        let number = stem.strip_prefix(device).map(|number| number.chars());
+        let mut number = number.into_iter().flatten();
+        matches!(number.next(), Some('1'..='9' | '¹' | '²' | '³')) && number.next().is_none()
+    };
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
+        || is_numbered("COM")
+        || is_numbered("LPT")
 }
 
 /// Returns `name` with a mark of the value that it stands for.
@@ -263,6 +282,13 @@ mod tests {
             (r#""100%""#, "100%25.csv"),
             (r#""{year}""#, "%7Byear%7D.csv"),
             (r#""Chicorée""#, "Chicorée.csv"),
+            (r#""CON""#, "%43ON.csv"),
+            (r#""nul.txt""#, "%6Eul.txt.csv"),
+            (r#""Lpt9 .x""#, "%4Cpt9 .x.csv"),
+            (r#""COM¹""#, "%43OM¹.csv"),
+            (r#""COM0""#, "COM0.csv"),
+            (r#""Console""#, "Console.csv"),
+            (r#""a\u202eb\u200b""#, "a%E2%80%AEb%E2%80%8B.csv"),
         ] {
             assert_eq!(name_of(crop), name);
         }
