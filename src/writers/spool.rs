@@ -15,6 +15,7 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
+use super::target::resolved;
 use super::template::{Crops, Template};
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::Batch;
@@ -138,6 +139,7 @@ impl Spool {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
+        let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
@@ -150,6 +152,11 @@ impl Spool {
                 folders
                     .make_for(path)
                     .map_err(|error| cannot_make(path, error))?;
+                if let Some(place) = resolved(path)
+                    && let Some(other) = places.insert(place, path.clone())
+                {
+                    return Err(one_file(&other, path));
+                }
             }
             let manifest = self.manner.manifest.as_ref();
             if manifest.is_some_and(|manifest| manifest.is(&file)) {
@@ -249,6 +256,19 @@ fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.is_dir());
     let found = found.filter(|folder| !folder.as_os_str().is_empty());
     found.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Says that the second would take the place of the first.
+fn one_file(first: &Path, second: &Path) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "`{}` and `{}` are one file: a link leads from one to the other",
+            first.display(),
+            second.display()
+        ),
+    )
+    .hint("take the link away, or choose another place with `-o`")
 }
 
 fn taken(place: &Place) -> Failure {

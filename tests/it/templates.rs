@@ -379,3 +379,20 @@ fn a_signal_lets_all_files_be_new_or_none() {
         }
     }
 }
+
+#[test]
+fn values_that_a_link_makes_one_file_are_refused() {
+    let service = service_with(&[("\"Leek\"", "2025"), ("\"Tomato\"", "2025")]);
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("Leek.csv"), "old").unwrap();
+    std::os::unix::fs::symlink("Leek.csv", folder.path().join("Tomato.csv")).unwrap();
+    let template = folder.path().join("{crop_type}.csv");
+    let args = ["-o", template.to_str().unwrap()];
+    let ended = export_with(service.address, "secret", &args);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    for part in ["Leek.csv` and `", "Tomato.csv` are one file"] {
+        assert!(ended.stderr.contains(part), "{ended:?}");
+    }
+    assert_eq!(fs::read(folder.path().join("Leek.csv")).unwrap(), b"old");
+    assert_eq!(files(folder.path()).len(), 2);
+}
