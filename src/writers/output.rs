@@ -128,6 +128,16 @@ impl Output {
         self.measured().target.expect_database()
     }
 
+    /// Says where an error happened, for a format that writes the file itself.
+    pub(super) fn blame(&self, error: io::Error) -> io::Error {
+        let measured = match &self.encoder {
+            Encoder::Plain(buffer) => buffer.get_ref(),
+            Encoder::Gzip(encoder) => encoder.get_ref().get_ref(),
+            Encoder::Zstd(encoder) => encoder.get_ref().get_ref(),
+        };
+        measured.target.annotated(error)
+    }
+
     fn measured(&mut self) -> &mut Measured {
         match &mut self.encoder {
             Encoder::Plain(buffer) => buffer.get_mut(),

@@ -15,7 +15,7 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
-use super::target::resolved;
+use super::target::{annotate, resolved};
 use super::template::{Crops, Template};
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::Batch;
@@ -54,6 +54,8 @@ pub(crate) struct Spool {
     /// Bytes that wait in memory.
     held: usize,
     aside: File,
+    /// Where that is, for messages.
+    aside_name: String,
     /// Bytes that were put aside.
     put_aside: u64,
 }
@@ -97,6 +99,7 @@ impl Spool {
             parts: Vec::new(),
             held: 0,
             aside,
+            aside_name: format!("the folder {}", Place::File(folder).name()),
             put_aside: 0,
         })
     }
@@ -117,7 +120,8 @@ impl Spool {
         part.lines.push(b'\n');
         self.held += batch.text().len() + 1;
         if self.held > HELD {
-            self.put_aside()?;
+            let put_aside = self.put_aside();
+            put_aside.map_err(|error| annotate(&self.aside_name, error))?;
         }
         Ok(())
     }

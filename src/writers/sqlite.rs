@@ -19,15 +19,17 @@ impl Sqlite {
     pub(super) fn new(mut output: Output, fields: &Fields) -> Result<Self, Failure> {
         output.expect_database()?;
         let path = output.hand_out().map_err(Failure::from_output)?;
-        let plain = Plain::create(&path, &fields.columns, !fields.named)
-            .map_err(|error| Failure::from_output(crate::archive::io_error(error)))?;
+        let plain = Plain::create(&path, &fields.columns, !fields.named);
+        let plain = plain
+            .map_err(|error| Failure::from_output(output.blame(crate::archive::io_error(error))))?;
         Ok(Self { plain, output })
     }
 }
 
 impl BatchWriter for Sqlite {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let added = self.plain.add(batch).map_err(crate::archive::io_error)?;
+        let added = self.plain.add(batch);
+        let added = added.map_err(|error| self.output.blame(crate::archive::io_error(error)))?;
         added.map_err(|too_long| {
             let name = COLUMNS[too_long.column].name;
             let value = batch.plain(too_long.column).unwrap_or_default();
@@ -51,7 +53,9 @@ impl BatchWriter for Sqlite {
     }
 
     fn finish(self: Box<Self>) -> io::Result<(Output, Notes)> {
-        self.plain.finish().map_err(crate::archive::io_error)?;
-        Ok((self.output, Notes::default()))
+        let Self { plain, output } = *self;
+        let finished = plain.finish();
+        finished.map_err(|error| output.blame(crate::archive::io_error(error)))?;
+        Ok((output, Notes::default()))
     }
 }

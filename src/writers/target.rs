@@ -245,7 +245,7 @@ impl Sink {
 
 /// Marks an error with where it happened, and a closed pipe as the reader's leaving: on a socket the
 /// same error is a broken connection.
-fn annotate(name: &str, error: io::Error) -> io::Error {
+pub(super) fn annotate(name: &str, error: io::Error) -> io::Error {
     io::Error::new(
         error.kind(),
         OutputError {
@@ -286,7 +286,9 @@ impl Failure {
         }
         let message = format!("cannot write to {name}");
         let hint = match error.kind() {
-            io::ErrorKind::StorageFull => "the disk is full: free some space, or write elsewhere",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "the disk is full: free some space, or write elsewhere"
+            }
             _ => "write elsewhere with `-o`",
         };
         Self::new(Kind::Output, message).hint(hint).caused_by(error)
@@ -518,9 +520,11 @@ impl Write for Target {
 }
 
 impl Target {
-    fn annotated(&self, error: io::Error) -> io::Error {
-        // A write that was interrupted is tried again by whoever called.
-        if error.kind() == io::ErrorKind::Interrupted {
+    pub(super) fn annotated(&self, error: io::Error) -> io::Error {
+        // A write that was interrupted is tried again by whoever called; a refusal says it all.
+        let refusal = error.get_ref();
+        let refusal = refusal.and_then(|inner| inner.downcast_ref::<Failure>());
+        if error.kind() == io::ErrorKind::Interrupted || refusal.is_some() {
             error
         } else {
             annotate(&self.name, error)

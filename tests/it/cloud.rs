@@ -725,3 +725,43 @@ fn a_certificate_of_ones_own_is_trusted_where_it_is_named() {
     assert_code(&run(verify(), &["--config", &config]), 0);
     assert_code(&run(verify(), &["--ca-cert", &config]), 2);
 }
+
+#[test]
+fn a_full_disk_for_the_temporary_file_is_told_and_nothing_is_sent() {
+    let server = Server::start(&["--batches", "900"]);
+    for bucket in Bucket::all().into_iter().take(1) {
+        for name in ["a.xlsx", "a.sqlite"] {
+            bucket.ask("put", name, b"old");
+            let address = bucket.address(name);
+            let inner = bucket.export_command(&server, &["-o", &address]);
+            // The mount is seen by this shell alone, and goes when it ends.
+            let script = "mount -t tmpfs -o size=64k tmpfs \"$TMPDIR\" 2>/dev/null || exit 77
+                \"$0\" \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
+            let mut outer = Command::new("unshare");
+            outer.args(["--mount", "/bin/sh", "-c", script]);
+            outer.arg(inner.get_program()).args(inner.get_args());
+            outer.env_clear().stdin(Stdio::null());
+            outer.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+            for (key, value) in inner.get_envs() {
+                outer.env(key, value.unwrap_or_default());
+            }
+            let disk = TempDir::new().unwrap();
+            let tried = outer.env("TMPDIR", disk.path()).output();
+            let Some(output) = tried.ok().filter(|output| {
+                let refused = String::from_utf8_lossy(&output.stderr).contains("unshare");
+                output.status.code() != Some(77) && !refused
+            }) else {
+                eprintln!("skipped: this user may not mount a small disk");
+                return;
+            };
+            let ended = Ended::of(output);
+            assert_code(&ended, 8);
+            assert_eq!(ended.stdout, "", "{ended:?}");
+            for part in [&*address, "the disk is full"] {
+                assert!(ended.stderr.contains(part), "{ended:?}");
+            }
+            assert_eq!(bucket.get(name), b"old");
+            bucket.assert_no_litter();
+        }
+    }
+}

@@ -844,8 +844,8 @@ fn two_exports_to_one_file_leave_one_whole_result() {
 #[test]
 fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
     let server = Server::start(&MANY);
-    let workbook: (&str, &[&str]) = ("a.xlsx", &[]);
-    for (name, flags) in FORMATS.into_iter().chain([workbook]) {
+    let more = ["a.xlsx", "a.sqlite", "{crop_type}.xlsx"].map(|name| (name, &[][..]));
+    for (name, flags) in FORMATS.into_iter().chain(more) {
         let folder = TempDir::new().unwrap();
         // The mount is seen by this shell alone, and goes when it ends.
         let script = "mount -t tmpfs -o size=128k tmpfs \"$1\" 2>/dev/null || exit 77
@@ -873,5 +873,8 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
         assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
         assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
         assert!(ended.stderr.contains("the disk is full"), "{ended:?}");
+        let end = name.trim_start_matches("{crop_type}");
+        let told = ended.stderr.lines().next().unwrap();
+        assert!(told.contains(&format!("{end}`")), "{ended:?}");
     }
 }

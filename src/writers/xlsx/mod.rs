@@ -16,6 +16,7 @@ mod about;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::error::Error as _;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -72,7 +73,7 @@ impl Xlsx {
         let mut book = Workbook::new();
         if let Some(folder) = path.parent() {
             let tempdir = book.set_tempdir(folder);
-            tempdir.map_err(|error| Failure::from_output(io_error(error)))?;
+            tempdir.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
         }
         let marked = Format::new().set_background_color(Color::RGB(0xFF_F2_CC));
         let mut new = Self {
@@ -90,7 +91,8 @@ impl Xlsx {
             escaped_cells: 0,
             left_out: BTreeSet::new(),
         };
-        new.begin_sheet().map_err(Failure::from_output)?;
+        let begun = new.begin_sheet();
+        begun.map_err(|error| Failure::from_output(new.output.blame(error)))?;
         Ok(new)
     }
 
@@ -128,8 +130,8 @@ impl Xlsx {
     }
 }
 
-impl BatchWriter for Xlsx {
-    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+impl Xlsx {
+    fn add(&mut self, batch: &Batch) -> io::Result<()> {
         if self
             .sheets
             .last()
@@ -185,11 +187,8 @@ impl BatchWriter for Xlsx {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    /// Packs everything that was written into one file.
+    fn pack(&mut self) -> io::Result<()> {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         self.write_about()?;
         let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
@@ -218,7 +217,23 @@ impl BatchWriter for Xlsx {
             }
             // Not created anew: it has its owner and mode already.
             book.save_to_writer(File::options().write(true).truncate(true).open(path)?)
-        })?;
+        })
+    }
+}
+
+impl BatchWriter for Xlsx {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let added = self.add(batch);
+        added.map_err(|error| self.output.blame(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        let packed = self.pack();
+        packed.map_err(|error| self.output.blame(error))?;
         let notes = Notes {
             escaped_cells: self.escaped_cells,
             left_out: self.left_out.into_iter().collect(),
@@ -244,13 +259,16 @@ fn checked<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> io::Result<T> {
     match ui::caught(work) {
         Ok(done) => done.map_err(io_error),
         Err(what) => {
-            let is_full = what.contains("StorageFull") || what.contains("QuotaExceeded");
-            let kind = if is_full {
-                io::ErrorKind::StorageFull
-            } else {
-                io::ErrorKind::Other
-            };
-            Err(io::Error::new(kind, what))
+            let kinds = [
+                ("StorageFull", io::ErrorKind::StorageFull),
+                ("QuotaExceeded", io::ErrorKind::QuotaExceeded),
+                ("FileTooLarge", io::ErrorKind::FileTooLarge),
+            ];
+            let known = kinds.iter().find(|(name, _)| what.contains(name));
+            Err(known.map_or_else(
+                || io::Error::other(what.as_str()),
+                |(_, kind)| (*kind).into(),
+            ))
         }
     }
 }
@@ -258,7 +276,12 @@ fn checked<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> io::Result<T> {
 fn io_error(error: XlsxError) -> io::Error {
     match error {
         XlsxError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
+        other => {
+            let mut causes = std::iter::successors(other.source(), |cause| (*cause).source());
+            let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+            let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
+            io::Error::new(kind, other.to_string())
+        }
     }
 }
 
