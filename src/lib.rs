@@ -103,6 +103,7 @@ use std::ffi::OsString;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
+    signals::let_writes_fail();
     ui::start(early.color, early.error_format);
     ui::guard(|| match cli::parse(&args, early.color) {
         Ok(cli) => {

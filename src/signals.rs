@@ -51,6 +51,28 @@ async fn received(signal: &mut Option<unix::Signal>) {
     }
 }
 
+/// Has a write past the limit on the size of files (`ulimit -f`) fail as it does on a full disk, for as long as
+/// the program runs: unless somebody catches the signal, it would end the program without a word.
+#[cfg(unix)]
+pub(crate) fn let_writes_fail() {
+    /// SIGXFSZ, which has no name in tokio; the same number on Linux, macOS and the BSDs.
+    const FILE_TOO_LARGE: i32 = 25;
+    if is_ignored(FILE_TOO_LARGE) {
+        return;
+    }
+    // Once caught it stays caught, without a runtime too. Where it cannot be, nothing is worse than before.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    if let Ok(runtime) = runtime {
+        let _entered = runtime.enter();
+        let _ = unix::signal(unix::SignalKind::from_raw(FILE_TOO_LARGE));
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn let_writes_fail() {}
+
 /// Tells whether signal number `signal` was ignored when the program started, where that can be known.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {

@@ -289,6 +289,9 @@ impl Failure {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "the disk is full: free some space, or write elsewhere"
             }
+            io::ErrorKind::FileTooLarge => {
+                "a limit on the size of files is reached: raise it with `ulimit -f`"
+            }
             _ => "write elsewhere with `-o`",
         };
         Self::new(Kind::Output, message).hint(hint).caused_by(error)

@@ -878,3 +878,34 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
         assert!(told.contains(&format!("{end}`")), "{ended:?}");
     }
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_ends_with_code_8_and_no_litter() {
+    let server = Server::start(&MANY);
+    let more = ["a.xlsx", "a.sqlite", "a.parquet", "a.csv.gz", "a.csv.zst"];
+    let more = more.map(|name| (name, &[][..]));
+    for (name, flags) in FORMATS.into_iter().chain(more) {
+        let folder = TempDir::new().unwrap();
+        let script = "cd \"$1\" && printf old > \"$2\" && name=$2 && shift 2 && ulimit -f 8
+            \"$0\" export -o \"$name\" \"$@\"
+            code=$?; ls -A; cat \"$name\"; exit $code";
+        let mut args = vec![folder.path().to_str().unwrap(), name];
+        args.extend(flags);
+        let ended = ended(&mut shell(&server, script, &args));
+        assert_eq!(ended.code, Some(8), "{name}: {ended:?}");
+        assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
+        assert!(ended.stderr.contains("cannot write to `"), "{ended:?}");
+    }
+    // One file per value, and an archive.
+    for (command, name) in [("export -o", "{year}.xlsx"), ("sync", "a.db")] {
+        let folder = TempDir::new().unwrap();
+        let script = format!(
+            "cd \"$1\" && name=$2 && ulimit -f 8; \"$0\" {command} \"$name\"; code=$?; ls -A; exit $code"
+        );
+        let args = [folder.path().to_str().unwrap(), name];
+        let ended = ended(&mut shell(&server, &script, &args));
+        assert_eq!(ended.code, Some(8), "{ended:?}");
+        assert!(ended.stderr.starts_with("error: "), "{ended:?}");
+        assert!(!ended.stdout.contains(".trayscan"), "{ended:?}");
+    }
+}
