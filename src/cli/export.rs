@@ -150,7 +150,7 @@ impl Format {
 
     /// Tells whether its columns have types: what is no value of its column is null there.
     pub(crate) fn is_typed(self) -> bool {
-        matches!(self, Self::Parquet | Self::Sqlite)
+        matches!(self, Self::Parquet | Self::Sqlite | Self::Singer)
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {

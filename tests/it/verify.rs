@@ -973,15 +973,18 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
     let folder = Folder::new();
     let manifest = folder.at("manifest");
     let mut digests = Vec::new();
-    for name in [
-        "a.parquet",
-        "b.sqlite",
-        "{crop_type}.parquet",
-        "d.xlsx",
-        "e.csv",
+    for (name, format) in [
+        ("a.parquet", "parquet"),
+        ("b.sqlite", "sqlite"),
+        ("{crop_type}.parquet", "parquet"),
+        ("c.singer", "singer"),
+        ("{crop_type}.singer", "singer"),
+        ("d.xlsx", "xlsx"),
+        ("e.csv", "csv"),
     ] {
         let path = folder.at(name);
-        let args = ["--lenient", "-o", &path, "--manifest", &manifest];
+        let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
+        args.extend(["-f", format]);
         let ended = export_with(service.address, "secret", &args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
@@ -1006,8 +1009,10 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
     // Null where the others have what was received.
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[0], digests[2]);
-    assert_eq!(digests[3], digests[4]);
-    assert_ne!(digests[0], digests[3]);
+    assert_eq!(digests[0], digests[3]);
+    assert_eq!(digests[0], digests[4]);
+    assert_eq!(digests[5], digests[6]);
+    assert_ne!(digests[0], digests[5]);
 }
 
 #[test]
