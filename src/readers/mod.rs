@@ -108,6 +108,14 @@ impl Unreadable {
         }
     }
 
+    fn cut_short(why: &str) -> Self {
+        Self::Broken {
+            place: None,
+            why: format!("{why}: it is damaged or cut short"),
+            hint: Some("copy or export it again"),
+        }
+    }
+
     /// Says it of the file called `name`.
     fn of(self, name: &str) -> Failure {
         match self {

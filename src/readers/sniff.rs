@@ -63,6 +63,15 @@ pub(super) fn ending(path: &Path) -> Option<String> {
     Some(ending.to_owned())
 }
 
+/// Tells whether the name says that it holds nothing but lines, one for each batch: without any, they make a
+/// whole file. Everything else has more to say than its batches.
+pub(super) fn holds_bare_lines(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ending.eq_ignore_ascii_case("ndjson") || ending.eq_ignore_ascii_case("jsonl")
+    })
+}
+
 /// Tells the format from the ending of the name, or else from how the text begins.
 pub(super) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unreadable> {
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
@@ -134,6 +143,21 @@ mod tests {
         }
         assert_eq!(of("a.txt", "name  crop\n────  ────\nx     y\n"), None);
         assert_eq!(of("a.csv", "comment\n──\n─x\n"), None);
+    }
+
+    #[test]
+    fn only_lines_may_be_none() {
+        for (name, may_be_empty) in [
+            ("a.ndjson", true),
+            ("a.JSONL", true),
+            ("a.ndjson.gz", false),
+            ("a.json", false),
+            ("a.csv", false),
+            ("a.xlsx", false),
+            ("ndjson", false),
+        ] {
+            assert_eq!(holds_bare_lines(Path::new(name)), may_be_empty, "{name}");
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Source {
     /// For messages, in quotes where it is a name.
     name: String,
     place: Place,
+    /// It is known that a file without a byte is what was written.
+    may_be_empty: bool,
 }
 
 enum Place {
@@ -62,6 +64,19 @@ pub(crate) struct Measured {
 }
 
 impl Source {
+    fn new(name: String, place: Place) -> Self {
+        Self {
+            name,
+            place,
+            may_be_empty: false,
+        }
+    }
+
+    /// Takes a file without a byte for what was written, whatever its name.
+    pub(crate) fn expect_nothing(&mut self) {
+        self.may_be_empty = true;
+    }
+
     /// Opens the file at `path`, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         if path == Path::new("-") {
@@ -74,7 +89,7 @@ impl Source {
         let name = format!("`{}`", path.display());
         if let Some(address) = Address::parse(path)? {
             let place = Place::Fetched(cloud::download(&address)?);
-            return Ok(Self { name, place });
+            return Ok(Self::new(name, place));
         }
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
@@ -95,16 +110,17 @@ impl Source {
             return Self::spool(name, file);
         }
         let place = Place::File(path.to_owned());
-        Ok(Self { name, place })
+        Ok(Self::new(name, place))
     }
 
     #[cfg(feature = "postgres")]
     fn table(text: &str) -> Result<Self, Failure> {
         let address = postgres::Address::parse(text)?;
-        Ok(Self {
-            name: format!("`{address}`"),
-            place: Place::Table(Box::new(Reading::new(address))),
-        })
+        let name = format!("`{address}`");
+        Ok(Self::new(
+            name,
+            Place::Table(Box::new(Reading::new(address))),
+        ))
     }
 
     #[cfg(not(feature = "postgres"))]
@@ -129,7 +145,7 @@ impl Source {
                 .hint("it is kept in a temporary file while it is read: is there room for it?")
         })?;
         let place = Place::Spooled(Box::new(spooled));
-        Ok(Self { name, place })
+        Ok(Self::new(name, place))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -157,7 +173,12 @@ impl Source {
             return table::read(reading, each);
         }
         let ending = self.place.path().and_then(sniff::ending);
+        let may_be_empty =
+            self.may_be_empty || self.place.path().is_some_and(sniff::holds_bare_lines);
         let (head, rest) = peek(self.bytes()?)?;
+        if head.is_empty() && !may_be_empty {
+            return Err(Unreadable::cut_short("it has no bytes"));
+        }
         if sniff::is_database(&head) {
             drop(rest);
             return match self.place.path() {

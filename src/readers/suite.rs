@@ -86,6 +86,10 @@ impl Export<'_> {
         }
         let mut read = SetDigest::new(self.fields);
         let mut source = Source::open(&path).expect("a file");
+        // As a manifest would say.
+        if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            source.expect_nothing();
+        }
         let bits = self.fields.iter().fold(0, |all, field| all | 1 << field);
         let remarks = source.read(Some(self.fields), &mut |record| {
             assert_eq!(record.columns, bits);
@@ -338,7 +342,8 @@ fn what_is_broken_is_named_with_its_place() {
             b"[{\"batch_id\":\"a\"}]]",
             "batch 2: the file is no JSON: `]` is out of place",
         ),
-        ("a.json", b"", "it ends before there is anything"),
+        ("a.json", b" ", "it ends before there is anything"),
+        ("a.json", b"", "it has no bytes: it is damaged or cut short"),
         (
             "a.json",
             b"<html>",

@@ -1137,11 +1137,16 @@ fn an_export_of_nothing_is_equal_in_every_format() {
     all.extend(flags.iter().map(|flags| ("x.tsv.zst", *flags)));
     for (name, flags) in all {
         let path = folder.export(&server, name, &[&nothing[..], flags].concat());
+        let manifest = folder.at(&format!("{name}.manifest"));
+        assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
+        if name == "x.csv" && flags == ["--no-header"] {
+            // Without its manifest, nobody can tell it from one that lost everything.
+            assert_eq!(verify(&[&path]).code, Some(7));
+            continue;
+        }
         let ended = verify(&[&path, "--against", &reference]);
         assert_equal(&ended, name);
         assert!(ended.stdout.contains(": 0 batches, "), "{ended:?}");
-        let manifest = folder.at(&format!("{name}.manifest"));
-        assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
         assert_equal(&verify(&[&path]), name);
     }
     let whole = folder.export(&server, "whole.csv", &[]);
@@ -1392,4 +1397,48 @@ fn a_signal_ends_it_at_once_and_nothing_is_changed() {
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_eq!(state(&path), before);
     assert_eq!(names(folder.0.path()), ["a.csv"]);
+}
+
+#[test]
+fn a_file_without_a_byte_is_whole_only_where_that_was_written() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = Folder::new();
+    for name in [
+        "a.xlsx",
+        "a.parquet",
+        "a.sqlite",
+        "a.db",
+        "a.csv",
+        "a.tsv",
+        "a.json",
+        "a.ndjson.gz",
+        "a.ndjson.zst",
+        "a.csv.gz",
+        "a.singer",
+        "a",
+    ] {
+        let ended = verify(&[&folder.write(name, "")]);
+        assert_eq!(ended.code, Some(7), "{name}: {ended:?}");
+        assert!(ended.stderr.contains("cut short"), "{name}: {ended:?}");
+    }
+    let mut command = trayscan(&["verify", "-"]);
+    let ended = Ended::of(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    for name in ["a.ndjson", "a.jsonl"] {
+        assert_eq!(verify(&[&folder.write(name, "")]).code, Some(0), "{name}");
+    }
+    let nothing = ["--where", "batch_id=nobody"];
+    let bare = [&nothing[..], &["--no-header"]].concat();
+    for (name, flags) in [("b.csv", &bare), ("b.tsv", &bare)] {
+        let path = folder.export(&server, name, flags);
+        assert_eq!(fs::read(&path).unwrap(), b"", "{name}");
+        let manifest = folder.at(&format!("{name}.manifest"));
+        assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
+        assert_eq!(verify(&[&path]).code, Some(7), "{name}");
+    }
+    // With a header there were bytes, and these are lost.
+    let path = folder.export(&server, "c.csv", &nothing);
+    folder.write("c.csv", "");
+    let ended = verify(&[&path, "--manifest", &folder.at("c.csv.manifest")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
 }

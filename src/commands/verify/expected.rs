@@ -122,6 +122,12 @@ impl Expected {
         self.manifest.files.iter().all(is_typed)
     }
 
+    /// Tells whether a file was written without a byte, as text without a header is.
+    pub(super) fn has_empty_file(&self) -> bool {
+        let mut files = self.manifest.files.iter();
+        files.any(|file| file.bytes == Some(0))
+    }
+
     pub(super) fn files(&self) -> usize {
         self.manifest.files.len()
     }

@@ -79,7 +79,10 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     ];
     storage::prepare(&args.source, from_environment, &places)?;
     let expected = args.manifest.as_deref().map(Expected::read).transpose()?;
-    let source = Source::open(&args.file)?;
+    let mut source = Source::open(&args.file)?;
+    if expected.as_ref().is_some_and(Expected::has_empty_file) {
+        source.expect_nothing();
+    }
     #[cfg(feature = "postgres")]
     let source = {
         let asked = tables::asked(args, expected.as_ref())?;
