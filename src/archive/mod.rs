@@ -31,6 +31,7 @@ mod pages;
 mod live;
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -512,6 +513,22 @@ pub(crate) fn io_error(error: rusqlite::Error) -> std::io::Error {
         _ => std::io::ErrorKind::Other,
     };
     std::io::Error::new(kind, error)
+}
+
+/// Tells whether SQLite found the file damaged.
+pub(crate) fn is_damage(failure: &Failure) -> bool {
+    let mut causes = std::iter::successors(failure.source(), |cause| (*cause).source());
+    causes
+        .find_map(|cause| cause.downcast_ref())
+        .is_some_and(tells_damage)
+}
+
+fn tells_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// Says what SQLite could not do, as the class of failure that it is.

@@ -163,8 +163,17 @@ impl PlainTable {
             Failure::new(error::Kind::Usage, message)
                 .hint("name a database that `trayscan export -f sqlite` wrote, or an archive")
         };
-        let db = super::connect(path, flags).map_err(|error| refused().caused_by(error))?;
-        let columns = columns(&db).map_err(|error| refused().caused_by(error))?;
+        let failure =
+            |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
+        let db = super::connect(path, flags).map_err(failure)?;
+        // What is damaged may still be read, and have lost some of it.
+        let found: String = db
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(failure)?;
+        if found != "ok" {
+            return Err(damage(path, anyhow::Error::msg(found)));
+        }
+        let columns = columns(&db).map_err(failure)?;
         if columns.is_empty() {
             return Err(refused());
         }
@@ -182,7 +191,9 @@ impl PlainTable {
 
     /// Hands each row to `take`.
     pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
-        let failure = |error| super::failure(&self.path, error);
+        let failure = |error| {
+            damaged(&self.path, error).unwrap_or_else(|error| super::failure(&self.path, error))
+        };
         let names: Vec<&str> = self
             .columns
             .iter()
@@ -203,6 +214,22 @@ impl PlainTable {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Tells of an error that comes of damage; hands back any other.
+fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
+    if super::tells_damage(&error) {
+        Ok(damage(path, error.into()))
+    } else {
+        Err(error)
+    }
+}
+
+fn damage(path: &Path, why: anyhow::Error) -> Failure {
+    let message = format!("`{}` is damaged or cut short", path.display());
+    Failure::new(error::Kind::Protocol, message)
+        .caused_by(why)
+        .hint("copy or export it again")
 }
 
 /// Returns the fields that the table has a column for.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Each, Place, Record, Remarks, Unreadable};
-use crate::archive::Archive;
+use crate::archive::{Archive, is_damage};
 use crate::batch::ALL_COLUMNS;
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
@@ -20,11 +20,9 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
         columns: Some(ALL_COLUMNS),
         ..Remarks::default()
     };
-    let mut pages = archive
-        .pages(Range::default(), true)
-        .map_err(Unreadable::Told)?;
+    let mut pages = archive.pages(Range::default(), true).map_err(or_damaged)?;
     let mut count = 0;
-    while let Some(page) = pages.next().map_err(Unreadable::Told)? {
+    while let Some(page) = pages.next().map_err(or_damaged)? {
         for batch in &page.batches {
             count += 1;
             let record = Record {
@@ -43,9 +41,20 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
 }
 
 /// What is no archive is a wrong name here: nothing was to be written to it.
-fn refused(mut failure: Failure) -> Unreadable {
-    if failure.kind == Kind::Output {
-        failure.kind = Kind::Usage;
+fn refused(failure: Failure) -> Unreadable {
+    match or_damaged(failure) {
+        Unreadable::Told(mut failure) if failure.kind == Kind::Output => {
+            failure.kind = Kind::Usage;
+            Unreadable::Told(failure)
+        }
+        other => other,
+    }
+}
+
+/// What is damaged differs from what was written: it could be read otherwise.
+fn or_damaged(mut failure: Failure) -> Unreadable {
+    if is_damage(&failure) {
+        failure.kind = Kind::Protocol;
     }
     Unreadable::Told(failure)
 }

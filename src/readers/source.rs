@@ -181,6 +181,9 @@ impl Source {
         }
         if sniff::is_database(&head) {
             drop(rest);
+            if let Some(path) = self.place.path() {
+                database::check_length(path, &head)?;
+            }
             return match self.place.path() {
                 Some(path) if archive::is_archive(path) => archive::read(path, each),
                 Some(path) => database::read(path, each),

@@ -1251,7 +1251,12 @@ fn what_is_no_export_is_refused_in_words() {
     let csv = folder.export(&server, "a.csv", &[]);
     folder.export(&server, "a.txt", &["-f", "table"]);
     for (name, bytes, code, why) in [
-        ("b.db", &b"SQLite format 3\0\0\0"[..], 2, "is no archive"),
+        (
+            "b.db",
+            &b"SQLite format 3\0\0\0"[..],
+            7,
+            "it ends within its header",
+        ),
         (
             "b.xlsx",
             b"PK\x03\x04...",
@@ -1440,5 +1445,52 @@ fn a_file_without_a_byte_is_whole_only_where_that_was_written() {
     let path = folder.export(&server, "c.csv", &nothing);
     folder.write("c.csv", "");
     let ended = verify(&[&path, "--manifest", &folder.at("c.csv.manifest")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+}
+
+#[test]
+fn a_database_that_is_damaged_or_cut_short_is_told() {
+    let server = Server::start(&["--batches", "400", "--page-size", "200"]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.sqlite", &[]);
+    assert_eq!(verify(&[&path]).code, Some(0));
+    let whole = fs::read(&path).unwrap();
+    let page_size = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
+    let damaged = |at: usize, bytes: &[u8]| {
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        damaged
+    };
+    let mut cases: Vec<(String, Vec<u8>)> = [50, 100, page_size, 8 * page_size, whole.len() - 1]
+        .iter()
+        .map(|&length| (format!("cut at {length}"), whole[..length].to_vec()))
+        .collect();
+    let zeros = vec![0; page_size];
+    for page in [1, 5, whole.len() / page_size - 1] {
+        let bytes = damaged(page * page_size, &zeros);
+        cases.push((format!("page {page}"), bytes));
+    }
+    cases.push(("schema".to_owned(), damaged(100, &zeros[..64])));
+    cases.push(("page size".to_owned(), damaged(16, &[0x11, 0x11])));
+    for (what, bytes) in cases {
+        let path = folder.write("damaged.sqlite", bytes);
+        let ended = verify(&[&path]);
+        assert_eq!(ended.code, Some(7), "{what}: {ended:?}");
+        let told = ended.stderr.contains("damaged or cut short");
+        assert!(told, "{what}: {ended:?}");
+    }
+    // Sound, and something else.
+    let other = folder.at("other.sqlite");
+    let db = rusqlite::Connection::open(&other).unwrap();
+    db.execute_batch("CREATE TABLE trays (id)").unwrap();
+    drop(db);
+    let ended = verify(&[&other]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+
+    let archive = folder.at("archive.db");
+    assert_eq!(run(&["sync", &archive, "--sandbox", "-q"]).code, Some(0));
+    let bytes = fs::read(&archive).unwrap();
+    let half = folder.write("half.db", &bytes[..bytes.len() / 2]);
+    let ended = verify(&[&half]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
 }
