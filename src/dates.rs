@@ -57,20 +57,29 @@ impl Range {
             }),
             excludes_end: matches!(end_bound, Some(Bound::Period { .. })),
         };
-        let range = range.within_four_digits();
-        let past_end = range.end.map(|end| end - i64::from(range.excludes_end));
-        if let (Some(first), Some(last)) = (range.start, past_end)
+        range.within_four_digits().in_order("`--start` means")
+    }
+
+    /// Refuses a start after the end; `meant` tells where the start comes from.
+    fn in_order(self, meant: &str) -> Result<Self, Failure> {
+        let past_end = self.end.map(|end| end - i64::from(self.excludes_end));
+        if let (Some(first), Some(last)) = (self.start, past_end)
             && first > last
         {
             return Err(
                 Failure::new(Kind::Usage, "the start lies after the end").hint(format!(
-                    "`--start` means {}, `--end` means {}",
+                    "{meant} {}, `--end` means {}",
                     written(first),
                     written(last)
                 )),
             );
         }
-        Ok(range)
+        Ok(self)
+    }
+
+    /// Begins where an earlier run leaves off.
+    pub(crate) fn continued(self, start: Option<i64>) -> Result<Self, Failure> {
+        Self { start, ..self }.in_order("`--state`, less `--lookback`, means")
     }
 
     /// The last second that can be written ends the last year that can be named.

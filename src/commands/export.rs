@@ -66,7 +66,8 @@ impl Wanted {
         } = Selection::new(&args.selection)?;
         let state = args.output.state.as_deref().map(State::read).transpose()?;
         if let Some(state) = &state {
-            range.start = state.start(args.output.lookback.unwrap_or(LOOKBACK));
+            let lookback = args.output.lookback.unwrap_or(LOOKBACK);
+            range = range.continued(state.start(lookback))?;
         }
         Ok(Self {
             asked,

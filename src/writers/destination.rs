@@ -36,6 +36,7 @@ const ENDINGS: [(&str, Format); 9] = [
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
         check_manifest(args)?;
+        check_state(args)?;
         let place = Place::new(args.output.as_deref())?;
         #[cfg(feature = "postgres")]
         if let Place::Table(_) = place {
@@ -170,6 +171,21 @@ fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
     if Place::new(args.output.as_deref())?.is(&place) {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
             .hint("give the manifest a name of its own"));
+    }
+    Ok(())
+}
+
+/// Keeps the state of an earlier run from being replaced before anybody has handed on a new one.
+fn check_state(args: &OutputArgs) -> Result<(), Failure> {
+    let Some(state) = args.state.as_deref() else {
+        return Ok(());
+    };
+    let state = Place::File(state.to_owned());
+    for (flag, other) in [("-o", &args.output), ("--manifest", &args.manifest)] {
+        if other.is_some() && Place::new(other.as_deref())?.is(&state) {
+            return Err(usage(format!("`--state` and `{flag}` name the same file"))
+                .hint("a target hands on the next state: keep it in a file of its own"));
+        }
     }
     Ok(())
 }

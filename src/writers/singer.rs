@@ -14,6 +14,7 @@ use super::{BatchWriter, Facts, Notes, Output};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment};
 use crate::error::{self, Failure};
 use crate::select::Fields;
+use crate::ui;
 
 /// The one stream.
 const STREAM: &str = "batches";
@@ -181,7 +182,24 @@ impl State {
                 .map_err(|error| no_state(path).caused_by(error))?,
         };
         let value = value.get("value").unwrap_or(&value);
+        // What many hand on before the first run.
+        if value.as_object().is_some_and(Map::is_empty) {
+            return Ok(Self { bookmark: None });
+        }
         let bookmarks = value.get("bookmarks").ok_or_else(|| no_state(path))?;
+        let key = COLUMNS[CREATION_DATE].name;
+        match &bookmarks[STREAM]["replication_key"] {
+            Value::Null => {}
+            Value::String(other) if other == key => {}
+            other => {
+                let message = format!(
+                    "`{name}` is a state by {}, and this one goes by `{key}`",
+                    ui::brief(&other.to_string())
+                );
+                return Err(Failure::new(error::Kind::Usage, message)
+                    .hint("it may be of another tap; for a first run, name an empty file"));
+            }
+        }
         let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
             Value::Null => None,
             Value::String(date) if Moment::parse(date).is_some() => Some(date.clone()),

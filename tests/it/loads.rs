@@ -460,3 +460,47 @@ fn a_limit_hands_on_the_state_that_came() {
         assert_eq!(state_of(&sorted), all);
     }
 }
+
+#[test]
+fn states_that_cannot_be_continued_are_refused_and_nothing_is_the_first() {
+    let server = Server::start(&["--batches", "60"]);
+    let folder = Folder::new();
+    let state = folder.name("state.json");
+    for text in [
+        "{}",
+        r#"{"type":"STATE","value":{}}"#,
+        r#"{"bookmarks":{}}"#,
+    ] {
+        fs::write(&state, text).unwrap();
+        let first = good(export(&server, &["-f", "singer", "--state", &state])).stdout;
+        assert_eq!(messages(&first).len(), 62, "{text}");
+    }
+    let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
+    let other = value.replace("batch_creation_date", "updated_at");
+    for (text, why) in [
+        (r#"{"foo":1}"#, "holds no state"),
+        (
+            &*other,
+            "is a state by \"updated_at\", and this one goes by `batch_creation_date`",
+        ),
+    ] {
+        fs::write(&state, text).unwrap();
+        let ended = export(&server, &["-f", "singer", "--state", &state]);
+        assert_eq!(ended.code, Some(2), "{text}: {ended:?}");
+        assert!(ended.stderr.contains(why), "{text}: {ended:?}");
+    }
+    // Nothing can lie between, and nobody is asked.
+    fs::write(&state, value).unwrap();
+    let args = ["-f", "singer", "--state", &state, "--end", "2026-06-07"];
+    let ended = export_with(nobody(), "secret", &args);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let why = "`--state`, less `--lookback`, means 2026-06-08T12:00:00Z";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    for flag in ["-o", "--manifest"] {
+        let args = ["-f", "singer", "--state", &state, flag, &state];
+        let ended = export(&server, &args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains("name the same file"), "{ended:?}");
+        assert_eq!(fs::read_to_string(&state).unwrap(), value);
+    }
+}
