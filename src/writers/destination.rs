@@ -120,6 +120,10 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
         )
         .hint("it is a folder: name a file in it"));
     }
+    if text.ends_with(std::path::is_separator) {
+        return Err(usage(format!("`-o {text}` is the name of a folder"))
+            .hint("name a file in it, or leave the end away"));
+    }
     let spreadsheet = [".xls", ".ods"]
         .iter()
         .any(|ending| text.to_lowercase().ends_with(ending));

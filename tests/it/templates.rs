@@ -396,3 +396,15 @@ fn values_that_a_link_makes_one_file_are_refused() {
     assert_eq!(fs::read(folder.path().join("Leek.csv")).unwrap(), b"old");
     assert_eq!(files(folder.path()).len(), 2);
 }
+
+#[test]
+fn a_name_that_ends_as_a_folder_is_refused() {
+    for name in ["{month}.csv/", "batches.csv/"] {
+        let ended = crate::harness::run(&["export", "--sandbox", "-o", name]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(
+            ended.stderr.contains("is the name of a folder"),
+            "{ended:?}"
+        );
+    }
+}
