@@ -317,13 +317,19 @@ fn dates_that_days_cannot_count_stand_as_text() {
             &[("batch_creation_date", "\"2026-05-01T06:00:00.123456Z\"")],
             &[("batch_creation_date", "\"2026-05-01T06:00:00.1234567Z\"")],
             &[("batch_creation_date", "\"1899-05-01T06:00:00Z\"")],
+            &[("batch_creation_date", "\"9999-12-31T23:59:59.000001Z\"")],
+            &[("batch_creation_date", "\"3210-01-02T03:04:07Z\"")],
+            &[("batch_creation_date", "\"9999-12-31T23:59:59.125Z\"")],
         ],
         &[],
     );
-    assert!(book.cell(1, "batch_creation_date").is_datetime());
+    for row in [1, 5, 6] {
+        assert!(book.cell(row, "batch_creation_date").is_datetime(), "{row}");
+    }
     for (row, text) in [
         (2, "2026-05-01T06:00:00.1234567Z"),
         (3, "1899-05-01T06:00:00Z"),
+        (4, "9999-12-31T23:59:59.000001Z"),
     ] {
         let cell = book.cell(row, "batch_creation_date");
         assert_eq!(cell, Data::String(text.to_owned()));

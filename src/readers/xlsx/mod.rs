@@ -244,9 +244,12 @@ fn text(kind: Kind, value: &DataRef<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the instant that is so many days away; they keep microseconds.
+/// Returns the instant that is so many days away: the one with the fewest digits, and none finer than a
+/// microsecond.
 #[allow(
     clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
     reason = "what is out of range is no date, and stays a number"
 )]
 fn instant(days: f64) -> String {
@@ -256,6 +259,16 @@ fn instant(days: f64) -> String {
     let micros = seconds
         .and_then(|days| days.checked_mul(86_400_000_000))
         .and_then(|start| start.checked_add(micros));
+    let offset = EPOCH * 86_400_000_000;
+    let is_as_far = |micros: &i64| (micros + offset) as f64 / DAY == days;
+    // Far from now, two microseconds may be equally many days away.
+    let shortest = |micros: i64| {
+        let units = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
+        let rounded = units.map(|unit| (micros + unit / 2).div_euclid(unit) * unit);
+        rounded.into_iter().find(is_as_far).unwrap_or(micros)
+    };
+    let is_dated = |micros: &i64| DateTime::from_timestamp_micros(*micros).is_some();
+    let micros = micros.filter(is_dated).map(shortest);
     let moment = micros.and_then(DateTime::from_timestamp_micros);
     moment.map_or_else(
         || days.to_string(),

@@ -15,10 +15,12 @@ pub(super) struct Serial {
     pub(super) has_fraction: bool,
 }
 
-/// Returns an instant in days, where that keeps it exactly: from 1900-03-01 on, to the microsecond.
+/// Returns an instant in days, where that keeps all of its digits: from 1900-03-01 on, to the microsecond as
+/// long as days are told so exactly, and later with ever fewer digits behind the second.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
+    clippy::float_cmp,
     reason = "what is lost is looked for"
 )]
 pub(super) fn serial(text: &str) -> Option<Serial> {
@@ -32,8 +34,14 @@ pub(super) fn serial(text: &str) -> Option<Serial> {
     let total = (second + EPOCH * 86_400) * 1_000_000 + micros;
     let days = total as f64 / DAY as f64;
     let whole = days.floor();
-    let again = whole as i64 * DAY + ((days - whole) * DAY as f64).round() as i64;
-    (again == total).then_some(Serial {
+    let about = whole as i64 * DAY + ((days - whole) * DAY as f64).round() as i64;
+    // What is read back is the instant with the fewest digits that is so many days away.
+    let mut units = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1].into_iter();
+    let again = units.find_map(|unit| {
+        let again = (about + unit / 2).div_euclid(unit) * unit;
+        (again as f64 / DAY as f64 == days).then_some(again)
+    });
+    (again == Some(total)).then_some(Serial {
         days,
         has_fraction: micros != 0,
     })
@@ -44,7 +52,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn later_dates_are_kept_as_far_as_their_digits_go() {
+        for (text, is_kept) in [
+            ("2900-12-31T23:59:59Z", true),
+            ("3210-01-02T03:04:07Z", true),
+            ("9999-12-31T23:59:59Z", true),
+            ("9999-12-31T23:59:59.123Z", true),
+            ("2100-01-01T00:00:00.00001Z", true),
+            ("9999-12-31T23:59:59.000001Z", false),
+            ("9999-12-31T23:59:59.123456Z", false),
+        ] {
+            assert_eq!(serial(text).is_some(), is_kept, "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn every_whole_second_is_kept(second in -2_203_891_200_i64..253_402_300_800) {
+            let moment = chrono::DateTime::from_timestamp(second, 0).expect("a moment");
+            let text = moment.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+            prop_assert!(serial(&text).is_some(), "{}", text);
+        }
+
         #[test]
         fn moments_of_this_century_keep_their_microseconds(second in 946_684_800_i64..3_400_000_000, micros in 0_i64..1_000_000) {
             let moment = chrono::DateTime::from_timestamp_micros(second * 1_000_000 + micros).expect("a moment");
