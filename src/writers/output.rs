@@ -99,7 +99,12 @@ impl Output {
             Compression::Gzip => {
                 Encoder::Gzip(GzEncoder::new(buffer, flate2::Compression::default()))
             }
-            Compression::Zstd => Encoder::Zstd(zstd::Encoder::new(buffer, 0)?),
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(buffer, 0)?;
+                // As gzip has one: else a bit that flipped may go unnoticed.
+                encoder.include_checksum(true)?;
+                Encoder::Zstd(encoder)
+            }
         };
         Ok(Self {
             encoder,

@@ -909,3 +909,13 @@ fn a_limit_on_the_size_of_files_ends_with_code_8_and_no_litter() {
         assert!(!ended.stdout.contains(".trayscan"), "{ended:?}");
     }
 }
+
+#[test]
+fn zstd_carries_a_checksum() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv.zst");
+    succeeds(&mut export_to(&server, &path, &[]));
+    // The third bit of the frame header, which follows four bytes of magic.
+    assert_eq!(fs::read(&path).unwrap()[4] & 0b100, 0b100);
+}
