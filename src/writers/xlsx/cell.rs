@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rust_xlsxwriter::{Url, Worksheet, XlsxError};
 use unicode_width::UnicodeWidthStr;
 
-use super::escapes::visible;
+use super::escapes::{has_foreign, visible};
 use super::looks::Looks;
 use super::serial::{Serial, serial};
 use crate::batch::{
@@ -24,7 +24,11 @@ pub(super) enum Cell<'a> {
     Empty,
     Text(Cow<'a, str>),
     /// Text with escapes for what XML has no place for.
-    Escaped(String),
+    Escaped {
+        text: String,
+        /// Some of it only looked like an escape otherwise.
+        has_foreign: bool,
+    },
     Link(Cow<'a, str>),
     Integer(f64),
     Decimal(f64),
@@ -38,7 +42,7 @@ impl Cell<'_> {
         match self {
             Self::Empty => 0,
             Self::Text(text) | Self::Link(text) => widest_line(text),
-            Self::Escaped(text) => widest_line(text),
+            Self::Escaped { text, .. } => widest_line(text),
             Self::Integer(number) => format!("{number}").len(),
             Self::Decimal(number) => format!("{number:.2}").len(),
             Self::Boolean(_) => "FALSE".len(),
@@ -66,7 +70,7 @@ impl Cell<'_> {
                 };
                 sheet.write_string_with_format(row, place, text.as_ref(), look)?
             }
-            Self::Escaped(text) => {
+            Self::Escaped { text, .. } => {
                 sheet.write_string_with_format(row, place, text.as_str(), &looks.text)?
             }
             Self::Link(text) => {
@@ -118,22 +122,27 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
             Kind::Text => {}
         }
     }
-    let cell = match visible(&plain) {
-        Some(escaped) => Cell::Escaped(escaped),
-        None if column == ANALYSIS_LINK && is_link(&plain) => Cell::Link(plain),
-        None => Cell::Text(plain),
-    };
-    let length = match &cell {
-        Cell::Escaped(text) => text.encode_utf16().count(),
-        Cell::Text(text) if text.len() > TEXT_LENGTH => text.encode_utf16().count(),
-        _ => 0,
-    };
-    if length > TEXT_LENGTH {
+    let length = |text: &str| text.encode_utf16().count();
+    if let Some(text) = visible(&plain) {
+        let (received, escaped) = (length(&plain), length(&text));
+        if escaped > TEXT_LENGTH {
+            return Err(format!(
+                "`{name}` has {received} characters ({escaped} with the escapes that it needs), and a cell of a spreadsheet holds {TEXT_LENGTH}"
+            ));
+        }
+        let has_foreign = has_foreign(&plain);
+        return Ok(Cell::Escaped { text, has_foreign });
+    }
+    if plain.len() > TEXT_LENGTH && length(&plain) > TEXT_LENGTH {
         return Err(format!(
-            "`{name}` has {length} characters, and a cell of a spreadsheet holds {TEXT_LENGTH}"
+            "`{name}` has {} characters, and a cell of a spreadsheet holds {TEXT_LENGTH}",
+            length(&plain)
         ));
     }
-    Ok(cell)
+    if column == ANALYSIS_LINK && is_link(&plain) {
+        return Ok(Cell::Link(plain));
+    }
+    Ok(Cell::Text(plain))
 }
 
 fn number(name: &str, text: &str) -> Result<f64, String> {

@@ -1,9 +1,17 @@
 //! Text that XML can carry.
 
+/// Tells whether XML cannot carry all of `text`.
+pub(super) fn has_foreign(text: &str) -> bool {
+    text.contains(is_foreign)
+}
+
+fn is_foreign(letter: char) -> bool {
+    matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
 /// Returns `text` with visible escapes for what XML cannot carry, such as `\u{1}`; nothing where it can
 /// carry all of it. A text that looks like such an escape is escaped too, so that each can be undone.
 pub(super) fn visible(text: &str) -> Option<String> {
-    let is_foreign = |letter: char| matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     let is_escape = |rest: &str| {
         let digits = rest
             .strip_prefix("\\u{")
@@ -12,7 +20,7 @@ pub(super) fn visible(text: &str) -> Option<String> {
         let letter = code.and_then(char::from_u32);
         letter.is_some_and(|letter| letter == '\\' || is_foreign(letter))
     };
-    if !text.contains(is_foreign)
+    if !has_foreign(text)
         && !text
             .match_indices("\\u{")
             .any(|(at, _)| is_escape(&text[at..]))

@@ -158,8 +158,8 @@ impl Xlsx {
                 } else {
                     sheet.links += 1;
                 }
-            } else if let Cell::Escaped(text) = cell {
-                self.escaped_cells += 1;
+            } else if let Cell::Escaped { text, has_foreign } = cell {
+                self.escaped_cells += u64::from(*has_foreign);
                 *cell = Cell::Text(Cow::Owned(std::mem::take(text)));
             }
         }
