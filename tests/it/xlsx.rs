@@ -234,8 +234,29 @@ fn only_addresses_on_the_web_are_links() {
         ("file:///etc/passwd", false),
         ("mailto:a@example.org", false),
         ("https://", false),
-        ("https://example.org/a b", false),
+        ("https://example.org/a b", true),
+        ("HTTPS://Example.org/R", true),
+        ("hTTp://example.org/Größe/зерно?q=ü", true),
+        ("https://müller.example/", true),
         ("https://example.org/%zz", false),
+        ("https://example.org/%C3%B6?a=%c3%bc#%2F", true),
+        ("https://example.org/?a=%2F&b=%20", true),
+        // There is no way to write it as it is.
+        ("https://example.org/?a=%2F", false),
+        ("https://example.org/%ff", false),
+        ("https://example.org/%E2%80%AEa", false),
+        (" https://example.org/", false),
+        ("https://example.org/ ", false),
+        ("HTTPS://", false),
+        ("JavaScript:alert(1)", false),
+        ("FILE:///etc/passwd", false),
+        ("https:example.org", false),
+        ("https:\\\\example.org", false),
+        ("https://example.org/\u{202e}gpj.exe", false),
+        ("https://example\u{200b}.org/", false),
+        ("https://example.org/a\u{a0}b", false),
+        ("https://example.org/a\nb", false),
+        ("http\u{17f}://example.org/", false),
         ("internal:About!A1", false),
     ];
     let texts = links.map(|(link, _)| json!(link).to_string());
@@ -253,6 +274,17 @@ fn only_addresses_on_the_web_are_links() {
         );
         let found = live.iter().any(|live| live.contains(row, 15));
         assert_eq!(found, is_live, "{link}");
+    }
+    let addresses = book.part("xl/worksheets/_rels/sheet1.xml.rels");
+    for address in [
+        "\"https://example.org/a%20b\"",
+        "\"https://example.org/R\"",
+        "\"http://example.org/Größe/зерно?q=ü\"",
+        "\"https://example.org/ö?a=ü\"",
+        "\"https://example.org/?a=%2F&amp;b=%20\"",
+        "\"https://xn--mller-kva.example/\"",
+    ] {
+        assert!(addresses.contains(address), "{addresses}");
     }
 }
 

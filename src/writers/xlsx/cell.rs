@@ -29,7 +29,12 @@ pub(super) enum Cell<'a> {
         /// Some of it only looked like an escape otherwise.
         has_foreign: bool,
     },
-    Link(Cow<'a, str>),
+    Link {
+        /// As received.
+        text: Cow<'a, str>,
+        /// As programs take it.
+        address: String,
+    },
     Integer(f64),
     Decimal(f64),
     Boolean(bool),
@@ -41,7 +46,7 @@ impl Cell<'_> {
     pub(super) fn width(&self) -> usize {
         match self {
             Self::Empty => 0,
-            Self::Text(text) | Self::Link(text) => widest_line(text),
+            Self::Text(text) | Self::Link { text, .. } => widest_line(text),
             Self::Escaped { text, .. } => widest_line(text),
             Self::Integer(number) => format!("{number}").len(),
             Self::Decimal(number) => format!("{number:.2}").len(),
@@ -73,8 +78,9 @@ impl Cell<'_> {
             Self::Escaped { text, .. } => {
                 sheet.write_string_with_format(row, place, text.as_str(), &looks.text)?
             }
-            Self::Link(text) => {
-                sheet.write_url_with_format(row, place, Url::new(text.as_ref()), &looks.link)?
+            Self::Link { text, address } => {
+                let url = Url::new(address).set_text(text.as_ref());
+                sheet.write_url_with_format(row, place, url, &looks.link)?
             }
             Self::Integer(number) => {
                 sheet.write_number_with_format(row, place, *number, &looks.integer)?
@@ -139,10 +145,14 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
             length(&plain)
         ));
     }
-    if column == ANALYSIS_LINK && is_link(&plain) {
-        return Ok(Cell::Link(plain));
-    }
-    Ok(Cell::Text(plain))
+    let address = Some(&plain).filter(|_| column == ANALYSIS_LINK);
+    Ok(match address.and_then(|text| address_on_the_web(text)) {
+        Some(address) => Cell::Link {
+            text: plain,
+            address,
+        },
+        None => Cell::Text(plain),
+    })
 }
 
 fn number(name: &str, text: &str) -> Result<f64, String> {
@@ -158,18 +168,66 @@ fn number(name: &str, text: &str) -> Result<f64, String> {
     })
 }
 
-/// Tells whether `text` is an address on the web, and written so that no program has to mend it.
-fn is_link(text: &str) -> bool {
-    let is_web = text.starts_with("http://") || text.starts_with("https://");
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>[]\\^`{|}".contains(&byte);
+/// Returns the address that `text` is on the web, so that no program has to mend it; nothing where it is
+/// none, or where what people see could lead elsewhere.
+fn address_on_the_web(text: &str) -> Option<String> {
+    let begins_with = |scheme: &str| {
+        let begin = text.get(..scheme.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    let is_plain = |letter: char| match letter {
+        ' ' => true,
+        letter if letter.is_ascii() => {
+            letter.is_ascii_graphic() && !"\"<>[]\\^`{|}".contains(letter)
+        }
+        // What nobody sees, or what turns the rest around.
+        letter => !letter.is_control() && !letter.is_whitespace() && !ui::is_invisible(letter),
+    };
     let is_hexadecimal = |part: &str| {
         let digits = part.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    is_web
-        && text.len() <= LINK_LENGTH
-        && text.bytes().all(is_plain)
+    let is_good = (begins_with("http://") || begins_with("https://"))
+        && text.trim() == text
+        && text.chars().all(is_plain)
         && text.matches('#').count() <= 1
-        && text.split('%').skip(1).all(is_hexadecimal)
-        && url::Url::parse(text).is_ok()
+        && text.split('%').skip(1).all(is_hexadecimal);
+    let parsed = url::Url::parse(text).ok().filter(|_| is_good)?;
+    let is_usual = text.bytes().all(|byte| byte.is_ascii_graphic())
+        && (text.starts_with("http://") || text.starts_with("https://"));
+    let address = if is_usual {
+        text.to_owned()
+    } else {
+        parsed.into()
+    };
+    as_written(address).filter(|address| address.len() <= LINK_LENGTH)
+}
+
+/// Returns `address` so that it stands in the workbook as it is; nothing where there is no such way.
+/// rust_xlsxwriter takes an address for encoded only where it has one of some escapes, and encodes every
+/// `%` once more where not.
+fn as_written(address: String) -> Option<String> {
+    const KNOWN: [&str; 11] = [
+        "%20", "%22", "%25", "%3C", "%3E", "%5B", "%5D", "%5E", "%60", "%7B", "%7D",
+    ];
+    let (place, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
+    let capitals = place.to_ascii_uppercase();
+    if !place.contains('%') || KNOWN.iter().any(|escape| capitals.contains(escape)) {
+        return Some(address);
+    }
+    // Letters beyond ASCII may stand there as they are.
+    let mut letters = Vec::with_capacity(place.len());
+    let mut pieces = place.split('%');
+    letters.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        letters.push(
+            u8::from_str_radix(code, 16)
+                .ok()
+                .filter(|code| *code >= 0x80)?,
+        );
+        letters.extend_from_slice(rest.as_bytes());
+    }
+    let letters = String::from_utf8(letters).ok()?;
+    (!letters.contains(ui::is_invisible)).then(|| letters + fragment)
 }

@@ -151,7 +151,7 @@ impl Xlsx {
         let sheet = &mut self.sheets[index];
         for (place, cell) in cells.iter_mut().enumerate() {
             self.widths.fit(place, cell.width());
-            if let Cell::Link(text) = cell {
+            if let Cell::Link { text, .. } = cell {
                 if sheet.links == self.limits.1 {
                     sheet.dead += 1;
                     *cell = Cell::Text(std::mem::take(text));
