@@ -4,13 +4,12 @@
 //! tests hold this against the general road, and that one against the csv crate.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 
 use memchr::memchr2;
 
-use super::{BatchWriter, Notes, Output};
-use crate::batch::{Batch, COLUMNS, Kind, unquote};
+use super::{BatchWriter, LeftOut, Notes, Output};
+use crate::batch::{Batch, COLUMNS, Kind};
 use crate::cli::OutputArgs;
 use crate::error::{self, Failure};
 use crate::select::Fields;
@@ -64,7 +63,7 @@ pub(super) struct Csv {
     /// The row that is being written.
     row: Vec<u8>,
     formula_cells: u64,
-    left_out: BTreeSet<String>,
+    left_out: LeftOut,
 }
 
 impl Csv {
@@ -76,7 +75,7 @@ impl Csv {
             begun: false,
             row: Vec::new(),
             formula_cells: 0,
-            left_out: BTreeSet::new(),
+            left_out: LeftOut::default(),
         }
     }
 
@@ -190,14 +189,7 @@ impl BatchWriter for Csv {
             }
         }
         self.end_row()?;
-        if !self.fields.named {
-            for (name, _) in batch.unknown() {
-                let name = unquote(name);
-                if !self.left_out.contains(name.as_ref()) {
-                    self.left_out.insert(name.into_owned());
-                }
-            }
-        }
+        self.left_out.note(batch, &self.fields);
         Ok(())
     }
 
@@ -213,7 +205,7 @@ impl BatchWriter for Csv {
             } else {
                 self.formula_cells
             },
-            left_out: self.left_out.into_iter().collect(),
+            left_out: self.left_out.names(),
             ..Notes::default()
         };
         Ok((self.output, notes))

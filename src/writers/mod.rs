@@ -24,6 +24,7 @@ mod xlsx;
 #[cfg(test)]
 mod suite;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -40,7 +41,7 @@ pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
 pub(crate) use template::Template;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, unquote};
 use crate::cli::{Format, OutputArgs};
 use crate::error::Failure;
 use crate::select::Fields;
@@ -83,6 +84,29 @@ impl Notes {
                 self.left_out.push(field);
             }
         }
+    }
+}
+
+/// Fields that nobody announced, in a format that has no place for them.
+#[derive(Default)]
+struct LeftOut(BTreeSet<String>);
+
+impl LeftOut {
+    /// Notes those of `batch`, unless other fields were asked for by name.
+    fn note(&mut self, batch: &Batch, fields: &Fields) {
+        if fields.named {
+            return;
+        }
+        for (name, _) in batch.unknown() {
+            let name = unquote(name);
+            if !self.0.contains(name.as_ref()) {
+                self.0.insert(name.into_owned());
+            }
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        self.0.into_iter().collect()
     }
 }
 

@@ -15,7 +15,6 @@ mod serial;
 mod about;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::fs::File;
 use std::io;
@@ -26,8 +25,8 @@ use rust_xlsxwriter::{
     Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError,
 };
 
-use super::{BatchWriter, Facts, Notes, Output, Style};
-use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, WARNINGS, unquote};
+use super::{BatchWriter, Facts, LeftOut, Notes, Output, Style};
+use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, WARNINGS};
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
 use crate::select::Fields;
@@ -56,7 +55,7 @@ pub(super) struct Xlsx {
     /// Rows and links that a sheet may have.
     limits: (u32, u32),
     escaped_cells: u64,
-    left_out: BTreeSet<String>,
+    left_out: LeftOut,
 }
 
 /// How far a sheet has come.
@@ -89,7 +88,7 @@ impl Xlsx {
             sheets: Vec::new(),
             limits: (ROWS, LINKS),
             escaped_cells: 0,
-            left_out: BTreeSet::new(),
+            left_out: LeftOut::default(),
         };
         let begun = new.begin_sheet();
         begun.map_err(|error| Failure::from_output(new.output.blame(error)))?;
@@ -176,14 +175,7 @@ impl Xlsx {
         })?;
         sheet.rows += 1;
         self.digest.add(batch);
-        if !self.fields.named {
-            for (name, _) in batch.unknown() {
-                let name = unquote(name);
-                if !self.left_out.contains(name.as_ref()) {
-                    self.left_out.insert(name.into_owned());
-                }
-            }
-        }
+        self.left_out.note(batch, &self.fields);
         Ok(())
     }
 
@@ -236,7 +228,7 @@ impl BatchWriter for Xlsx {
         packed.map_err(|error| self.output.blame(error))?;
         let notes = Notes {
             escaped_cells: self.escaped_cells,
-            left_out: self.left_out.into_iter().collect(),
+            left_out: self.left_out.names(),
             ..Notes::default()
         };
         Ok((self.output, notes))
