@@ -26,6 +26,8 @@ pub(crate) enum Flaw {
     Null(&'static str),
     /// A field does not hold what it should.
     WrongType(&'static str, Kind),
+    /// A whole number is one that nobody counts to.
+    TooLarge(&'static str),
     /// The identifier says nothing.
     EmptyId,
     /// A field stands there twice.
@@ -48,6 +50,7 @@ impl fmt::Display for Flaw {
                 };
                 write!(f, "`{field}` is not {expected}")
             }
+            Self::TooLarge(field) => write!(f, "`{field}` is too large"),
             Self::EmptyId => f.write_str("`batch_id` is empty"),
             Self::Repeated(field) => write!(f, "`{field}` is there twice"),
         }
@@ -157,6 +160,9 @@ fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
         Kind::Integer => value.parse::<i64>().is_ok(),
         Kind::Boolean => matches!(value, "true" | "false"),
     };
+    if !fits && column.kind == Kind::Integer && number::is_whole(value) {
+        return Some(Flaw::TooLarge(name));
+    }
     if !fits {
         return Some(Flaw::WrongType(name, column.kind));
     }
@@ -336,10 +342,14 @@ mod tests {
 
     #[test]
     fn what_breaks_the_interface_is_named() {
-        use Flaw::{EmptyId, Missing, Null, Repeated, WrongType};
+        use Flaw::{EmptyId, Missing, Null, Repeated, TooLarge, WrongType};
 
         assert_eq!(with("batch_name", "null"), [Null("batch_name")]);
         assert_eq!(with("batch_id", "\"\""), [EmptyId]);
+        for value in ["9223372036854775808", "-9223372036854775809"] {
+            let flaws = with("total_cells_per_tray", value);
+            assert_eq!(flaws, [TooLarge("total_cells_per_tray")]);
+        }
         for (field, kind, value) in [
             ("batch_id", Kind::Text, "7"),
             ("comment", Kind::Text, "\"\\ud800\""),
@@ -350,11 +360,6 @@ mod tests {
             ),
             ("number_of_images", Kind::Integer, "12.0"),
             ("number_of_images", Kind::Integer, "\"12\""),
-            (
-                "total_cells_per_tray",
-                Kind::Integer,
-                "99999999999999999999",
-            ),
             ("avg_germination_rate", Kind::Decimal, "87.50"),
             ("avg_germination_rate", Kind::Decimal, "\"87,50\""),
             ("avg_germination_rate", Kind::Decimal, "\"\""),

@@ -26,7 +26,9 @@ use memchr::memchr;
 pub(crate) use index::Flaw;
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use moment::{Moment, whole_second};
-pub(crate) use number::{EXACT_DIGITS, compare as compare_numbers, is_number, significant_digits};
+pub(crate) use number::{
+    EXACT_DIGITS, compare as compare_numbers, is_number, is_whole, significant_digits,
+};
 
 /// What a field holds (interface, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

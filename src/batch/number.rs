@@ -15,6 +15,11 @@ pub(crate) fn is_number(text: &str) -> bool {
     }
 }
 
+/// Tells whether `text` is a number without a fraction.
+pub(crate) fn is_whole(text: &str) -> bool {
+    is_number(text) && !text.contains('.')
+}
+
 /// Compares two texts that [`is_number`] accepts.
 pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (Parts::of(left), Parts::of(right));

@@ -1,6 +1,6 @@
 //! Values that are not what their fields hold. They may be there: `export --lenient` carries them on.
 
-use crate::batch::{COLUMNS, Kind, Moment, is_number};
+use crate::batch::{COLUMNS, Kind, Moment, is_number, is_whole};
 use crate::readers::Record;
 
 /// How many there are, and the first.
@@ -17,29 +17,30 @@ impl Flawed {
                 continue;
             }
             let text = record.values.plain(place);
-            let Some(expected) = flaw(column.kind, column.nullable, text.as_deref()) else {
+            let Some(flaw) = flaw(column.kind, column.nullable, text.as_deref()) else {
                 continue;
             };
             self.count += 1;
-            self.first.get_or_insert_with(|| {
-                format!("{}, `{}` is not {expected}", record.place, column.name)
-            });
+            self.first
+                .get_or_insert_with(|| format!("{}, `{}` is {flaw}", record.place, column.name));
         }
     }
 }
 
-/// Says what a value should be and is not.
+/// Says what is wrong with a value.
 fn flaw(kind: Kind, nullable: bool, text: Option<&str>) -> Option<&'static str> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         // Empty text and none look the same in CSV.
-        return (!nullable && kind != Kind::Text).then_some("there");
+        return (!nullable && kind != Kind::Text).then_some("not there");
     };
     match kind {
         Kind::Text => None,
-        Kind::Date => Moment::parse(text).is_none().then_some("a date in UTC"),
-        Kind::Integer => text.parse::<i64>().is_err().then_some("a whole number"),
-        Kind::Decimal => (!is_number(text)).then_some("a decimal number"),
-        Kind::Boolean => (!matches!(text, "true" | "false")).then_some("true or false"),
+        Kind::Date => Moment::parse(text).is_none().then_some("not a date in UTC"),
+        Kind::Integer if text.parse::<i64>().is_ok() => None,
+        Kind::Integer if is_whole(text) => Some("too large"),
+        Kind::Integer => Some("not a whole number"),
+        Kind::Decimal => (!is_number(text)).then_some("not a decimal number"),
+        Kind::Boolean => (!matches!(text, "true" | "false")).then_some("not true or false"),
     }
 }
 
@@ -68,7 +69,9 @@ mod tests {
         ] {
             assert!(flaw(kind, false, Some(text)).is_some(), "{text}");
         }
-        assert_eq!(flaw(Kind::Date, false, None), Some("there"));
+        assert_eq!(flaw(Kind::Date, false, None), Some("not there"));
         assert_eq!(flaw(Kind::Text, false, None), None);
+        let huge = flaw(Kind::Integer, false, Some("9223372036854775808"));
+        assert_eq!(huge, Some("too large"));
     }
 }
