@@ -101,7 +101,7 @@ impl ArchivePages<'_> {
         let (Ok(_), [read]) = (split, &mut found[..]) else {
             return Err(damaged(&self.archive.path, row));
         };
-        self.findings.absent = self.findings.absent.or(read.absent);
+        self.findings.absent |= read.absent;
         let batch = read.batch.take();
         let Some(flaw) = read.flaws.first() else {
             return Ok(batch);

@@ -62,8 +62,8 @@ pub(crate) struct Read {
     /// Nothing where there is no object, or none with an identifier where one is needed.
     pub(crate) batch: Option<Batch>,
     pub(crate) flaws: Vec<Flaw>,
-    /// A field that may be null was not even there.
-    pub(crate) absent: Option<&'static str>,
+    /// Fields that may be null and were not even there, one bit each.
+    pub(crate) absent: u32,
 }
 
 impl Batch {
@@ -87,7 +87,7 @@ impl Batch {
                 return Read {
                     batch: None,
                     flaws,
-                    absent: None,
+                    absent: 0,
                 };
             }
         };
@@ -111,14 +111,14 @@ impl Batch {
             }
         }
         let mut written = [const { None }; COLUMNS.len()];
-        let (mut flawed, mut absent) = (0, None);
+        let (mut flawed, mut absent) = (0, 0);
         for (place, column) in COLUMNS.iter().enumerate() {
             match flaw(column, found[place]) {
                 Some(flaw) => {
                     flaws.push(flaw);
                     flawed |= 1 << place;
                 }
-                None if found[place].is_none() => absent = absent.or(Some(column.name)),
+                None if found[place].is_none() => absent |= 1 << place,
                 None => {}
             }
             written[place] = found[place].map(|value| span(text, value));
@@ -310,7 +310,7 @@ mod tests {
             absent,
         } = read(&right());
         let batch = batch.expect("a batch");
-        assert_eq!((flaws, absent), (vec![], None));
+        assert_eq!((flaws, absent), (vec![], 0));
         for (place, (_, value)) in right().into_iter().enumerate() {
             assert_eq!(batch.json(place), Some(value));
         }
@@ -337,7 +337,8 @@ mod tests {
         let mut fields = right();
         fields.retain(|(name, _)| *name != "comment");
         let read = read(&fields);
-        assert_eq!((read.flaws, read.absent), (vec![], Some("comment")));
+        let comment = 1 << find_column("comment").expect("a field");
+        assert_eq!((read.flaws, read.absent), (vec![], comment));
     }
 
     #[test]

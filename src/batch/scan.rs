@@ -344,7 +344,7 @@ mod tests {
             return false;
         };
         let slow = Batch::read(&page[1..=length]);
-        assert_eq!((&slow.flaws[..], slow.absent), (&[][..], None), "{text}");
+        assert_eq!((&slow.flaws[..], slow.absent), (&[][..], 0), "{text}");
         let slow = slow.batch.expect("a batch");
         assert_eq!(batch.text(), slow.text());
         assert_eq!(batch.canonical(), slow.canonical());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
-use super::outcome::{Selection, count, doubts, how, nothing_matched, stopped, tell};
+use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::receipt::Receipt;
 use super::source::{Order, Source};
 use super::{stoppable, storage};
@@ -128,7 +128,7 @@ async fn export(
     let tally =
         ran.map_err(|failure| stopped(failure, &source, "export", &left_behind(destination)))?;
     if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(&wanted.range).into());
+        return Err(nothing_matched(&wanted.range, &args.selection, &tally).into());
     }
     if let Some(version) = pages.version() {
         // It is set here and nowhere else.
@@ -339,9 +339,13 @@ fn left_behind(destination: &Destination) -> String {
 fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
     let mut warnings = Vec::new();
     if !notes.left_out.is_empty() {
-        let (format, fields) = (destination.format.name(), notes.left_out.join(", "));
+        let (format, fields) = (destination.format.name(), quoted(&notes.left_out));
+        let (the_fields, they_are) = match notes.left_out.len() {
+            1 => ("the field", "it is"),
+            _ => ("the fields", "they are"),
+        };
         warnings.push(format!(
-            "{format} has no place for the fields {fields}: they are left out"
+            "{format} has no place for {the_fields} {fields}: {they_are} left out"
         ));
     }
     if notes.escaped_cells > 0 {
@@ -350,7 +354,7 @@ fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
             count(notes.escaped_cells, "text cell", "text cells"),
         );
         warnings.push(format!(
-            "{cells} with control characters that {format} cannot carry; they stand there as escapes such as \\u{{1}}"
+            "{cells} with control characters that {format} cannot carry; these stand there as escapes such as \\u{{1}}"
         ));
     }
     warnings
@@ -358,15 +362,23 @@ fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
 
 fn tell_notes(notes: &Notes) {
     if notes.formula_cells > 0 {
+        let (run, them) = match notes.formula_cells {
+            1 => ("text cell would run as a formula", "it"),
+            _ => ("text cells would run as formulas", "them"),
+        };
         ui::note(&format!(
-            "{} would run as formulas in a spreadsheet; `--excel` makes them harmless",
-            count(notes.formula_cells, "text cell", "text cells")
+            "{} {run} in a spreadsheet; `--excel` makes {them} harmless",
+            notes.formula_cells
         ));
     }
     if notes.hidden_columns > 0 {
         ui::note(&format!(
-            "{} do not fit; choose with `--fields`, or write a file with `-o`",
-            count(notes.hidden_columns as u64, "more column", "more columns")
+            "{} not fit; choose with `--fields`, or write a file with `-o`",
+            count(
+                notes.hidden_columns as u64,
+                "more column does",
+                "more columns do"
+            )
         ));
     }
 }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::source::{Batches, Source};
 use crate::batch::COLUMNS;
 use crate::cli::SelectionArgs;
+use crate::compare;
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
 use crate::fetch::Findings;
@@ -47,9 +48,17 @@ impl Selection {
 }
 
 /// Says that nothing matched, for `--fail-on-empty`.
-pub(super) fn nothing_matched(range: &Range) -> Failure {
-    Failure::new(Kind::Empty, "nothing matched").hint(format!(
-        "asked for {}; `--fail-on-empty` makes this an error",
+pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, tally: &Tally) -> Failure {
+    let (message, came) = if args.conditions.is_empty() {
+        ("nothing matched", String::new())
+    } else {
+        (
+            "no batch matched the conditions of `--where`",
+            format!(", and {} came", count(tally.unwanted, "batch", "batches")),
+        )
+    };
+    Failure::new(Kind::Empty, message).hint(format!(
+        "asked for {}{came}; `--fail-on-empty` makes this an error",
         range.describe()
     ))
 }
@@ -92,9 +101,16 @@ pub(super) fn doubts(findings: &Findings, tally: &Tally, lenient: bool) -> Vec<S
 
 /// Says what is wrong with batches that were taken nevertheless.
 pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
-    let absent = findings
-        .absent
-        .map(|field| format!("`{field}` is missing in some batches; it counts as null"));
+    let absent = compare::listed(findings.absent);
+    let absent: Vec<&str> = absent.iter().map(|&column| COLUMNS[column].name).collect();
+    let absent = (!absent.is_empty()).then(|| {
+        let (are, they_count) = match absent.len() {
+            1 => ("is", "it counts"),
+            _ => ("are", "they count"),
+        };
+        let fields = quoted(&absent);
+        format!("{fields} {are} missing in some batches; {they_count} as null")
+    });
     let flawed = (lenient && findings.flawed > 0).then(|| {
         format!(
             "{} the interface ({} left out, for want of a batch_id); the first: {}",
@@ -156,6 +172,15 @@ pub(super) fn tell(tally: &Tally, source: &Source, is_sandbox: bool) -> Result<(
         ui::note(&format!("{batches} left out; the archive still has them"));
     }
     Ok(())
+}
+
+/// Lists names, each in quotes.
+pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
+    let names = names.iter();
+    let names: Vec<String> = names
+        .map(|name| format!("`{}`", ui::brief(name.as_ref())))
+        .collect();
+    names.join(", ")
 }
 
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {

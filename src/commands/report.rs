@@ -153,7 +153,7 @@ async fn write_report(
     let left = wanted.place.left_behind();
     let tally = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
     if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range).into());
+        return Err(nothing_matched(range, &args.selection, &tally).into());
     }
 
     let findings = pages.findings();

@@ -127,7 +127,7 @@ async fn summarise(
     let left = destination.place.left_behind();
     let tally = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
     if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range).into());
+        return Err(nothing_matched(range, &args.selection, &tally).into());
     }
 
     let sums = groups.finish();

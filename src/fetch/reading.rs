@@ -18,8 +18,8 @@ pub(crate) struct Findings {
     pub(crate) example: Option<String>,
     /// Batches that were left out, for they have no identifier.
     pub(crate) skipped: u64,
-    /// A nullable field that was not even there.
-    pub(crate) absent: Option<&'static str>,
+    /// Nullable fields that were not even there, one bit each.
+    pub(crate) absent: u32,
     /// Seconds to which version 1 answered as much as it may, so that there may be more; and the first.
     pub(crate) held_back: u64,
     pub(crate) crowded: Option<String>,
@@ -30,7 +30,7 @@ impl Findings {
         self.flawed += more.flawed;
         self.skipped += more.skipped;
         self.example = self.example.take().or(more.example);
-        self.absent = self.absent.or(more.absent);
+        self.absent |= more.absent;
         self.held_back += more.held_back;
         self.crowded = self.crowded.take().or(more.crowded);
     }
@@ -151,7 +151,7 @@ impl Got {
             self.findings.skipped += u64::from(read.batch.is_none());
             self.findings.example.get_or_insert(found);
         }
-        self.findings.absent = self.findings.absent.or(read.absent);
+        self.findings.absent |= read.absent;
         if let Some(batch) = read.batch {
             self.page.push(batch);
         }

@@ -155,7 +155,10 @@ fn columns_stand_in_the_order_of_the_fields() {
     assert_eq!(sheet.height(), 3);
     assert!(!book.ended.stderr.contains("more"), "{:?}", book.ended);
     let book = Book::of(&[&[("more", "1")], &[]], &[]);
-    let warning = "xlsx has no place for the fields more: they are left out";
+    let warning = "xlsx has no place for the field `more`: it is left out";
+    assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
+    let book = Book::of(&[&[("more", "1")], &[("a\nb, c", "2")]], &[]);
+    let warning = "xlsx has no place for the fields `a\\nb, c`, `more`: they are left out";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
 }
 

@@ -236,6 +236,12 @@ fn quiet_is_silent_whatever_is_overcome() {
     );
     assert_eq!(ended.code, Some(9));
     assert!(ended.stderr.starts_with("error: nothing matched"));
+    let flags = ["-q", "--fail-on-empty", "--where", "batch_id=nobody"];
+    let ended = export(&Server::start(&["--batches", "1"]), &flags);
+    assert_eq!(ended.code, Some(9));
+    let told = "error: no batch matched the conditions of `--where`";
+    assert!(ended.stderr.starts_with(told), "{ended:?}");
+    assert!(ended.stderr.contains("and 1 batch came"), "{ended:?}");
 }
 
 #[test]

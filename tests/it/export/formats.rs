@@ -237,7 +237,7 @@ fn fields_without_a_column_are_named_in_one_warning() {
             .filter(|line| line.starts_with("warning: "))
             .collect();
         assert_eq!(warnings.len(), 1, "{ended:?}");
-        assert!(warnings[0].contains("scanner, tray_material"));
+        assert!(warnings[0].contains("`scanner`, `tray_material`"));
         assert!(!ended.stdout.contains("scanner"));
     }
     let table = succeeded(export(&server, &["-f", "table"]));

@@ -355,3 +355,37 @@ fn what_is_wrong_is_told_also_where_a_limit_ends_the_run() {
     let exported = export(&service([first]), &["--lenient", "--limit", "1"]).expect(0);
     assert!(exported.has("1 batch break"), "{}", exported.stderr);
 }
+
+#[test]
+fn what_is_odd_is_told_in_the_right_number() {
+    let mut first = fields("a");
+    first.retain(|(name, _)| name != "comment" && name != "crop_type");
+    let formula = batch_with("b", "comment", Some("\"=1+1\""));
+    let none = batch_with("c", "scanned_by_email", None);
+    let batches = [object(&first), formula.clone(), none.clone()];
+    let told = export(&service([Answer::ok(page(&batches, None))]), &["-f", "csv"]).expect(0);
+    let absent = "`crop_type`, `scanned_by_email`, `comment` are missing in some batches; they count as null";
+    assert!(told.has(absent), "{}", told.stderr);
+    let note = "1 text cell would run as a formula in a spreadsheet; `--excel` makes it harmless";
+    assert!(told.has(note), "{}", told.stderr);
+    let told = export(&service([Answer::ok(page(&[none], None))]), &[]).expect(0);
+    let absent = "`scanned_by_email` is missing in some batches; it counts as null";
+    assert!(told.has(absent), "{}", told.stderr);
+
+    let unknown = batch_with("a", "a, b\n", Some("1"));
+    let told = export(
+        &service([Answer::ok(page(&[unknown], None))]),
+        &["-f", "csv"],
+    )
+    .expect(0);
+    let left_out = "csv has no place for the field `a, b\\n`: it is left out";
+    assert!(told.has(left_out), "{}", told.stderr);
+
+    let large = batch_with("a", "number_of_images", Some("9223372036854775808"));
+    let told = export(&service([Answer::ok(page(&[large], None))]), &[]).expect(7);
+    assert!(
+        told.has("`number_of_images` is too large"),
+        "{}",
+        told.stderr
+    );
+}
