@@ -16,6 +16,7 @@ use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, Reading};
+use crate::ui;
 use crate::unfinished::Scratch;
 use crate::writers::is_table;
 
@@ -86,7 +87,7 @@ impl Source {
         if is_table(&text) {
             return Self::table(&text);
         }
-        let name = format!("`{}`", path.display());
+        let name = format!("`{}`", ui::one_line(&text));
         if let Some(address) = Address::parse(path)? {
             let place = Place::Fetched(cloud::download(&address)?);
             return Ok(Self::new(name, place));

@@ -52,7 +52,7 @@ pub(crate) fn set_verbosity(verbosity: Verbosity) {
 /// Shows the closing line of a run, unless it was asked to be quiet.
 pub(crate) fn conclude(line: &str) {
     if log::max_level() >= log::LevelFilter::Warn {
-        stderr_line(&visible::escape(line));
+        stderr_line(&one_line(line));
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cloud;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres;
+use crate::ui;
 use crate::unfinished;
 
 /// Where bytes or batches go.
@@ -61,7 +62,8 @@ impl Place {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdout => "standard output".to_owned(),
-            Self::File(path) => format!("`{}`", path.display()),
+            // A name may hold anything, an end of a line too.
+            Self::File(path) => format!("`{}`", ui::one_line(&path.to_string_lossy())),
             Self::Object(address) => format!("`{address}`"),
             #[cfg(feature = "postgres")]
             Self::Table(address) => format!("`{address}`"),

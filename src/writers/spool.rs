@@ -86,7 +86,10 @@ impl Spool {
         let aside = tempfile::tempfile_in(&folder).map_err(|error| {
             Failure::new(
                 Kind::Output,
-                format!("cannot write to the folder `{}`", folder.display()),
+                format!(
+                    "cannot write to the folder {}",
+                    Place::File(folder.clone()).name()
+                ),
             )
             .caused_by(error)
             .hint("choose another place with `-o`")
@@ -267,9 +270,9 @@ fn one_file(first: &Path, second: &Path) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "`{}` and `{}` are one file: a link leads from one to the other",
-            first.display(),
-            second.display()
+            "{} and {} are one file: a link leads from one to the other",
+            Place::File(first.to_owned()).name(),
+            Place::File(second.to_owned()).name()
         ),
     )
     .hint("take the link away, or choose another place with `-o`")
@@ -289,7 +292,10 @@ fn taken(place: &Place) -> Failure {
 fn cannot_make(path: &Path, error: io::Error) -> Failure {
     Failure::new(
         Kind::Output,
-        format!("cannot make the folder of `{}`", path.display()),
+        format!(
+            "cannot make the folder of {}",
+            Place::File(path.to_owned()).name()
+        ),
     )
     .caused_by(error)
     .hint("choose another place with `-o`")

@@ -919,3 +919,15 @@ fn zstd_carries_a_checksum() {
     // The third bit of the frame header, which follows four bytes of magic.
     assert_eq!(fs::read(&path).unwrap()[4] & 0b100, 0b100);
 }
+
+#[test]
+fn a_line_break_in_a_name_is_shown_as_an_escape() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a\nerror: b.csv");
+    let ended = succeeds(&mut export_to(&server, &path, &[]));
+    assert!(ended.stderr.contains("a\\nerror: b.csv"), "{ended:?}");
+    let kept = self::ended(&mut export_to(&server, &path, &["--no-clobber"]));
+    assert_eq!(kept.code, Some(8), "{kept:?}");
+    assert!(kept.stderr.contains("a\\nerror: b.csv` exists"), "{kept:?}");
+}
