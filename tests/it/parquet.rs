@@ -710,3 +710,41 @@ print('read', duckdb.__version__, pa.__version__)
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("packed with GZIP"), "{ended:?}");
 }
+
+#[test]
+#[ignore = "takes minutes, and installs DuckDB from PyPI"]
+fn a_lake_of_a_million_batches_adds_up_in_duckdb() {
+    let Some(python) = python() else { return };
+    let server = Server::start(&["--batches", "1000000", "--page-size", "1000"]);
+    let folder = Folder::new();
+    let (all, lake) = (folder.name("all.csv"), folder.name("lake"));
+    let fields = "batch_creation_date,avg_germination_rate";
+    good(export(&server, &["-o", &all, "--fields", fields]));
+    let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
+    good(export(&server, &["-o", &template]));
+    // By month, in whole hundredths: Python's numbers have no end.
+    let script = r"
+import csv, sys, duckdb
+all, lake = sys.argv[1:]
+expected = {}
+for row in csv.DictReader(open(all, newline='')):
+    month = expected.setdefault((int(row['batch_creation_date'][:4]), int(row['batch_creation_date'][5:7])), [0, 0])
+    month[0] += 1
+    if row['avg_germination_rate']:
+        whole, fraction = row['avg_germination_rate'].split('.')
+        assert len(fraction) == 2, row
+        month[1] += int(whole + fraction)
+assert sum(count for count, _ in expected.values()) == 1000000, expected
+months = f'read_parquet({lake + chr(47)!r} || $$*/*/*.parquet$$, hive_partitioning = true)'
+found = duckdb.sql(f'SELECT year::INT, month::INT, count(*), sum(avg_germination_rate) FROM {months} GROUP BY ALL').fetchall()
+found = {(year, month): [count, int((total or 0) * 100)] for year, month, count, total in found}
+assert found == expected, (found, expected)
+whole = duckdb.sql(f'SELECT count(DISTINCT batch_id), sum(avg_germination_rate) FROM {months}').fetchall()[0]
+assert whole[0] == 1000000 and int(whole[1] * 100) == sum(total for _, total in expected.values()), whole
+";
+    let mut command = Command::new(python);
+    command.args(["-c", script, &all, &lake]);
+    let done = command.output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{told}");
+}
