@@ -10,13 +10,14 @@ use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::receipt::Receipt;
-use super::source::{Order, Source};
+use super::source::Source;
 use super::{stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
+use crate::fetch::Order;
 use crate::manifest::Manifest;
 use crate::pipeline::{self, Plan, Writing};
 #[cfg(feature = "postgres")]

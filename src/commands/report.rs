@@ -7,12 +7,12 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::{Order, Source};
+use super::source::Source;
 use super::{stoppable, storage};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
-use crate::fetch::Findings;
+use crate::fetch::{Findings, Order};
 use crate::pipeline::{self, Tally};
 use crate::report::{self, Facts, Gathered, Span};
 use crate::settings::file;

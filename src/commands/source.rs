@@ -13,7 +13,7 @@ use crate::archive::{Archive, ArchivePages};
 use crate::cli::{ServiceArgs, SourceArgs};
 use crate::dates::{Range, written};
 use crate::error::Failure;
-use crate::fetch::{Fetched, Findings, Manner, Page, Pages};
+use crate::fetch::{Fetched, Findings, Manner, Order, Page, Pages};
 use crate::pipeline::Feed;
 use crate::sandbox::{self, Credentials, Options, faults::Faults};
 use crate::service::retry::RetryPolicy;
@@ -31,28 +31,6 @@ pub(super) struct Source {
 enum Place {
     Service(Box<Asked>),
     Archive(Archive),
-}
-
-/// In which order batches are wanted from a service.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Whichever is soonest.
-    Any,
-    /// As they come, one page after another, however many fetch.
-    AsTheyCome,
-    /// Likewise, and no page before the one before it is used up.
-    Frugal,
-}
-
-impl Order {
-    /// Decides for an export: whoever wants only so many, as they come, asks for no page beyond them.
-    pub(super) fn of_export(is_sorted: bool, is_limited: bool) -> Self {
-        match (is_sorted, is_limited) {
-            (true, _) => Self::Any,
-            (false, true) => Self::Frugal,
-            (false, false) => Self::AsTheyCome,
-        }
-    }
 }
 
 impl Source {
@@ -108,8 +86,7 @@ impl Source {
         Ok(match &self.place {
             Place::Service(asked) => {
                 let manner = Manner {
-                    frugal: order == Order::Frugal,
-                    ordered: order == Order::AsTheyCome,
+                    order,
                     lenient,
                     ..asked.manner()
                 };
@@ -277,9 +254,7 @@ impl Asked {
         Manner {
             api: self.manners.api.value,
             workers: self.manners.parallel.value.min(MOST) as usize,
-            frugal: false,
-            in_windows: false,
-            ordered: false,
+            order: Order::Any,
             lenient: false,
         }
     }

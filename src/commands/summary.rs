@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::{Order, Source};
+use super::source::Source;
 use super::{stoppable, storage};
 use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
+use crate::fetch::Order;
 use crate::pipeline;
 use crate::statistics::Groups;
 use crate::summary::{self, Look};

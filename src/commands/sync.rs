@@ -16,7 +16,7 @@ use crate::archive::{Archive, Owner, Run, Since};
 use crate::cli::{Cli, SyncArgs};
 use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
-use crate::fetch::Manner;
+use crate::fetch::{self, Manner};
 use crate::signals::Signals;
 use crate::sync::{self, Order, Report};
 use crate::ui::{self, ProgressLine};
@@ -102,7 +102,7 @@ async fn synchronise(
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
     let manner = Manner {
-        in_windows: true,
+        order: fetch::Order::InWindows,
         lenient: args.lenient,
         ..source.manner()
     };

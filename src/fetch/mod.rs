@@ -58,14 +58,33 @@ pub(crate) struct Manner {
     pub(crate) api: Api,
     /// Requests at a time, at most.
     pub(crate) workers: usize,
-    /// No page is asked for before the one before it was taken.
-    pub(crate) frugal: bool,
-    /// Whoever keeps what came needs to know early which part of the range is complete: it is cut into
-    /// windows even where one worker fetches them all.
-    pub(crate) in_windows: bool,
-    /// Whoever takes the pages wants them as they come one after another, however many fetch.
-    pub(crate) ordered: bool,
+    pub(crate) order: Order,
     pub(crate) lenient: bool,
+}
+
+/// In which order pages are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Whichever is soonest.
+    Any,
+    /// As they come one after another, however many fetch.
+    AsTheyCome,
+    /// Likewise, and no page is asked for before the one before it was taken.
+    Frugal,
+    /// Window by window, even where one worker fetches them all: whoever keeps what came needs to know
+    /// early which part of the range is complete.
+    InWindows,
+}
+
+impl Order {
+    /// Decides for an export: whoever wants only so many, as they come, asks for no page beyond them.
+    pub(crate) fn of_export(is_sorted: bool, is_limited: bool) -> Self {
+        match (is_sorted, is_limited) {
+            (true, _) => Self::Any,
+            (false, true) => Self::Frugal,
+            (false, false) => Self::AsTheyCome,
+        }
+    }
 }
 
 /// Fetches the pages of a range.
@@ -123,7 +142,10 @@ impl Pages {
         manner: Manner,
         range: Range,
     ) -> Self {
-        let workers = if manner.frugal { 1 } else { manner.workers };
+        let workers = match manner.order {
+            Order::Frugal => 1,
+            _ => manner.workers,
+        };
         let manner = Manner { workers, ..manner };
         let asker = Asker::new(service, policy, stats, workers, manner.lenient);
         Self::with(Arc::new(asker), manner, range)
@@ -140,7 +162,7 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             begun: false,
-            lanes: Lanes::new(manner.workers, manner.frugal),
+            lanes: Lanes::new(manner.workers, manner.order == Order::Frugal),
             plan: None,
             covered: Covered::Unknown(range),
             is_there: false,
@@ -286,15 +308,11 @@ impl Pages {
 
     /// How the whole range is walked.
     fn whole_extent(&self) -> Extent {
-        match self.manner {
-            Manner { frugal: true, .. } => Extent::Frugal,
-            Manner {
-                workers,
-                in_windows,
-                ..
-            } => Extent::Opening {
-                workers,
-                in_windows,
+        match self.manner.order {
+            Order::Frugal => Extent::Frugal,
+            order => Extent::Opening {
+                workers: self.manner.workers,
+                in_windows: order == Order::InWindows,
             },
         }
     }
@@ -318,7 +336,7 @@ impl Pages {
     /// How many windows may be under way: where there is a plan, one more than may ask, which asks
     /// while another is read. Without one, each further window may be asked for in vain.
     fn most_at_work(&self) -> usize {
-        let planned = self.plan.is_some() && !self.manner.frugal;
+        let planned = self.plan.is_some() && self.manner.order != Order::Frugal;
         self.asker.crew.allowed() + usize::from(planned)
     }
 
@@ -327,9 +345,7 @@ impl Pages {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
         let may_be_missing = self.manner.api == Api::Auto && !self.is_there;
-        let Manner {
-            workers, ordered, ..
-        } = self.manner;
+        let Manner { workers, order, .. } = self.manner;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
             let (lane, ended) = if version == Some(Version::V1) {
@@ -338,7 +354,7 @@ impl Pages {
                 (flat.lane, ended)
             } else {
                 let mut walk = Walk::new(asker, window, extent, may_be_missing, lane);
-                if ordered {
+                if order == Order::AsTheyCome {
                     walk = walk.in_order();
                 }
                 let ended = walk.run().await;

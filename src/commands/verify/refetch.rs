@@ -11,11 +11,12 @@ use super::{Subject, tell_remarks};
 use crate::archive::Archive;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch, Typed, Values};
 use crate::cli::{Progress, VerifyArgs};
-use crate::commands::source::{Order, Source};
+use crate::commands::source::Source;
 use crate::compare::{self, Comparison, Listing};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
+use crate::fetch::Order;
 use crate::pipeline::{self, Plan, Sink};
 use crate::ui::{self, ProgressLine};
 
