@@ -36,6 +36,12 @@ impl Page {
         })
     }
 
+    /// Returns the seconds in which its batches were created, as far as that is known.
+    pub(super) fn created(&self) -> impl Iterator<Item = i64> {
+        let created = self.batches.iter().filter_map(Batch::created);
+        created.map(|created| created.second)
+    }
+
     /// Returns which batches are on it, and when each was created, as far as that is known.
     pub(super) fn roll(&self) -> Roll {
         let seconds = self

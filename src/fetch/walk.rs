@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinHandle};
 
+use super::Page;
 use super::asker::Asker;
 use super::cursor::{Answered, EXPIRED, ask_page};
 use super::lane::{Lane, Outcome};
@@ -18,6 +19,7 @@ use super::reading::{Got, Source};
 use super::window;
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::seen::{Digest, Id};
 use crate::service::retry::Tries;
 use crate::service::{Fault, ServiceError};
 use crate::settings::Secret;
@@ -73,8 +75,9 @@ pub(super) struct Walk {
     first: Roll,
     /// The window stands for a stretch of the whole walk, as long as it comes in the same order.
     is_ordered: bool,
-    /// When the last batch so far was created.
+    /// When the furthest batch so far was created, and which ones came.
     reached: Option<i64>,
+    known: Vec<Id>,
 }
 
 /// A page that was asked for; nobody asks any more when dropped.
@@ -111,6 +114,7 @@ impl Walk {
             first: Roll::new(),
             is_ordered: false,
             reached: None,
+            known: Vec::new(),
         }
     }
 
@@ -174,7 +178,7 @@ impl Walk {
             if self.is_strange(&seen) {
                 return Ok(Outcome::Strange);
             }
-            if self.is_disordered(&seen) {
+            if self.is_disordered(&got.page) {
                 return Ok(Outcome::Disordered);
             }
             let opened = self.open(&got, cursor.is_some());
@@ -269,20 +273,37 @@ impl Walk {
 
     /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
     /// through all of the range would be, and whoever wants its order must walk.
-    fn is_disordered(&mut self, seen: &[i64]) -> bool {
+    fn is_disordered(&mut self, page: &Page) -> bool {
         let Extent::Share { newest_first, .. } = self.extent else {
             return false;
         };
-        let (Some(first), Some(last)) = (seen.first(), seen.last()) else {
+        if !self.is_ordered {
             return false;
-        };
-        let before = self.reached.replace(*last).unwrap_or(*first);
-        let goes_on = if newest_first {
-            before >= *first && seen.iter().rev().is_sorted()
+        }
+        // What comes once more has its place already. That is rare, so it is looked for only where a page
+        // seems to go back.
+        let is_disordered = goes_back(page.created(), self.reached, newest_first)
+            && goes_back(self.new_on(page), self.reached, newest_first);
+        let so_far = self.reached.into_iter().chain(page.created());
+        self.reached = if newest_first {
+            so_far.min()
         } else {
-            before <= *first && seen.is_sorted()
+            so_far.max()
         };
-        self.is_ordered && !goes_on
+        self.known.extend(page.digests.iter().map(Digest::id));
+        is_disordered
+    }
+
+    /// Returns when those batches of `page` were created that did not come before.
+    fn new_on(&self, page: &Page) -> impl Iterator<Item = i64> {
+        let mut known: HashSet<Id> = self.known.iter().copied().collect();
+        let ids = page.digests.iter().map(Digest::id);
+        let new: Vec<i64> = ids
+            .zip(&page.batches)
+            .filter(|(id, _)| known.insert(*id))
+            .filter_map(|(_, batch)| Some(batch.created()?.second))
+            .collect();
+        new.into_iter()
     }
 
     /// Tells whether there is far more in the window than was thought, with one more page.
@@ -327,6 +348,7 @@ impl Walk {
         // What came of this window comes again.
         self.lane.forget();
         self.reached = None;
+        self.known.clear();
         Ok(())
     }
 
@@ -354,10 +376,15 @@ impl Walk {
 
 /// Returns when the batches were created, as far as that is known.
 fn seconds(got: &Got) -> Vec<i64> {
-    let created = got
-        .page
-        .batches
-        .iter()
-        .filter_map(crate::batch::Batch::created);
-    created.map(|created| created.second).collect()
+    got.page.created().collect()
+}
+
+/// Tells whether any of `seconds` lies before one that came earlier, or before what was `reached`.
+fn goes_back(seconds: impl Iterator<Item = i64>, reached: Option<i64>, newest_first: bool) -> bool {
+    let all = reached.into_iter().chain(seconds);
+    !if newest_first {
+        all.is_sorted_by(|before, after| before >= after)
+    } else {
+        all.is_sorted()
+    }
 }
