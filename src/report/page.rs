@@ -33,6 +33,8 @@ pub(super) struct Page {
     has_targets: bool,
     spark_steps: usize,
     trends: Trends,
+    /// Batch by batch, where there is one crop.
+    control: Option<Chart>,
     charts: Vec<Chart>,
     attention: Vec<AttentionRow>,
     attention_note: String,
@@ -112,7 +114,7 @@ impl Page {
         charts.extend(crops::losses_chart(gathered));
         charts.extend(dots::chart(gathered, newest));
         charts.extend(crops::variation_chart(gathered));
-        charts.extend(control::chart(gathered));
+        let control = control::chart(gathered).filter(|_| !trends.charts.is_empty());
         Self {
             title: facts.title.clone(),
             facts: header(gathered, facts, total.batches),
@@ -139,6 +141,7 @@ impl Page {
             total: table.total,
             spark_steps: table.spark_steps,
             trends,
+            control,
             charts,
             attention_note: attention.note(gathered, targets),
             attention: attention.rows.iter().map(attention_row).collect(),

@@ -1755,7 +1755,7 @@ fn trends_are_told_in_words_and_as_a_table() {
     let html = page(&weeks(&[5, 3, 4]), &[]);
     let trends = section(&html, "trends");
     assert!(trends.contains("Usable rate of Tomato in percent, week by week (3 weeks)"));
-    let table = rows(trends.split("<details>").nth(1).unwrap());
+    let table = rows(trends.split("<details>").last().unwrap());
     assert_eq!(table[0], ["week", "Tomato"]);
     assert_eq!(table[1], ["2026-W21", "81.25"]);
     assert_eq!(table.len(), 4);
@@ -1838,7 +1838,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
             .map(move |number| usable(&format!("{number:02}"), MADE - number * DAY, rate(number)))
     };
     let control = |html: &str| {
-        let figures = parts(section(html, "more"), "<figure>", "</figure>");
+        let figures = parts(section(html, "trends"), "<figure>", "</figure>");
         let found = figures
             .into_iter()
             .find(|part| part.contains("batch by batch"));
