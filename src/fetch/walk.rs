@@ -178,7 +178,7 @@ impl Walk {
             if self.is_strange(&seen) {
                 return Ok(Outcome::Strange);
             }
-            if self.is_disordered(&got.page) {
+            if self.is_disordered(&got.page, &seen) {
                 return Ok(Outcome::Disordered);
             }
             let opened = self.open(&got, cursor.is_some());
@@ -273,7 +273,7 @@ impl Walk {
 
     /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
     /// through all of the range would be, and whoever wants its order must walk.
-    fn is_disordered(&mut self, page: &Page) -> bool {
+    fn is_disordered(&mut self, page: &Page, seen: &[i64]) -> bool {
         let Extent::Share { newest_first, .. } = self.extent else {
             return false;
         };
@@ -282,28 +282,27 @@ impl Walk {
         }
         // What comes once more has its place already. That is rare, so it is looked for only where a page
         // seems to go back.
-        let is_disordered = goes_back(page.created(), self.reached, newest_first)
-            && goes_back(self.new_on(page), self.reached, newest_first);
-        let so_far = self.reached.into_iter().chain(page.created());
+        let is_disordered = goes_back(seen, self.reached, newest_first)
+            && goes_back(&self.new_on(page), self.reached, newest_first);
+        let so_far = self.reached.iter().chain(seen);
         self.reached = if newest_first {
             so_far.min()
         } else {
             so_far.max()
-        };
+        }
+        .copied();
         self.known.extend(page.digests.iter().map(Digest::id));
         is_disordered
     }
 
     /// Returns when those batches of `page` were created that did not come before.
-    fn new_on(&self, page: &Page) -> impl Iterator<Item = i64> {
+    fn new_on(&self, page: &Page) -> Vec<i64> {
         let mut known: HashSet<Id> = self.known.iter().copied().collect();
         let ids = page.digests.iter().map(Digest::id);
-        let new: Vec<i64> = ids
-            .zip(&page.batches)
+        ids.zip(&page.batches)
             .filter(|(id, _)| known.insert(*id))
             .filter_map(|(_, batch)| Some(batch.created()?.second))
-            .collect();
-        new.into_iter()
+            .collect()
     }
 
     /// Tells whether there is far more in the window than was thought, with one more page.
@@ -380,8 +379,8 @@ fn seconds(got: &Got) -> Vec<i64> {
 }
 
 /// Tells whether any of `seconds` lies before one that came earlier, or before what was `reached`.
-fn goes_back(seconds: impl Iterator<Item = i64>, reached: Option<i64>, newest_first: bool) -> bool {
-    let all = reached.into_iter().chain(seconds);
+fn goes_back(seconds: &[i64], reached: Option<i64>, newest_first: bool) -> bool {
+    let all = reached.iter().chain(seconds);
     !if newest_first {
         all.is_sorted_by(|before, after| before >= after)
     } else {
