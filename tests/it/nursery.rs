@@ -13,6 +13,18 @@ use crate::wire::{fields, object, token};
 
 pub(crate) const DAY: i64 = 86_400;
 
+/// The fields that are decimals, in the order of the interface.
+pub(crate) const DECIMALS: [&str; 8] = [
+    "avg_germinated_seedlings",
+    "avg_non_germinated_seedlings",
+    "avg_germination_rate",
+    "avg_usable_seedlings",
+    "avg_non_usable_cells",
+    "avg_usable_seedling_rate",
+    "avg_coefficient_of_variation",
+    "avg_median_seedling_size_mm2",
+];
+
 /// The second it is now.
 pub(crate) fn now() -> i64 {
     Utc::now().timestamp()

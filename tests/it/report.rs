@@ -13,7 +13,7 @@ use crate::archives::{Service, Shelf, with_access};
 use crate::files::names;
 use crate::harness::{Ended, Server, run, trayscan};
 use crate::manifest::receipt;
-use crate::nursery::{DAY, Item, Nursery, Order, second};
+use crate::nursery::{DAY, DECIMALS, Item, Nursery, Order, second};
 use crate::scripted::{Answer, Scripted};
 use crate::terminal::on_terminal;
 use crate::wire::{fields, object, page as answered, token};
@@ -595,16 +595,7 @@ fn usable(id: &str, created: i64, rate: &str) -> Item {
 }
 
 fn without_figures(mut item: Item) -> Item {
-    for field in [
-        "avg_germinated_seedlings",
-        "avg_non_germinated_seedlings",
-        "avg_germination_rate",
-        "avg_usable_seedlings",
-        "avg_non_usable_cells",
-        "avg_usable_seedling_rate",
-        "avg_coefficient_of_variation",
-        "avg_median_seedling_size_mm2",
-    ] {
+    for field in DECIMALS {
         item.set(field, "null");
     }
     item

@@ -17,6 +17,7 @@ use crate::archives::{Shelf, assert_sound, batches, counted, counts, received, w
 use crate::export::{PATIENT, with};
 use crate::files::{Running, SLOW, names};
 use crate::harness::{Ended, PATIENCE, Server, trayscan};
+use crate::nursery::DECIMALS;
 
 /// The fields of a batch, in the order of the interface; decimals are told apart.
 const TEXTS: [&str; 7] = [
@@ -27,16 +28,6 @@ const TEXTS: [&str; 7] = [
     "scanned_by_email",
     "analysis_link",
     "comment",
-];
-const DECIMALS: [&str; 8] = [
-    "avg_germinated_seedlings",
-    "avg_non_germinated_seedlings",
-    "avg_germination_rate",
-    "avg_usable_seedlings",
-    "avg_non_usable_cells",
-    "avg_usable_seedling_rate",
-    "avg_coefficient_of_variation",
-    "avg_median_seedling_size_mm2",
 ];
 const INTEGERS: [&str; 2] = ["number_of_images", "total_cells_per_tray"];
 
