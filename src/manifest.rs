@@ -42,7 +42,17 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) ended: String,
     pub(crate) files: Vec<File>,
+    /// Version 1 was not told.
+    #[serde(default = "first_version")]
+    pub(crate) digest_version: u32,
     pub(crate) set_digest: String,
+    /// Of the fields that the interface does not know; `None` if the format does not keep them.
+    #[serde(default)]
+    pub(crate) unknown_fields_digest: Option<String>,
+}
+
+fn first_version() -> u32 {
+    1
 }
 
 /// What was asked for.
@@ -89,6 +99,8 @@ pub(crate) struct File {
     pub(crate) batches: Option<u64>,
     #[serde(default)]
     pub(crate) set_digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown_fields_digest: Option<String>,
 }
 
 impl Manifest {

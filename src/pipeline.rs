@@ -1,6 +1,6 @@
 //! The loop from pages to where batches end up, and only the loop.
 
-use crate::batch::{Batch, CREATION_DATE};
+use crate::batch::{Batch, CREATION_DATE, Representation};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
@@ -47,14 +47,14 @@ pub(crate) trait Sink {
 pub(crate) struct Writing<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) digest: Option<&'a mut SetDigest>,
-    /// The digest is over what typed columns hold.
-    pub(crate) typed: bool,
+    /// What the format keeps of a batch.
+    pub(crate) kept: Representation,
 }
 
 impl Sink for Writing<'_> {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         if let Some(digest) = &mut self.digest {
-            digest.add_held(batch, self.typed);
+            digest.add_kept(batch, self.kept);
         }
         self.files.write(batch)
     }

@@ -17,6 +17,9 @@ mod scan;
 mod moment;
 mod number;
 
+// Values by column, in the one form that digests and comparisons use.
+mod values;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ pub(crate) use moment::{Moment, whole_second};
 pub(crate) use number::{
     EXACT_DIGITS, compare as compare_numbers, is_number, is_whole, significant_digits,
 };
+pub(crate) use values::{Representation, Values, canonical, canonical_json};
 
 /// What a field holds (interface, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,31 +149,6 @@ struct Other {
     unknown: Vec<(Range<u32>, Range<u32>)>,
     /// Columns whose value breaks the interface, one bit each.
     flawed: u32,
-}
-
-/// What has a plain text for each column: a batch as it was received, or as it was read from a file.
-pub(crate) trait Values {
-    /// Returns the text of `column`; nothing where it is null.
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>>;
-}
-
-impl Values for Batch {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        Self::plain(self, column)
-    }
-}
-
-/// What typed columns hold of a batch: what is no value of its column is null there. Only the identifier
-/// stands as it came, for without it there is no batch.
-pub(crate) struct Typed<'a>(pub(crate) &'a Batch);
-
-impl Values for Typed<'_> {
-    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        match column {
-            BATCH_ID => self.0.plain(column),
-            _ => self.0.typed(column),
-        }
-    }
 }
 
 /// One batch.

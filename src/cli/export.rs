@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::selection::{SelectionArgs, SourceArgs};
-use crate::batch::COLUMNS;
+use crate::batch::{COLUMNS, Representation};
 use crate::words::duration;
 
 const EXPORT_EXAMPLES: &str = "\
@@ -148,9 +148,20 @@ impl Format {
         matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
     }
 
-    /// Tells whether its columns have types: what is no value of its column is null there.
-    pub(crate) fn is_typed(self) -> bool {
-        matches!(self, Self::Parquet | Self::Sqlite | Self::Singer)
+    /// Returns what it keeps of the values of a batch.
+    pub(crate) fn representation(self) -> Representation {
+        match self {
+            Self::Json | Self::Ndjson => Representation::Json,
+            Self::Parquet | Self::Sqlite | Self::Singer => Representation::Typed,
+            Self::Csv | Self::Tsv | Self::Table | Self::Xlsx => Representation::Text,
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Representation::Text,
+        }
+    }
+
+    /// Returns whether it keeps fields that the interface does not know.
+    pub(crate) fn keeps_unknown_fields(self) -> bool {
+        !matches!(self, Self::Csv | Self::Tsv | Self::Table | Self::Xlsx)
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {

@@ -85,6 +85,15 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// Returns what starts the digest of an output.
+    fn new_digest(&self) -> impl Fn() -> SetDigest + use<> {
+        let keeps_unknown = self.destination.format.keeps_unknown_fields() && !self.fields.named;
+        let columns = self.fields.columns.clone();
+        move || SetDigest::new(&columns).with_unknown_fields(keeps_unknown)
+    }
+}
+
 async fn export(
     from_environment: &[String],
     args: &ExportArgs,
@@ -102,9 +111,7 @@ async fn export(
         receipt,
         facts,
     } = Opened::new(args, wanted, from_environment, source.base_url())?;
-    let mut digest = receipt
-        .as_ref()
-        .map(|_| SetDigest::new(&wanted.fields.columns));
+    let mut digest = receipt.as_ref().map(|_| wanted.new_digest()());
     log::info!("asking {} for {}", source.name(), wanted.range.asked());
 
     let data_on_terminal =
@@ -122,7 +129,7 @@ async fn export(
     let mut writing = Writing {
         files: &mut files,
         digest: digest.as_mut(),
-        typed: destination.format.is_typed(),
+        kept: destination.format.representation(),
     };
     let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
     drop(progress);
@@ -152,7 +159,7 @@ async fn export(
             pages: &pages,
             tally: &tally,
             written: &written,
-            set_digest: digest.finish(),
+            digest: &digest,
             warnings,
             complete: incomplete.is_none(),
             started: wanted.asked,
@@ -218,8 +225,8 @@ impl Opened {
                 compression: destination.compression,
                 no_clobber,
                 manifest: manifest.map(|path| Place::new(Some(path))).transpose()?,
-                digested: manifest.map(|_| wanted.fields.columns.clone()),
-                typed: format.is_typed(),
+                new_digest: manifest.map(|_| Box::new(wanted.new_digest()) as _),
+                kept: format.representation(),
                 maker: Box::new(make),
             };
             let spool = Spool::new(template, manner)?;

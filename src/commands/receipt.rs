@@ -7,6 +7,7 @@ use super::source::{Batches, Source};
 use crate::batch::COLUMNS;
 use crate::cli::ExportArgs;
 use crate::dates::written;
+use crate::digest::{self, SetDigest};
 use crate::fetch::Fetched;
 use crate::manifest::{File, Manifest, Request, Window};
 use crate::pipeline::Tally;
@@ -20,7 +21,7 @@ pub(super) struct Receipt<'a> {
     pub(super) pages: &'a Batches<'a>,
     pub(super) tally: &'a Tally,
     pub(super) written: &'a [Written],
-    pub(super) set_digest: String,
+    pub(super) digest: &'a SetDigest,
     pub(super) warnings: Vec<String>,
     /// Nothing is known to be lacking.
     pub(super) complete: bool,
@@ -51,7 +52,9 @@ impl Receipt<'_> {
                 .map(|written| self.file(written))
                 .collect(),
             warnings: self.warnings,
-            set_digest: self.set_digest,
+            digest_version: digest::VERSION,
+            set_digest: self.digest.finish(),
+            unknown_fields_digest: self.digest.finish_unknown(),
         }
     }
 
@@ -85,7 +88,8 @@ impl Receipt<'_> {
         // The only one has all of it.
         let share = written.share.clone().unwrap_or_else(|| Share {
             batches: self.tally.written,
-            set_digest: self.set_digest.clone(),
+            set_digest: self.digest.finish(),
+            unknown_fields_digest: self.digest.finish_unknown(),
         });
         let published = Some(&written.published).filter(|all| !all.sha256.is_empty());
         File {
@@ -95,6 +99,7 @@ impl Receipt<'_> {
             sha256: published.map(|published| published.sha256.clone()),
             batches: Some(share.batches),
             set_digest: Some(share.set_digest),
+            unknown_fields_digest: share.unknown_fields_digest,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who was seen where: sixteen bytes a batch, and the room of the map around them.
+//! Which batches were seen where: sixteen bytes a batch, and the room of the map around them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,15 +9,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The batches of a file, and which of them the other side has as well.
 ///
 /// Identifiers are known by 64 bits of a hash with a key that nobody knows beforehand: among ten
-/// million, two are taken for one once in four hundred thousand runs, and then only in the list of
-/// differences; whether there are any, the set digests tell.
+/// million, two are taken for one once in four hundred thousand runs.
 pub(crate) struct Ledger {
     key: u64,
     batches: HashMap<u64, Noted, BuildHasherDefault<AsItIs>>,
     unmet: u64,
 }
 
-/// The beginning of the digest of a batch, its last bits taken for what follows.
+/// The beginning of the hash of a batch, its last bits taken for what follows.
 #[derive(Clone, Copy)]
 struct Noted(u64);
 
@@ -61,25 +60,25 @@ impl Ledger {
         xxh3_64_with_seed(id.as_bytes(), self.key)
     }
 
-    /// Notes a batch of the file.
-    pub(super) fn note(&mut self, id: &str, content: [u8; 32]) -> Times {
+    /// Adds a batch of the file.
+    pub(super) fn add(&mut self, id: &str, content: u64) -> Times {
         let key = self.key_of(id);
         match self.batches.entry(key) {
             Entry::Occupied(mut place) => place.get_mut().again(TWICE),
             Entry::Vacant(place) => {
-                place.insert(Noted(beginning(content)));
+                place.insert(Noted(content & !FLAGS));
                 self.unmet += 1;
                 Times::Once
             }
         }
     }
 
-    /// Meets a batch of the other side.
-    pub(super) fn meet(&mut self, id: &str, content: [u8; 32]) -> Met {
+    /// Looks up a batch of the other side.
+    pub(super) fn lookup(&mut self, id: &str, content: u64) -> Met {
         let key = self.key_of(id);
         match self.batches.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Noted(beginning(content) | MET));
+                place.insert(Noted(content & !FLAGS | MET));
                 Met::Nowhere
             }
             Entry::Occupied(mut place) => {
@@ -87,7 +86,7 @@ impl Ledger {
                 if noted.0 & MET != 0 {
                     return Met::Again(noted.again(MET_TWICE));
                 }
-                let same = noted.0 & !FLAGS == beginning(content);
+                let same = noted.0 & !FLAGS == content & !FLAGS;
                 noted.0 |= MET;
                 self.unmet -= 1;
                 if same { Met::Same } else { Met::Changed }
@@ -124,11 +123,6 @@ impl Noted {
     }
 }
 
-fn beginning(content: [u8; 32]) -> u64 {
-    let first = content.first_chunk().copied().unwrap_or_default();
-    u64::from_be_bytes(first) & !FLAGS
-}
-
 /// Takes a key that is a hash already as it is.
 #[derive(Default)]
 struct AsItIs(u64);
@@ -154,17 +148,17 @@ mod tests {
     #[test]
     fn batches_are_met_once_and_told_apart_by_their_content() {
         let mut ledger = Ledger::new();
-        assert_eq!(ledger.note("a", [1; 32]), Times::Once);
-        assert_eq!(ledger.note("b", [1; 32]), Times::Once);
-        assert_eq!(ledger.note("c", [0xf8; 32]), Times::Once);
-        assert_eq!(ledger.note("a", [8; 32]), Times::Twice);
-        assert_eq!(ledger.note("a", [1; 32]), Times::More);
-        assert_eq!(ledger.meet("a", [1; 32]), Met::Same);
-        assert_eq!(ledger.meet("a", [1; 32]), Met::Again(Times::Twice));
-        assert_eq!(ledger.meet("a", [1; 32]), Met::Again(Times::More));
-        assert_eq!(ledger.meet("b", [8; 32]), Met::Changed);
-        assert_eq!(ledger.meet("x", [1; 32]), Met::Nowhere);
-        assert_eq!(ledger.meet("x", [1; 32]), Met::Again(Times::Twice));
+        assert_eq!(ledger.add("a", 16), Times::Once);
+        assert_eq!(ledger.add("b", 16), Times::Once);
+        assert_eq!(ledger.add("c", 0xf8), Times::Once);
+        assert_eq!(ledger.add("a", 8 << 8), Times::Twice);
+        assert_eq!(ledger.add("a", 16), Times::More);
+        assert_eq!(ledger.lookup("a", 16), Met::Same);
+        assert_eq!(ledger.lookup("a", 16), Met::Again(Times::Twice));
+        assert_eq!(ledger.lookup("a", 16), Met::Again(Times::More));
+        assert_eq!(ledger.lookup("b", 8 << 8), Met::Changed);
+        assert_eq!(ledger.lookup("x", 16), Met::Nowhere);
+        assert_eq!(ledger.lookup("x", 16), Met::Again(Times::Twice));
         assert_eq!(ledger.unmet(), 1);
         assert!(!ledger.is_first_unmet("a"));
         assert!(!ledger.is_first_unmet("x"));

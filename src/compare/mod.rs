@@ -1,16 +1,15 @@
-//! What two sets of batches have that the other has not.
+//! Two sets of batches compared: what each has that the other lacks.
 //!
-//! A pass over a file gives its set digest and notes every batch in a [`Ledger`]; the batches of the
-//! other side are then held against it, wherever they come from. Digests decide, the ledger tells what
-//! the difference is.
+//! A pass over a file gives its set digest and adds every batch to a [`Ledger`]; the batches of the other side
+//! are then looked up there, wherever they come from. Two sets are equal if their digests are and the ledger
+//! has nothing to say.
 
-// Who was seen where, in a few bytes a batch.
+// Which batches were seen where, in a few bytes a batch.
 mod ledger;
 
 // Values that are not what their fields hold.
 mod flaws;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -20,22 +19,27 @@ pub(crate) use ledger::{Ledger, Times};
 
 use serde::Serialize;
 
-use crate::batch::{BATCH_ID, COLUMNS, Values};
-use crate::digest::{SetDigest, canonical};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Values, canonical_json};
+use crate::digest::{BatchHash, SetDigest};
 use crate::error::{Failure, Kind};
-use crate::readers::{Record, Remarks, Source};
+use crate::readers::{Place, Record, Remarks, Source};
 
 /// So many identifiers are listed; of the others only their number is told.
 pub(crate) const LISTED: usize = 20;
 
-/// A set of columns, one bit each.
+/// Returns a set of columns as one bit each.
+pub(crate) fn bits(columns: &[usize]) -> u32 {
+    columns.iter().fold(0, |all, column| all | 1 << column)
+}
+
+/// Returns the columns of a set, in order.
 pub(crate) fn listed(columns: u32) -> Vec<usize> {
     (0..COLUMNS.len())
         .filter(|column| columns & (1 << column) != 0)
         .collect()
 }
 
-/// Identifiers: the first of them, and how many there are.
+/// Names of batches or files: the first of them, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Listing {
     pub(crate) count: u64,
@@ -43,7 +47,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    fn add(&mut self, id: &str) {
+    pub(crate) fn add(&mut self, id: &str) {
         self.count += 1;
         if self.ids.len() < LISTED {
             self.ids.push(id.to_owned());
@@ -51,10 +55,57 @@ impl Listing {
     }
 }
 
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// One bit each.
+    pub(crate) columns: u32,
+    /// Both sides keep unknown fields, and all fields are compared.
+    pub(crate) unknown_fields: bool,
+    /// The version of the digest.
+    pub(crate) version: u32,
+}
+
+impl Scope {
+    fn has_ids(&self) -> bool {
+        self.columns & (1 << BATCH_ID) != 0
+    }
+
+    /// Returns what tells the content of a batch from others within this scope.
+    fn content(&self, hash: BatchHash) -> u64 {
+        if self.unknown_fields {
+            hash.fields ^ hash.unknown
+        } else {
+            hash.fields
+        }
+    }
+
+    /// Returns the scope that two files turned out to need: the columns that either has, unless `fields` were
+    /// asked for, and unknown fields only if both keep them.
+    pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
+        let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
+        let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;
+        let is_kept = here.remarks.keeps_unknown_fields && there.remarks.keeps_unknown_fields;
+        Self {
+            columns: fields.unwrap_or(if either == 0 { ALL_COLUMNS } else { either }),
+            unknown_fields: self.unknown_fields && (is_kept || !has_any),
+            version: self.version,
+        }
+    }
+
+    /// Starts a digest of a set.
+    pub(crate) fn digest(&self) -> SetDigest {
+        SetDigest::of_version(self.version, &listed(self.columns))
+            // Versions are checked where they are read.
+            .unwrap_or_else(|| SetDigest::new(&listed(self.columns)))
+            .with_unknown_fields(true)
+    }
+}
+
 /// What a pass over a file found.
-pub(crate) struct Survey {
+pub(crate) struct FileScan {
     pub(crate) digest: SetDigest,
-    /// Columns that it has, one bit each; nothing where that cannot be told, for it has no batch.
+    /// Columns that it has, one bit each; `None` if it has no batch and does not tell.
     pub(crate) columns: Option<u32>,
     /// Identifiers that it has more than once.
     pub(crate) repeated: Listing,
@@ -62,78 +113,97 @@ pub(crate) struct Survey {
     pub(crate) remarks: Remarks,
 }
 
-/// Reads `source` from start to end. The digest is over `columns`; each batch is handed to `note`, with
-/// its identifier and the digest of it alone, which tells how often it was there.
-fn survey(
+impl FileScan {
+    /// Returns whether each of its batches has an identifier.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.columns
+            .is_none_or(|columns| columns & (1 << BATCH_ID) != 0)
+    }
+
+    /// Returns the columns that no batch has and that nobody but trayscan should have written.
+    pub(crate) fn foreign(&self) -> &[String] {
+        if self.remarks.is_shared {
+            &[]
+        } else {
+            &self.remarks.unknown
+        }
+    }
+
+    /// Returns the columns of `scope` that the file lacks. In JSON none is: absent is null.
+    pub(crate) fn lacking(&self, scope: &Scope) -> Vec<usize> {
+        if self.remarks.absent_is_null {
+            return Vec::new();
+        }
+        // Of several files, each must have the column.
+        let there = self.remarks.columns.or(self.columns);
+        listed(scope.columns & !there.unwrap_or(scope.columns))
+    }
+}
+
+/// Reads `source` from start to end. Each batch is handed to `add`, with its identifier and its hash, which
+/// returns how often it was there.
+fn scan(
     source: &mut Source,
     layout: Option<&[usize]>,
-    columns: u32,
-    note: &mut dyn FnMut(&Record<'_>, &str, [u8; 32]) -> Times,
-) -> Result<Survey, Failure> {
+    scope: &Scope,
+    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Times,
+) -> Result<FileScan, Failure> {
     let name = source.name().to_owned();
-    let columns = listed(columns);
-    let has_ids = columns.contains(&BATCH_ID);
-    let mut survey = Survey {
-        digest: SetDigest::new(&columns),
+    let mut unnamed = None;
+    let mut scan = FileScan {
+        digest: scope.digest(),
         columns: None,
         repeated: Listing::default(),
         flawed: Flawed::default(),
         remarks: Remarks::default(),
     };
     let remarks = source.read(layout, &mut |record| {
-        survey.columns = Some(survey.columns.unwrap_or_default() | record.columns);
-        let content = survey.digest.add(record.values);
+        scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
+        let hash = scan.digest.add(record.values);
         if !record.sound {
-            survey.flawed.judge(record);
+            scan.flawed.judge(record);
         }
-        if has_ids {
+        if scope.has_ids() {
             let id = record.values.plain(BATCH_ID).unwrap_or_default();
-            if id.is_empty() {
-                let what = if record.columns & (1 << BATCH_ID) == 0 {
-                    "missing"
-                } else {
-                    "empty"
-                };
-                return Err(Failure::new(
-                    Kind::Protocol,
-                    format!("{name}, {}: `batch_id` is {what}", record.place),
-                ));
-            }
-            if note(record, &id, content) == Times::Twice {
-                survey.repeated.add(&id);
+            if !id.is_empty() {
+                if add(record, &id, hash) == Times::Twice {
+                    scan.repeated.add(&id);
+                }
+            } else if record.columns & (1 << BATCH_ID) != 0 {
+                return Err(no_id(&name, record.place, "empty"));
+            } else if unnamed.is_none() {
+                unnamed = Some(record.place);
             }
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    survey.columns = survey.columns.or(remarks.columns);
-    survey.remarks = remarks;
-    Ok(survey)
+    // A table may have no such column; in JSON, each batch has its own fields.
+    if let Some(place) = unnamed.filter(|_| remarks.absent_is_null) {
+        return Err(no_id(&name, place, "missing"));
+    }
+    scan.columns = scan.columns.or(remarks.columns);
+    scan.remarks = remarks;
+    Ok(scan)
 }
 
-/// Returns the columns that `source` seems to have, one bit each; nothing where that cannot be told.
-pub(crate) fn glance(
-    source: &mut Source,
-    layout: Option<&[usize]>,
-) -> Result<Option<u32>, Failure> {
-    let mut columns = None;
-    let remarks = source.read(layout, &mut |record| {
-        columns = Some(record.columns);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(columns.or(remarks.columns))
+fn no_id(name: &str, place: Place, what: &str) -> Failure {
+    Failure::new(
+        Kind::Protocol,
+        format!("{name}, {place}: `batch_id` is {what}"),
+    )
 }
 
-/// Reads the file that is verified, and notes its batches in a ledger.
-pub(crate) fn note(
+/// Reads the file that is verified, and adds its batches to a ledger.
+pub(crate) fn index(
     source: &mut Source,
     layout: Option<&[usize]>,
-    columns: u32,
-) -> Result<(Survey, Ledger), Failure> {
+    scope: &Scope,
+) -> Result<(FileScan, Ledger), Failure> {
     let mut ledger = Ledger::new();
-    let survey = survey(source, layout, columns, &mut |_, id, content| {
-        ledger.note(id, content)
+    let scan = scan(source, layout, scope, &mut |_, id, hash| {
+        ledger.add(id, scope.content(hash))
     })?;
-    Ok((survey, ledger))
+    Ok((scan, ledger))
 }
 
 /// A batch that is not the same on both sides.
@@ -142,18 +212,50 @@ pub(crate) struct Change {
     pub(crate) id: String,
     /// Columns whose values differ.
     pub(crate) columns: Vec<usize>,
+    /// Its unknown fields differ.
+    pub(crate) unknown_fields: bool,
 }
 
-/// What the other side has, as it is held against a ledger.
+impl Change {
+    /// Returns the names of what differs.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let unknown = self.unknown_fields.then_some("(unknown fields)");
+        names(&self.columns).into_iter().chain(unknown).collect()
+    }
+}
+
+/// The other side, as it is looked up in a ledger.
 pub(crate) struct Comparison {
     ledger: Ledger,
-    columns: Vec<usize>,
+    scope: Scope,
     missing: Listing,
     changed: u64,
-    /// The first that changed, with their values on the other side.
-    values: HashMap<String, Vec<Option<String>>>,
+    /// The first that changed, with their forms on the other side.
+    forms: HashMap<String, Form>,
     /// The same, in order.
     order: Vec<String>,
+}
+
+/// The values of a batch in their canonical form.
+#[derive(Default)]
+struct Form {
+    columns: Vec<Vec<u8>>,
+    unknown_fields: Option<String>,
+}
+
+impl Form {
+    fn new(batch: &dyn Values, scope: &Scope) -> Self {
+        let encoded = |column: usize| {
+            let mut form = Vec::new();
+            batch.encode(column, &mut form);
+            form
+        };
+        let unknown = batch.unknown_fields().filter(|_| scope.unknown_fields);
+        Self {
+            columns: listed(scope.columns).into_iter().map(encoded).collect(),
+            unknown_fields: unknown.map(|fields| canonical_json(&fields)),
+        }
+    }
 }
 
 /// What is different.
@@ -168,37 +270,36 @@ pub(crate) struct Differences {
 }
 
 impl Comparison {
-    pub(crate) fn new(ledger: Ledger, columns: u32) -> Self {
+    pub(crate) fn new(ledger: Ledger, scope: Scope) -> Self {
         Self {
             ledger,
-            columns: listed(columns),
+            scope,
             missing: Listing::default(),
             changed: 0,
-            values: HashMap::new(),
+            forms: HashMap::new(),
             order: Vec::new(),
         }
     }
 
     /// Reads the other side from a file.
-    pub(crate) fn read(&mut self, source: &mut Source) -> Result<Survey, Failure> {
-        let columns = self.columns.iter().fold(0, |all, column| all | 1 << column);
-        survey(source, None, columns, &mut |record, id, content| {
-            self.hold(record.values, id, content)
+    pub(crate) fn read(&mut self, source: &mut Source) -> Result<FileScan, Failure> {
+        let scope = self.scope;
+        scan(source, None, &scope, &mut |record, id, hash| {
+            self.compare(record.values, id, hash)
         })
     }
 
-    /// Holds one batch of the other side against the ledger; tells how often it came.
-    pub(crate) fn hold(&mut self, batch: &dyn Values, id: &str, content: [u8; 32]) -> Times {
-        match self.ledger.meet(id, content) {
+    /// Compares one batch of the other side; returns how often it came.
+    pub(crate) fn compare(&mut self, batch: &dyn Values, id: &str, hash: BatchHash) -> Times {
+        match self.ledger.lookup(id, self.scope.content(hash)) {
             Met::Same => {}
             Met::Nowhere => self.missing.add(id),
             Met::Changed => {
                 self.changed += 1;
                 if self.order.len() < LISTED {
-                    let value = |&column: &usize| batch.plain(column).map(Cow::into_owned);
                     self.order.push(id.to_owned());
-                    self.values
-                        .insert(id.to_owned(), self.columns.iter().map(value).collect());
+                    let form = Form::new(batch, &self.scope);
+                    self.forms.insert(id.to_owned(), form);
                 }
             }
             Met::Again(times) => return times,
@@ -206,7 +307,12 @@ impl Comparison {
         Times::Once
     }
 
-    /// Tells what is different; `source` is the file that is verified, which is read once more.
+    /// Returns whether every batch was found on both sides, with the same content.
+    pub(crate) fn is_equal(&self) -> bool {
+        self.missing.count == 0 && self.changed == 0 && self.ledger.unmet() == 0
+    }
+
+    /// Lists what is different; `source` is the file that is verified, which is read once more.
     pub(crate) fn differences(
         mut self,
         source: &mut Source,
@@ -217,18 +323,19 @@ impl Comparison {
             ids: Vec::new(),
         };
         let wanted = usize::try_from(extra.count).map_or(LISTED, |count| count.min(LISTED));
-        let mut changes: HashMap<String, Vec<usize>> = HashMap::new();
-        if wanted > 0 || !self.values.is_empty() {
+        let mut changes: HashMap<String, Change> = HashMap::new();
+        if wanted > 0 || !self.forms.is_empty() {
             source.read(layout, &mut |record| {
                 let id = record.values.plain(BATCH_ID).unwrap_or_default();
                 if extra.ids.len() < wanted && self.ledger.is_first_unmet(&id) {
                     extra.ids.push(id.clone().into_owned());
                 }
-                if let Some(values) = self.values.remove(id.as_ref()) {
-                    let columns = changed_columns(&self.columns, record.values, &values);
-                    changes.insert(id.into_owned(), columns);
+                if let Some(there) = self.forms.remove(id.as_ref()) {
+                    let here = Form::new(record.values, &self.scope);
+                    let change = changed(id.into_owned(), &self.scope, &here, &there);
+                    changes.insert(change.id.clone(), change);
                 }
-                let done = extra.ids.len() == wanted && self.values.is_empty();
+                let done = extra.ids.len() == wanted && self.forms.is_empty();
                 Ok(if done {
                     ControlFlow::Break(())
                 } else {
@@ -236,31 +343,26 @@ impl Comparison {
                 })
             })?;
         }
-        let change = |id: String| {
-            let columns = changes.remove(&id).unwrap_or_default();
-            Change { id, columns }
-        };
+        let change = |id: String| changes.remove(&id);
         Ok(Differences {
             missing: self.missing,
             extra,
             changed: self.changed,
-            changes: self.order.into_iter().map(change).collect(),
+            changes: self.order.into_iter().filter_map(change).collect(),
         })
     }
 }
 
-/// Returns the columns in which two batches differ.
-fn changed_columns(columns: &[usize], here: &dyn Values, there: &[Option<String>]) -> Vec<usize> {
-    let form = |column: usize, text: Option<Cow<'_, str>>| {
-        text.map(|text| canonical(COLUMNS[column].kind, text).into_owned())
-            .filter(|text| !text.is_empty())
-    };
-    let differs = |&(&column, there): &(&usize, &Option<String>)| {
-        let there = there.as_deref().map(Cow::Borrowed);
-        form(column, here.plain(column)) != form(column, there)
-    };
-    let pairs = columns.iter().zip(there).filter(differs);
-    pairs.map(|(&column, _)| column).collect()
+/// Finds what differs between two forms of one batch.
+fn changed(id: String, scope: &Scope, here: &Form, there: &Form) -> Change {
+    let pairs = here.columns.iter().zip(&there.columns);
+    let columns = listed(scope.columns).into_iter().zip(pairs);
+    let differs = columns.filter(|(_, (here, there))| here != there);
+    Change {
+        id,
+        columns: differs.map(|(column, _)| column).collect(),
+        unknown_fields: here.unknown_fields != there.unknown_fields,
+    }
 }
 
 /// Names columns for people: the first of them, where there are many.

@@ -33,11 +33,17 @@ pub(crate) struct Reading {
 /// One row, as plain text.
 pub(crate) struct Row {
     texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    extra: Option<String>,
 }
 
 impl Values for Row {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -45,6 +51,8 @@ impl Values for Row {
 pub(crate) struct Coming {
     /// Columns that the table has, one bit each.
     pub(crate) columns: u32,
+    /// It has a column for unknown fields.
+    pub(crate) has_extra: bool,
     /// Columns that no batch has.
     pub(crate) unknown: Vec<String>,
     fields: Vec<usize>,
@@ -53,7 +61,7 @@ pub(crate) struct Coming {
 }
 
 enum Answer {
-    Table(Vec<usize>, Vec<String>),
+    Table(Vec<usize>, bool, Vec<String>),
     Piece(Vec<u8>),
     End,
     Failed(Box<Failure>),
@@ -105,7 +113,8 @@ impl Reading {
                 Failure::new(error::Kind::Internal, "cannot start a thread").caused_by(error)
             })?;
         match answers.recv() {
-            Ok(Answer::Table(fields, unknown)) => Ok(Coming {
+            Ok(Answer::Table(fields, has_extra, unknown)) => Ok(Coming {
+                has_extra,
                 columns: fields.iter().fold(0, |all, column| all | 1 << column),
                 unknown,
                 fields,
@@ -150,12 +159,15 @@ fn read(
         )
         .hint("look at its name, and its schema: `table=schema.name`")
     })?;
-    let (mut fields, unknown) = columns(&found, address)?;
+    let (mut fields, has_extra, unknown) = columns(&found, address)?;
     if let Some(wanted) = wanted {
         fields.retain(|field| wanted.contains(field));
     }
-    let statement = select(&found.name, &fields, range);
-    if tell.send(Answer::Table(fields, unknown)).is_err() {
+    let statement = select(&found.name, &fields, has_extra, range);
+    if tell
+        .send(Answer::Table(fields, has_extra, unknown))
+        .is_err()
+    {
         return Ok(());
     }
     let mut reader = client
@@ -185,17 +197,17 @@ fn read(
 }
 
 /// Finds the fields of batches among the columns of a table, and names the others.
-fn columns(found: &Found, address: &Address) -> Result<(Vec<usize>, Vec<String>), Failure> {
-    let (mut fields, mut unknown) = (Vec::new(), Vec::new());
+fn columns(found: &Found, address: &Address) -> Result<(Vec<usize>, bool, Vec<String>), Failure> {
+    let (mut fields, mut has_extra, mut unknown) = (Vec::new(), false, Vec::new());
     for column in &found.columns {
         match find_column(&column.name) {
             Some(field) => fields.push(field),
-            None if column.name == EXTRA => {}
+            None if column.name == EXTRA => has_extra = true,
             None => unknown.push(column.name.clone()),
         }
     }
     if fields.contains(&BATCH_ID) {
-        return Ok((fields, unknown));
+        return Ok((fields, has_extra, unknown));
     }
     Err(Failure::new(
         error::Kind::Usage,
@@ -209,7 +221,7 @@ fn columns(found: &Found, address: &Address) -> Result<(Vec<usize>, Vec<String>)
 }
 
 /// Asks for every column as text; dates as the service writes them.
-fn select(table: &str, fields: &[usize], range: Option<Range>) -> String {
+fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) -> String {
     let text = |&column: &usize| {
         let name = quoted(COLUMNS[column].name);
         match COLUMNS[column].kind {
@@ -220,7 +232,8 @@ fn select(table: &str, fields: &[usize], range: Option<Range>) -> String {
             _ => format!("{name}::text"),
         }
     };
-    let texts: Vec<String> = fields.iter().map(text).collect();
+    let extra = has_extra.then(|| format!("{}::text", quoted(EXTRA)));
+    let texts: Vec<String> = fields.iter().map(text).chain(extra).collect();
     let mut conditions = Vec::new();
     if let Some(range) = range {
         let date = quoted("batch_creation_date");
@@ -276,20 +289,16 @@ impl Coming {
         }
         let mut row = Row {
             texts: [const { None }; COLUMNS.len()],
+            extra: None,
         };
         for &column in &self.fields {
-            let mut length = [0; 4];
-            self.pieces.read_exact(&mut length)?;
-            let Ok(length) = usize::try_from(i32::from_be_bytes(length)) else {
-                continue;
-            };
-            let mut text = vec![0; length];
-            self.pieces.read_exact(&mut text)?;
-            let text = String::from_utf8(text).map_err(io::Error::other)?;
-            row.texts[column] = Some(match COLUMNS[column].kind {
+            row.texts[column] = self.pieces.value()?.map(|text| match COLUMNS[column].kind {
                 Kind::Text => escapes::undone(&text).into_owned(),
                 _ => text,
             });
+        }
+        if self.has_extra {
+            row.extra = self.pieces.value()?;
         }
         Ok(Some(row))
     }
@@ -300,6 +309,20 @@ struct Pieces {
     answers: Receiver<Answer>,
     piece: Vec<u8>,
     place: usize,
+}
+
+impl Pieces {
+    /// Reads a value with its length before it; `None` if it is null.
+    fn value(&mut self) -> io::Result<Option<String>> {
+        let mut length = [0; 4];
+        self.read_exact(&mut length)?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(length)) else {
+            return Ok(None);
+        };
+        let mut text = vec![0; length];
+        self.read_exact(&mut text)?;
+        String::from_utf8(text).map(Some).map_err(io::Error::other)
+    }
 }
 
 impl Read for Pieces {
@@ -346,9 +369,9 @@ mod tests {
             excludes_end: true,
         };
         assert_eq!(
-            select("\"t\"", &[BATCH_ID], Some(range)),
+            select("\"t\"", &[BATCH_ID], false, Some(range)),
             "copy (select \"batch_id\"::text from \"t\" where \"batch_creation_date\" >= '2026-05-01T00:00:00Z' and \"batch_creation_date\" < '2026-05-02T00:00:00Z') to stdout (format binary)"
         );
-        assert!(!select("\"t\"", &[BATCH_ID], None).contains("where"));
+        assert!(!select("\"t\"", &[BATCH_ID], false, None).contains("where"));
     }
 }

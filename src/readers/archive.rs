@@ -18,6 +18,7 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
     let archive = Archive::read(path).map_err(refused)?;
     let remarks = Remarks {
         columns: Some(ALL_COLUMNS),
+        keeps_unknown_fields: true,
         ..Remarks::default()
     };
     let mut pages = archive.pages(Range::default(), true).map_err(or_damaged)?;

@@ -24,11 +24,13 @@ pub(super) fn read(
     each: &mut Each<'_>,
 ) -> Result<Remarks, Unreadable> {
     let mut pieces = Pieces::new(bytes);
+    let mut lines = (shape == Shape::Lines).then(Lines::default);
     let mut splitter = Splitter::new(shape);
     let mut taker = Taker {
         each,
         in_messages,
         count: 0,
+        found: 0,
         ended: None,
     };
     loop {
@@ -40,18 +42,34 @@ pub(super) fn read(
             }
             Piece::End => break,
         };
-        let fed = splitter.feed(&Arc::new(text), &mut |found| taker.take(found));
+        let text = Arc::new(text);
+        let fed = splitter.feed(&text, &mut |found| taker.take(found));
         match (taker.ended.take(), fed) {
-            (Some(Ok(())), _) => return Ok(Remarks::default()),
+            (Some(Ok(())), _) => return Ok(remarks()),
             (Some(Err(unreadable)), _) => return Err(unreadable),
             (None, Err(unreadable)) => return Err(taker.broken(&unreadable)),
             (None, Ok(())) => {}
+        }
+        if let Some(lines) = &mut lines {
+            lines.feed(text.as_bytes())?;
         }
     }
     splitter
         .finish()
         .map_err(|unreadable| taker.broken(&unreadable))?;
-    Ok(Remarks::default())
+    if let Some(lines) = lines {
+        lines.finish(taker.found)?;
+    }
+    Ok(remarks())
+}
+
+/// JSON has no columns: what is not there is null, and there may be any other field.
+fn remarks() -> Remarks {
+    Remarks {
+        absent_is_null: true,
+        keeps_unknown_fields: true,
+        ..Remarks::default()
+    }
 }
 
 /// Hands batches on.
@@ -60,6 +78,8 @@ struct Taker<'a, 'b> {
     /// Batches stand in messages of Singer.
     in_messages: bool,
     count: u64,
+    /// Objects, messages without a batch too.
+    found: u64,
     /// Set where no more are wanted, or no more can be read.
     ended: Option<Result<(), Unreadable>>,
 }
@@ -67,6 +87,7 @@ struct Taker<'a, 'b> {
 impl Taker<'_, '_> {
     fn take(&mut self, found: Found<'_>) -> Result<(), split::Unreadable> {
         self.count += 1;
+        self.found += 1;
         let went = match found {
             Found::Batch(batch) => self.hand_on(&batch),
             Found::Text(text) if self.in_messages => self.read_message(text),
@@ -164,6 +185,70 @@ impl Taker<'_, '_> {
 /// A manifest has `warnings` as well.
 fn is_manifest(batch: &Batch) -> bool {
     batch.unknown().any(|(name, _)| name == "\"set_digest\"")
+}
+
+/// Checks that each line holds one object. Readers that go by lines would stumble over anything else, or see
+/// something else than a reader that goes by braces.
+#[derive(Default)]
+struct Lines {
+    /// Lines that have ended.
+    ended: u64,
+    /// The first and the last byte of the line, blanks aside.
+    first: Option<u8>,
+    last: Option<u8>,
+    /// The line has a byte.
+    begun: bool,
+}
+
+impl Lines {
+    fn feed(&mut self, text: &[u8]) -> Result<(), Unreadable> {
+        let mut rest = text;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.extend(&rest[..end]);
+            self.end()?;
+            rest = &rest[end + 1..];
+        }
+        self.begun |= !rest.is_empty();
+        self.extend(rest);
+        Ok(())
+    }
+
+    fn extend(&mut self, text: &[u8]) {
+        let is_set = |byte: &&u8| !matches!(byte, b' ' | b'\t' | b'\r');
+        let first = self.first.or_else(|| text.iter().find(is_set).copied());
+        self.first = first;
+        self.last = text.iter().rfind(is_set).copied().or(self.last);
+    }
+
+    fn end(&mut self) -> Result<(), Unreadable> {
+        let place = Place::Line(self.ended + 1);
+        let (first, last) = (self.first.take(), self.last.take());
+        self.begun = false;
+        self.ended += 1;
+        match (first, last) {
+            (Some(b'{'), Some(b'}')) => Ok(()),
+            (None, _) => Err(Unreadable::broken(place, "the line is empty")),
+            _ => Err(Unreadable::broken(
+                place,
+                "the line is not one JSON object: each object belongs on a line of its own",
+            )),
+        }
+    }
+
+    /// Ends the last line; there were `objects` in all.
+    fn finish(mut self, objects: u64) -> Result<(), Unreadable> {
+        if self.begun {
+            self.end()?;
+        }
+        if self.ended < objects {
+            return Err(Unreadable::Broken {
+                place: None,
+                why: format!("{objects} JSON objects stand on {} lines", self.ended),
+                hint: Some("each object belongs on a line of its own: export it again"),
+            });
+        }
+        Ok(())
+    }
 }
 
 enum Piece {

@@ -10,6 +10,9 @@ mod source;
 // Which format it is: by the ending of its name, or by how it begins.
 mod sniff;
 
+// Many files as one set.
+mod lake;
+
 // One file per format, and what there is to find out about CSV before it can be read.
 mod archive;
 mod csv;
@@ -27,6 +30,7 @@ mod suite;
 
 use std::ops::ControlFlow;
 
+pub(crate) use lake::Lake;
 pub(crate) use source::{Measured, Source};
 #[cfg(test)]
 pub(crate) use xlsx::undo_escapes;
@@ -70,16 +74,49 @@ pub(crate) struct Remarks {
     pub(crate) columns: Option<u32>,
     /// Names in its first line that are no fields.
     pub(crate) unknown: Vec<String>,
+    /// Others may have added columns of their own, as to a table.
+    pub(crate) is_shared: bool,
+    /// A field that is not there counts as null; otherwise the file lacks the column.
+    pub(crate) absent_is_null: bool,
+    /// It keeps fields that the interface does not know.
+    pub(crate) keeps_unknown_fields: bool,
     /// Its last line has no end.
     pub(crate) unended: bool,
     pub(crate) claim: Option<Claim>,
+}
+
+impl Remarks {
+    /// Puts together what two files of one set tell.
+    fn and(mut self, other: Self) -> Self {
+        self.columns = match (self.columns, other.columns) {
+            (Some(here), Some(there)) => Some(here & there),
+            (here, there) => here.or(there),
+        };
+        for name in other.unknown {
+            if !self.unknown.contains(&name) {
+                self.unknown.push(name);
+            }
+        }
+        self.unended |= other.unended;
+        self.absent_is_null &= other.absent_is_null;
+        self.keeps_unknown_fields &= other.keeps_unknown_fields;
+        self
+    }
 }
 
 /// What a file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) batches: Option<u64>,
+    pub(crate) digest_version: u32,
     pub(crate) set_digest: String,
+    /// `None` if it says nothing of unknown fields.
+    pub(crate) unknown_fields_digest: Option<String>,
+}
+
+/// Returns the version of a digest; the first was not told, and 0 stands for what is no version.
+fn version(text: Option<&str>) -> u32 {
+    text.map_or(1, |text| text.parse().unwrap_or(0))
 }
 
 /// Why a file cannot be read, or not on.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -10,7 +11,7 @@ use tempfile::SpooledTempFile;
 use super::sniff::{Format, Packing};
 #[cfg(feature = "postgres")]
 use super::table;
-use super::{Each, Remarks, Unreadable, archive, csv, database, json, parquet, sniff, xlsx};
+use super::{Each, Lake, Remarks, Unreadable, archive, csv, database, json, parquet, sniff, xlsx};
 use crate::cloud::{self, Address};
 use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
@@ -40,6 +41,8 @@ enum Place {
     Fetched(Scratch),
     /// Could be read once only, and was.
     Spooled(Box<SpooledTempFile>),
+    /// The files of a lake, as one.
+    Lake(Vec<PathBuf>),
     #[cfg(feature = "postgres")]
     Table(Box<Reading>),
 }
@@ -50,7 +53,7 @@ impl Place {
         match self {
             Self::File(path) => Some(path),
             Self::Fetched(scratch) => Some(scratch.path()),
-            Self::Spooled(_) => None,
+            Self::Spooled(_) | Self::Lake(_) => None,
             #[cfg(feature = "postgres")]
             Self::Table(_) => None,
         }
@@ -92,11 +95,13 @@ impl Source {
             let place = Place::Fetched(cloud::download(&address)?);
             return Ok(Self::new(name, place));
         }
+        if let Some(lake) = Lake::find(path)? {
+            return Ok(Self::new(name, Place::Lake(lake.files()?)));
+        }
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => "no such file: look at its name",
-                io::ErrorKind::IsADirectory => "it is a folder: name a file in it",
-                _ => "look at its permissions",
+                io::ErrorKind::NotFound => "no such file: check its name",
+                _ => "check its permissions",
             };
             Failure::new(Kind::Usage, format!("cannot read {name}"))
                 .caused_by(error)
@@ -104,9 +109,6 @@ impl Source {
         };
         let file = File::open(path).map_err(refuse)?;
         let metadata = file.metadata().map_err(refuse)?;
-        if metadata.is_dir() {
-            return Err(refuse(io::ErrorKind::IsADirectory.into()));
-        }
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
@@ -134,7 +136,7 @@ impl Source {
     pub(crate) fn as_table(&mut self) -> Option<&mut Reading> {
         match &mut self.place {
             Place::Table(reading) => Some(reading),
-            Place::File(_) | Place::Fetched(_) | Place::Spooled(_) => None,
+            Place::File(_) | Place::Fetched(_) | Place::Spooled(_) | Place::Lake(_) => None,
         }
     }
 
@@ -159,9 +161,20 @@ impl Source {
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
     ) -> Result<Remarks, Failure> {
+        if let Place::Lake(files) = &self.place {
+            return read_lake(files, layout, each);
+        }
         let name = self.name.clone();
         self.read_through(layout, each)
             .map_err(|unreadable| unreadable.of(&name))
+    }
+
+    /// Returns the files of a lake; `None` if it is not one.
+    pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
+        match &self.place {
+            Place::Lake(files) => Some(files),
+            _ => None,
+        }
     }
 
     fn read_through(
@@ -209,6 +222,7 @@ impl Source {
                     spooled.rewind()?;
                     xlsx::read(BufReader::new(spooled), each)
                 }
+                Place::Lake(_) => Err(no_bytes().into()),
                 #[cfg(feature = "postgres")]
                 Place::Table(_) => Err(no_bytes().into()),
             };
@@ -231,8 +245,11 @@ impl Source {
         }
     }
 
-    /// Returns size and hash of the file as it is; nothing for a table, which has no bytes.
+    /// Returns size and hash of the file as it is; `None` for a table or a lake, which have no bytes of their own.
     pub(crate) fn measure(&mut self) -> Result<Option<Measured>, Failure> {
+        if self.lake().is_some() {
+            return Ok(None);
+        }
         #[cfg(feature = "postgres")]
         if let Place::Table(_) = self.place {
             return Ok(None);
@@ -274,6 +291,7 @@ impl Source {
                 io::copy(spooled, &mut file)?;
                 Ok(file)
             }
+            Place::Lake(_) => Err(no_bytes()),
             #[cfg(feature = "postgres")]
             Place::Table(_) => Err(no_bytes()),
         }
@@ -288,15 +306,47 @@ impl Source {
                 spooled.rewind()?;
                 Box::new(spooled)
             }
+            Place::Lake(_) => return Err(no_bytes()),
             #[cfg(feature = "postgres")]
             Place::Table(_) => return Err(no_bytes()),
         })
     }
 }
 
-#[cfg(feature = "postgres")]
 fn no_bytes() -> io::Error {
-    io::Error::other("a table has no bytes")
+    io::Error::other("it has no bytes of its own")
+}
+
+/// Reads one file after another; what is said of them together is what holds for each.
+fn read_lake(
+    files: &[PathBuf],
+    layout: Option<&[usize]>,
+    each: &mut Each<'_>,
+) -> Result<Remarks, Failure> {
+    let mut all: Option<Remarks> = None;
+    for file in files {
+        let mut source = Source::open(file)?;
+        let name = source.name().to_owned();
+        let mut has_enough = false;
+        let remarks = source.read(layout, &mut |record| {
+            let went = each(record).map_err(|failure| {
+                let message = format!("{name}: {failure}");
+                failure.saying(message)
+            })?;
+            has_enough = went == ControlFlow::Break(());
+            Ok(went)
+        })?;
+        all = Some(match all {
+            None => remarks,
+            Some(all) => all.and(remarks),
+        });
+        if has_enough {
+            break;
+        }
+    }
+    let all = all.unwrap_or_default();
+    // Each file says it of itself, and not of all.
+    Ok(Remarks { claim: None, ..all })
 }
 
 /// Looks at the beginning; it is still to be read.

@@ -253,13 +253,43 @@ fn objects_may_stand_as_people_write_them() {
     for text in [
         "[{\"batch_id\":\"a\"},{\"batch_id\":\"b\"}]",
         "\u{feff} [ {\n  \"batch_id\" : \"a\"\n },\r\n{\"batch_id\":\"b\", \"more\": {}} ]\n\n",
-        "{\"batch_id\": \"a\"}\r\n\r\n{\"batch_id\": \"\\u0062\"}",
-        "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}",
+        " {\"batch_id\": \"a\"}\t\r\n{\"batch_id\": \"\\u0062\"}",
     ] {
         for name in ["a.json", "a.ndjson", "a", "a.txt"] {
             let (ids, _) = read(name, text.as_bytes()).expect(text);
             assert_eq!(ids, ["batch 1 a", "batch 2 b"], "{name} {text}");
         }
+    }
+}
+
+#[test]
+fn each_object_has_a_line_of_its_own() {
+    for (text, why) in [
+        (
+            "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
+            "2 JSON objects stand on 1 lines",
+        ),
+        (
+            "{\"batch_id\":\"a\"}\n\n{\"batch_id\":\"b\"}\n",
+            "line 2: the line is empty",
+        ),
+        ("{\"batch_id\":\"a\"}\n \n", "line 2: the line is empty"),
+        (
+            "{\"batch_id\":\n\"a\"}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "{\"batch_id\":\"a\"\n}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "{\"x\":{}\n,\"batch_id\":\"a\"}",
+            "line 2: the line is not one JSON object",
+        ),
+    ] {
+        let failure = read("a.ndjson", text.as_bytes()).expect_err(text);
+        assert!(failure.to_string().contains(why), "{failure}");
+        assert_eq!(failure.kind, crate::error::Kind::Protocol);
     }
 }
 

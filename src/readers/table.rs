@@ -10,6 +10,8 @@ pub(super) fn read(reading: &Reading, each: &mut Each<'_>) -> Result<Remarks, Un
     let remarks = Remarks {
         columns: Some(rows.columns),
         unknown: std::mem::take(&mut rows.unknown),
+        keeps_unknown_fields: rows.has_extra,
+        is_shared: true,
         ..Remarks::default()
     };
     let mut count = 0;

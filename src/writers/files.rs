@@ -33,6 +33,8 @@ pub(crate) struct Written {
 pub(crate) struct Share {
     pub(crate) batches: u64,
     pub(crate) set_digest: String,
+    /// `None` if the format does not keep unknown fields.
+    pub(crate) unknown_fields_digest: Option<String>,
 }
 
 impl Files {

@@ -18,7 +18,7 @@ use super::output::Sealed;
 use super::target::{annotate, resolved};
 use super::template::{Crops, Template};
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
-use crate::batch::Batch;
+use crate::batch::{Batch, Representation};
 use crate::cloud::{self, Address};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
@@ -36,10 +36,10 @@ pub(crate) struct Manner {
     pub(crate) no_clobber: bool,
     /// Where the manifest goes: no batches may.
     pub(crate) manifest: Option<Place>,
-    /// Columns to digest, where somebody wants to know about each file.
-    pub(crate) digested: Option<Vec<usize>>,
-    /// Their columns are typed.
-    pub(crate) typed: bool,
+    /// Starts the digest of one file; `None` if no manifest is written.
+    pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
+    /// What the format keeps of a batch.
+    pub(crate) kept: Representation,
     pub(crate) maker: Maker,
 }
 
@@ -192,9 +192,8 @@ impl Spool {
     ) -> Result<(Sealed, Option<Share>), Failure> {
         let mut output =
             Output::new(target, self.manner.compression).map_err(Failure::from_output)?;
-        let typed = self.manner.typed;
-        let columns = self.manner.digested.as_deref();
-        let mut digest = columns.map(SetDigest::new);
+        let kept = self.manner.kept;
+        let mut digest = self.manner.new_digest.as_ref().map(|new| new());
         if digest.is_some() {
             output = output.hashed();
         }
@@ -203,17 +202,18 @@ impl Spool {
             let lines = self.taken_back(*place, *length);
             let lines = lines.map_err(Failure::from_output)?;
             each(lines, |batch| {
-                add(batch, writer.as_mut(), digest.as_mut(), typed)
+                add(batch, writer.as_mut(), digest.as_mut(), kept)
             })?;
         }
         each(part.lines.clone(), |batch| {
-            add(batch, writer.as_mut(), digest.as_mut(), typed)
+            add(batch, writer.as_mut(), digest.as_mut(), kept)
         })?;
         let (output, more) = writer.finish().map_err(Failure::from_output)?;
         notes.add(more);
         let share = digest.map(|digest| Share {
             batches: part.batches,
             set_digest: digest.finish(),
+            unknown_fields_digest: digest.finish_unknown(),
         });
         Ok((output.seal()?, share))
     }
@@ -230,10 +230,10 @@ fn add(
     batch: &Batch,
     writer: &mut dyn BatchWriter,
     digest: Option<&mut SetDigest>,
-    typed: bool,
+    kept: Representation,
 ) -> Result<(), Failure> {
     if let Some(digest) = digest {
-        digest.add_held(batch, typed);
+        digest.add_kept(batch, kept);
     }
     writer.write(batch).map_err(Failure::from_output)
 }

@@ -79,8 +79,17 @@ impl Template {
         Ok(Some(Self { parts }))
     }
 
+    /// Returns the text before, between and behind the placeholders.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let text = |part: &Part| match part {
+            Part::Text(text) => Some(text.clone()),
+            Part::Value(_) => None,
+        };
+        self.parts.iter().filter_map(text).collect()
+    }
+
     /// Returns the folder that all files will be in, or in folders of.
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         let Some(Part::Text(before)) = self.parts.first() else {
             return PathBuf::new();
         };

@@ -102,6 +102,9 @@ mod kills;
 #[cfg(target_os = "linux")]
 mod month;
 
+// The set digest, computed apart from the program.
+mod digest;
+
 // The receipt of an export, and the set digest in it.
 mod manifest;
 

@@ -8,7 +8,10 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::data::hex;
-use crate::harness::{Server, export};
+use crate::digest::{set_digest, unknown_fields_digest};
+use crate::harness::{Server, export, export_with};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::token;
 
 /// Exports with a manifest into `folder`, and returns the manifest.
 pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str]) -> Value {
@@ -188,4 +191,62 @@ fn it_needs_a_file_of_its_own_and_keeps_what_no_clobber_keeps() {
     assert_eq!(ended.code, Some(8), "{ended:?}");
     assert_eq!(fs::read_to_string(at("old.json")).unwrap(), "old");
     assert!(!folder.path().join("new.csv").exists());
+}
+
+/// The page on manifests, as plain text: escapes of roff undone.
+fn manifest_page() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-manifest.5");
+    fs::read_to_string(path).unwrap().replace("\\-", "-")
+}
+
+#[test]
+fn the_manual_page_names_every_key() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let receipt = receipt(&server, folder.path(), "a.ndjson", &["--where", "warnings"]);
+    let page = manifest_page();
+    let mut keys: Vec<&String> = receipt.as_object().unwrap().keys().collect();
+    for part in [
+        &receipt["request"],
+        &receipt["files"][0],
+        &receipt["windows"][0],
+    ] {
+        keys.extend(part.as_object().unwrap().keys());
+    }
+    assert!(keys.len() > 30);
+    for key in keys {
+        assert!(page.contains(&format!("\\fB{key}\\fR")), "{key}");
+    }
+}
+
+#[test]
+fn the_test_vector_of_the_manual_page_holds() {
+    let page = manifest_page();
+    let batches: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("{\"batch_id\""))
+        .collect();
+    let digests: Vec<&str> = page
+        .lines()
+        .filter(|line| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .collect();
+    let values: Vec<Value> = batches
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let body = format!("{{\"data\":[{}],\"next_token\":null}}", batches.join(","));
+    let service = Scripted::answering(vec![token()], vec![Answer::ok(body)]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let args = ["-o", &at("a.ndjson"), "--manifest", &at("m.json")];
+    let ended = export_with(service.address, "secret", &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let receipt: Value = serde_json::from_slice(&fs::read(at("m.json")).unwrap()).unwrap();
+    assert_eq!(receipt["set_digest"], digests[0]);
+    assert_eq!(receipt["unknown_fields_digest"], digests[1]);
+    // Both as a program computes them that knows the page alone.
+    let fields = receipt["request"]["fields"].as_array().unwrap();
+    let names: Vec<&str> = fields.iter().map(|name| name.as_str().unwrap()).collect();
+    let unknown = unknown_fields_digest(&[("b", r#"{"site":"North"}"#)]);
+    assert_eq!(digests, [set_digest(&values, &names), unknown]);
 }

@@ -242,7 +242,7 @@ fn verify_reads_the_table_back_to_the_digest_of_the_export() {
     );
     assert_eq!(
         entry,
-        &json!({"path": shown, "format": "postgres", "batches": 900, "set_digest": receipt["set_digest"]})
+        &json!({"path": shown, "format": "postgres", "batches": 900, "set_digest": receipt["set_digest"], "unknown_fields_digest": receipt["unknown_fields_digest"]})
     );
     assert!(!fs::read_to_string(&manifest).unwrap().contains(PASSWORD));
 

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::data::hex;
+use crate::digest::{set_digest, unknown_fields_digest};
 use crate::harness::{Ended, Server, export_with, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
@@ -95,69 +94,6 @@ fn id(line: &str) -> String {
     batch["batch_id"].as_str().unwrap().to_owned()
 }
 
-/// The set digest, from the words of the README alone.
-fn documented_digest(batches: &[Value], names: &[&str]) -> String {
-    let number = |text: &str| {
-        let (sign, digits) = match text.strip_prefix('-') {
-            Some(digits) => ("-", digits),
-            None => ("", text),
-        };
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let whole = Some(whole.trim_start_matches('0'))
-            .filter(|whole| !whole.is_empty())
-            .unwrap_or("0");
-        match fraction.trim_end_matches('0') {
-            "" if whole == "0" => "0".to_owned(),
-            "" => format!("{sign}{whole}"),
-            fraction => format!("{sign}{whole}.{fraction}"),
-        }
-    };
-    let value = |name: &str, value: &Value| match value {
-        Value::String(text) if name.starts_with("avg_") => number(text),
-        Value::String(text) if name == "batch_creation_date" => match text.split_once('.') {
-            Some((whole, fraction)) => {
-                let digits = fraction.trim_end_matches('Z').trim_end_matches('0');
-                let point = if digits.is_empty() { "" } else { "." };
-                format!("{whole}{point}{digits}Z")
-            }
-            None => text.clone(),
-        },
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    };
-    let mut sum = [0_u8; 32];
-    for batch in batches {
-        let mut form = Vec::new();
-        for name in names {
-            form.extend_from_slice(name.as_bytes());
-            form.push(0);
-            let text = value(name, &batch[name]);
-            if text.is_empty() {
-                form.push(0);
-            } else {
-                form.push(1);
-                form.extend_from_slice(&(text.len() as u64).to_be_bytes());
-                form.extend_from_slice(text.as_bytes());
-            }
-        }
-        let mut carry = 0;
-        for (digit, more) in sum.iter_mut().zip(Sha256::digest(&form)).rev() {
-            let added = u16::from(*digit) + u16::from(more) + carry;
-            *digit = u8::try_from(added % 256).unwrap();
-            carry = added / 256;
-        }
-    }
-    let mut whole = b"trayscan set digest 1\0".to_vec();
-    for name in names {
-        whole.extend_from_slice(name.as_bytes());
-        whole.push(0);
-    }
-    whole.extend_from_slice(&(batches.len() as u64).to_be_bytes());
-    whole.extend_from_slice(&sum);
-    hex(&Sha256::digest(&whole))
-}
-
 #[test]
 fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
     let server = Server::start(&[]);
@@ -172,11 +108,11 @@ fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
         .map(|name| name.as_str().unwrap())
         .collect();
     assert_eq!(names.len(), 18);
-    assert_eq!(documented_digest(&server.flat(""), &names), digest);
-    // Manifests of earlier versions stay good.
+    assert_eq!(manifest["digest_version"], 2);
+    assert_eq!(set_digest(&server.flat(""), &names), digest);
     assert_eq!(
-        digest,
-        "1193c1e30988c64adf5f5c158eaab726997bb3382cd28763fe0d4e2c5d1c7a0e"
+        manifest["unknown_fields_digest"],
+        unknown_fields_digest(&[])
     );
     for format in FORMATS {
         for packing in PACKINGS {
@@ -419,7 +355,9 @@ fn a_manifest_knows_its_file_and_its_batches() {
     let ended = verify(&[&tampered, "--manifest", &manifest]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
-        ended.stderr.contains("as many batches, and not the same"),
+        ended
+            .stderr
+            .contains("the same number of batches, but different content"),
         "{ended:?}"
     );
     assert!(ended.stderr.contains("`--against`"), "{ended:?}");
@@ -434,7 +372,10 @@ fn a_manifest_knows_its_file_and_its_batches() {
     assert_eq!(ended.code, Some(7), "{ended:?}");
 
     for (args, why) in [
-        (&["--seed", "2"][..], "as many batches, and not the same"),
+        (
+            &["--seed", "2"][..],
+            "the same number of batches, but different content",
+        ),
         (&["--batches", "7"], "250 batches instead of 7"),
     ] {
         folder.export(&Server::start(args), "foreign.csv", &[]);
@@ -686,7 +627,7 @@ fn what_the_service_has_by_now_is_told() {
     );
     assert_eq!(report["manifest"]["equal"], true);
     assert!(
-        ended.stderr.contains("holds something else by now"),
+        ended.stderr.contains("has something else by now"),
         "{ended:?}"
     );
     assert!(
@@ -946,8 +887,347 @@ fn what_lenient_carried_on_has_one_digest_too() {
             .env("TRAYSCAN_CLIENT_SECRET", "secret");
         assert_equal(&Ended::of(command.output().unwrap()), name);
     }
-    let against = ["a.json", "c.csv"].map(|name| folder.at(name));
-    assert_equal(&verify(&[&against[0], "--against", &against[1]]), "both");
+    let [json, numbers, csv, sheet] =
+        ["a.json", "b.ndjson", "c.csv", "f.xlsx"].map(|name| folder.at(name));
+    assert_equal(&verify(&[&json, "--against", &numbers]), "both have types");
+    assert_equal(&verify(&[&csv, "--against", &sheet]), "neither has types");
+    // A value of the wrong type is not the text that it holds.
+    let judged = report(&[&json, "--against", &csv]);
+    let ids = json!({"1": ["number_of_images"], "7": ["warnings"], "8": ["comment"], "10": ["crop_type"]});
+    assert_eq!(judged["changed"]["fields"], ids);
+    assert_eq!(judged["unknown_fields"], "not_compared");
+}
+
+#[test]
+fn types_count_in_json_and_decimals_may_be_either() {
+    let folder = Folder::new();
+    let batch = object(&fields("a"));
+    let original = folder.write("original.ndjson", format!("{batch}\n"));
+    let with = |field: &str, value: &str| {
+        let fields = fields("a").into_iter().map(|(name, old)| {
+            let value = if name == field { value.to_owned() } else { old };
+            (name, value)
+        });
+        object(&fields.collect::<Vec<_>>())
+    };
+    let batch: Value = serde_json::from_str(&batch).unwrap();
+    let text = |field: &str| format!("{:?}", batch[field].to_string());
+    let rate = batch["avg_germination_rate"].as_str().unwrap();
+    for (field, value, code) in [
+        ("warnings", text("warnings"), 7),
+        ("number_of_images", text("number_of_images"), 7),
+        ("batch_name", "7".to_owned(), 7),
+        ("comment", "false".to_owned(), 7),
+        ("avg_germination_rate", rate.to_owned(), 0),
+        ("avg_germination_rate", format!("\"{rate}0\""), 0),
+        ("avg_germination_rate", "true".to_owned(), 7),
+    ] {
+        for (name, text) in [
+            ("other.ndjson", with(field, &value) + "\n"),
+            ("other.json", format!("[{}]", with(field, &value))),
+        ] {
+            let other = folder.write(name, text);
+            for ended in [
+                verify(&[&other, "--against", &original]),
+                verify(&[&original, "--against", &other]),
+            ] {
+                assert_eq!(ended.code, Some(code), "{field} {value} {ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_fields_are_compared_where_both_sides_keep_them() {
+    let with = |more: &str| {
+        let mut fields = fields("a");
+        fields.push(("more".to_owned(), more.to_owned()));
+        object(&fields)
+    };
+    let export = |folder: &Folder, name: &str, more: &str| {
+        let service = Scripted::answering(
+            vec![token()],
+            vec![Answer::ok(page(&[with(more), object(&fields("b"))], None))],
+        );
+        let (path, manifest) = (folder.at(name), folder.at(&format!("{name}.manifest")));
+        let args = ["-o", &path, "--manifest", &manifest];
+        let ended = export_with(service.address, "secret", &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        path
+    };
+    let one = "{\"y\":[1.50],\"x\":\"\\u0061\"}";
+    let expected = unknown_fields_digest(&[("a", r#"{"more":{"x":"a","y":[15e-1]}}"#)]);
+    let folder = Folder::new();
+    let keeping = [
+        "a.json",
+        "a.ndjson.gz",
+        "a.parquet",
+        "a.sqlite",
+        "a.singer.jsonl",
+    ];
+    let keeping = keeping.map(|name| match name {
+        "a.singer.jsonl" => {
+            let service = Scripted::answering(
+                vec![token()],
+                vec![Answer::ok(page(&[with(one), object(&fields("b"))], None))],
+            );
+            let (path, manifest) = (folder.at(name), folder.at("a.singer.jsonl.manifest"));
+            let args = ["-f", "singer", "-o", &path, "--manifest", &manifest];
+            let ended = export_with(service.address, "secret", &args);
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            path
+        }
+        _ => export(&folder, name, one),
+    });
+    let csv = export(&folder, "a.csv", one);
+    assert_eq!(
+        folder.manifest("a.csv")["unknown_fields_digest"],
+        Value::Null
+    );
+    assert_eq!(folder.manifest("a.json")["unknown_fields_digest"], expected);
+    let other = export(&folder, "other.ndjson", "[1.5]");
+    for path in &keeping {
+        let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+        let manifest = folder.at(&format!("{name}.manifest"));
+        assert_eq!(
+            folder.manifest(name)["unknown_fields_digest"],
+            expected,
+            "{name}"
+        );
+        assert_equal(&verify(&[path, "--manifest", &manifest]), name);
+        assert_equal(&verify(&[path]), name);
+        let ended = verify(&[path, "--against", &keeping[0]]);
+        assert_equal(&ended, name);
+        assert_eq!(ended.stderr, "", "{name}");
+        let ended = verify(&[path, "--against", &other]);
+        assert_eq!(ended.code, Some(7), "{name} {ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("fields that the interface does not know"),
+            "{ended:?}"
+        );
+        assert!(
+            ended.stdout.contains("  a: (unknown fields)\n"),
+            "{ended:?}"
+        );
+        for args in [
+            [path, "--against", &csv],
+            [path, "--manifest", &folder.at("a.csv.manifest")],
+        ] {
+            let ended = verify(&args);
+            assert_equal(&ended, name);
+            assert!(ended.stderr.contains("were not compared"), "{ended:?}");
+        }
+    }
+    let ended = verify(&[&other, "--manifest", &folder.at("a.json.manifest")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert_eq!(
+        report(&[&other, "--against", &keeping[0]])["unknown_fields"],
+        "different"
+    );
+}
+
+#[test]
+fn bytes_count_for_the_file_that_the_manifest_lists() {
+    let server = Server::start(&["--batches", "30"]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.csv", &[]);
+    let manifest = folder.at("a.csv.manifest");
+    let text = fs::read_to_string(&path).unwrap();
+    let (header, rows) = text.split_once('\n').unwrap();
+    // The same batches with a blank at the end of a number: other bytes, one digest.
+    let zeros = text.replacen(".00,", ".000,", 1);
+    assert_ne!(zeros, text);
+    folder.write("a.csv", &zeros);
+    let ended = verify(&[&path, "--manifest", &manifest]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stderr
+            .contains("the same batches, but other bytes (SHA-256)"),
+        "{ended:?}"
+    );
+    // Elsewhere it is another file, and its batches are what counts.
+    let copy = folder.write("copy.csv", format!("{header}\n{rows}"));
+    assert_equal(&verify(&[&copy, "--manifest", &manifest]), "a copy");
+    let other = folder.write("other.csv", &zeros);
+    let ended = verify(&[&other, "--manifest", &manifest]);
+    assert_equal(&ended, "another file");
+    assert!(ended.stderr.contains("it lists another file"), "{ended:?}");
+    // Both moved together: it is still the file of the manifest.
+    let moved = TempDir::new().unwrap();
+    let at = |name: &str| moved.path().join(name).to_str().unwrap().to_owned();
+    fs::write(at("a.csv"), &zeros).unwrap();
+    fs::copy(&manifest, at("m.json")).unwrap();
+    let ended = verify(&[&at("a.csv"), "--manifest", &at("m.json")]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    fs::write(at("a.csv"), &text).unwrap();
+    assert_equal(
+        &verify(&[&at("a.csv"), "--manifest", &at("m.json")]),
+        "moved",
+    );
+}
+
+#[test]
+fn digests_of_version_1_are_still_read_with_a_note() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let path = folder.export(&server, "a.csv", &[]);
+    let mut manifest = folder.manifest("a.csv");
+    // What the first version wrote for these batches.
+    let digest = "1193c1e30988c64adf5f5c158eaab726997bb3382cd28763fe0d4e2c5d1c7a0e";
+    manifest["set_digest"] = json!(digest);
+    manifest["files"][0]["set_digest"] = json!(digest);
+    let keys = manifest.as_object_mut().unwrap();
+    keys.remove("digest_version");
+    keys.remove("unknown_fields_digest");
+    let old = folder.write("old.json", manifest.to_string());
+    for ended in [
+        verify(&[&path, "--manifest", &old]),
+        verify_with(&server, &[&path, "--manifest", &old]),
+    ] {
+        assert_equal(&ended, "version 1");
+        assert!(ended.stdout.contains(digest), "{ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("a digest of version 1, which can be forged"),
+            "{ended:?}"
+        );
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let other = folder.write("other.csv", text.replacen("true", "false", 1));
+    assert_eq!(verify(&[&other, "--manifest", &old]).code, Some(7));
+    manifest["digest_version"] = json!(3);
+    let new = folder.write("new.json", manifest.to_string());
+    let ended = verify(&[&path, "--manifest", &new]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("its digest has an unknown version"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_lake_is_one_set_with_one_verdict() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    fs::create_dir(folder.at("lake")).unwrap();
+    let template = folder.at("lake/year={year}/month={month}/batches.parquet");
+    let manifest = folder.at("lake/_manifest.json");
+    let ended = export_with(
+        server.address,
+        &server.client_secret,
+        &["-o", &template, "--manifest", &manifest],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let whole = folder.export(&server, "whole.ndjson", &[]);
+    let lake = folder.at("lake");
+    for place in [&lake, &template] {
+        let ended = verify(&[place]);
+        assert_equal(&ended, place);
+        assert!(
+            ended
+                .stdout
+                .contains(&format!("equals the manifest `{manifest}`: 250 batches")),
+            "{ended:?}"
+        );
+        assert_equal(&verify(&[place, "--manifest", &manifest]), place);
+        assert_equal(&verify(&[place, "--against", &whole]), place);
+        assert_equal(&verify(&[&whole, "--against", place]), place);
+        assert_equal(&verify_with(&server, &[place]), place);
+    }
+    // A whole lake may be moved.
+    fs::rename(&lake, folder.at("moved")).unwrap();
+    assert_equal(&verify(&[&folder.at("moved")]), "moved");
+    fs::rename(folder.at("moved"), &lake).unwrap();
+
+    // Names that engines leave out are left out here.
+    fs::create_dir(folder.at("lake/_temporary")).unwrap();
+    for name in [
+        "lake/_SUCCESS",
+        "lake/.hidden.csv",
+        "lake/_temporary/x.parquet",
+    ] {
+        folder.write(name, "x");
+    }
+    assert_equal(&verify(&[&lake]), "hidden names");
+
+    let files: Vec<String> = folder
+        .0
+        .path()
+        .join("lake")
+        .read_dir()
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter(|name| name.starts_with("year="))
+        .flat_map(|year| {
+            let year = folder.0.path().join("lake").join(year);
+            year.read_dir()
+                .unwrap()
+                .map(|month| {
+                    month
+                        .unwrap()
+                        .path()
+                        .join("batches.parquet")
+                        .to_str()
+                        .unwrap()
+                        .to_owned()
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let first = &files[0];
+    let bytes = fs::read(first).unwrap();
+    // A file of another month in its place, one more file, one fewer.
+    fs::copy(&files[1], first).unwrap();
+    let judged = report(&[&lake]);
+    assert_eq!(judged["equal"], false);
+    assert_eq!(
+        judged["manifest"]["files"]["altered"],
+        json!({"count": 1, "ids": [first]})
+    );
+    fs::remove_file(first).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stdout
+            .contains("missing: 1 file in the manifest only"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("its files are not those of the manifest"),
+        "{ended:?}"
+    );
+    fs::write(first, &bytes).unwrap();
+    let more = folder.at("lake/year=1999/batches.parquet");
+    fs::create_dir(folder.at("lake/year=1999")).unwrap();
+    fs::write(&more, &bytes).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stdout
+            .contains("unlisted: 1 file not in the manifest"),
+        "{ended:?}"
+    );
+    // Without a manifest, one batch in two files is one too many.
+    fs::remove_file(&manifest).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("more than once"), "{ended:?}");
+    // One file of a lake says what is wrong with it.
+    fs::write(&more, b"PAR1 and nothing else PAR1").unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("year=1999/batches.parquet"),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -1041,7 +1321,9 @@ fn a_file_that_is_not_what_it_says_of_itself_is_told() {
         let ended = verify(&[&path]);
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(
-            ended.stderr.contains("is not what it says of itself"),
+            ended
+                .stderr
+                .contains("does not match the digest that it carries itself"),
             "{ended:?}"
         );
         assert!(ended.stdout.contains(&other), "{ended:?}");
@@ -1170,49 +1452,136 @@ fn an_export_of_nothing_is_equal_in_every_format() {
 }
 
 #[test]
-fn only_fields_of_both_are_compared() {
+fn a_column_that_one_side_lacks_is_a_difference() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
     let whole = folder.export(&server, "a.json", &[]);
-    let some = folder.export(&server, "some.csv", &["--fields", "comment,batch_id"]);
-    let left = folder.export(&server, "left.ndjson", &["--fields", "-comment"]);
-    for (one, two, told) in [
-        (&some, &whole, "only `"),
-        (&whole, &some, "only `"),
-        (&left, &whole, "has them: comment"),
-        (&some, &left, "has them: comment"),
+    let table = folder.export(&server, "a.csv", &[]);
+    let fields = "comment,batch_id";
+    let some = folder.export(&server, "some.csv", &["--fields", fields]);
+    let left = folder.export(&server, "left.csv", &["--fields", "-comment"]);
+    for (one, two, why) in [
+        (&some, &whole, format!("{some}` lacks fields: batch_name, ")),
+        (&whole, &some, format!("{some}` lacks fields: batch_name, ")),
+        (&left, &table, format!("{left}` lacks fields: comment\n")),
+        (&some, &left, format!("{some}` lacks fields: batch_name, ")),
     ] {
         let ended = verify(&[one, "--against", two]);
-        assert_equal(&ended, "fields");
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains(&why), "{why}: {ended:?}");
         assert!(
-            ended.stderr.contains("note: not compared") && ended.stderr.contains(told),
-            "{ended:?}"
+            ended
+                .stderr
+                .contains("`--fields` compares certain fields only")
         );
     }
+    assert_equal(
+        &verify(&[&some, "--against", &whole, "--fields", fields]),
+        "fields",
+    );
+    assert_equal(
+        &verify(&[&left, "--against", &table, "--fields=-comment"]),
+        "but one",
+    );
+    let judged = report(&[&left, "--against", &table, "--fields=-comment"]);
+    assert_eq!(judged["not_compared"], json!(["comment"]));
+    let judged = report(&[&left, "--against", &table]);
+    assert_eq!(
+        (&judged["lacking"], &judged["equal"]),
+        (&json!(["comment"]), &json!(false))
+    );
+    // A field that was asked for is needed on both sides.
+    let ended = verify(&[&left, "--against", &table, "--fields", "batch_id,comment"]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
         verify(&[&some])
             .stdout
             .contains("40 batches with 2 of 18 fields")
     );
     let ended = verify_with(&server, &[&some]);
-    assert_equal(&ended, "fields of the service");
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("lacks fields: batch_name, "),
+        "{ended:?}"
+    );
+    assert_equal(
+        &verify_with(&server, &[&some, "--fields", fields]),
+        "of the service",
+    );
+
+    // In JSON, a field that is absent is null.
+    let absent = folder.export(&server, "absent.ndjson", &["--fields", "-comment"]);
+    let judged = report(&[&absent, "--against", &table]);
+    assert_eq!(judged["lacking"], json!([]));
+    let changed = judged["changed"]["fields"].as_object().unwrap();
+    assert!(changed.values().all(|fields| *fields == json!(["comment"])));
+    let nulls: String = folder
+        .lines("absent.ndjson")
+        .iter()
+        .map(|line| line.replacen('{', "{\"comment\":null,", 1) + "\n")
+        .collect();
+    let nulls = folder.write("nulls.ndjson", nulls);
+    assert_equal(&verify(&[&absent, "--against", &nulls]), "null is absent");
+    // But a table that lacks a column lacks it, also where all of it is null.
+    let ended = verify(&[&left, "--against", &nulls]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("lacks fields: comment"), "{ended:?}");
+
+    // One letter of the header, or all but the first column.
+    let text = fs::read_to_string(&table).unwrap();
+    let renamed = folder.write("renamed.csv", text.replacen("batch_id", "batch_dd", 1));
+    let cut: String = text
+        .lines()
+        .map(|line| line.split(',').next().unwrap().to_owned() + "\n")
+        .collect();
+    let cut = folder.write(
+        "cut.csv",
+        cut.lines()
+            .filter(|line| line.len() >= 8)
+            .collect::<Vec<_>>()
+            .join("\n")
+            + "\n",
+    );
+    for forged in [&renamed, &cut] {
+        for ended in [
+            verify(&[forged, "--against", &table]),
+            verify(&[&table, "--against", forged]),
+            verify(&[forged, "--manifest", &folder.at("a.csv.manifest")]),
+            verify_with(&server, &[forged]),
+        ] {
+            assert_eq!(ended.code, Some(7), "{forged}: {ended:?}");
+        }
+    }
 
     let bare = folder.export(&server, "bare.csv", &["--fields", "crop_type,warnings"]);
-    let ended = verify(&[&bare, "--against", &whole]);
+    let asked = ["--against", &whole, "--fields", "crop_type,warnings"];
+    let ended = verify(&[&[&*bare], &asked[..]].concat());
     assert_equal(&ended, "without ids");
     assert!(ended.stderr.contains("without `batch_id`"), "{ended:?}");
     let text = fs::read_to_string(&bare)
         .unwrap()
         .replacen("false", "true", 1);
     let changed = folder.write("changed.csv", text);
-    let ended = verify(&[&changed, "--against", &whole]);
+    let ended = verify(&[&[&*changed], &asked[..]].concat());
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
-        ended.stderr.contains("without `batch_id` in both"),
+        ended.stderr.contains("without `batch_id` on both sides"),
         "{ended:?}"
     );
-    let ended = verify(&[&bare, "--against", &some]);
+    assert_eq!(verify(&[&bare, "--against", &some]).code, Some(7));
+    // A manifest has no digest of certain fields alone.
+    let ended = verify(&[
+        &table,
+        "--manifest",
+        &folder.at("a.csv.manifest"),
+        "--fields",
+        fields,
+    ]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("one digest over all its fields"),
+        "{ended:?}"
+    );
 
     // More or fewer fields than the manifest tells of.
     for (path, name) in [(&whole, "some.csv"), (&some, "a.json")] {
@@ -1303,9 +1672,10 @@ fn what_is_no_export_is_refused_in_words() {
             assert_eq!(ended.stdout, "", "{name}");
         }
     }
+    fs::create_dir(folder.at("empty")).unwrap();
     for (path, why) in [
         (folder.at("a.txt"), "is a table for people"),
-        (folder.at("."), "it is a folder"),
+        (folder.at("empty"), "there is no export in the folder"),
         (folder.at("nowhere.csv"), "no such file"),
     ] {
         let ended = verify(&[&path]);

@@ -1,16 +1,20 @@
-//! What a manifest says of a file, and whether it holds.
+//! What a manifest says of a file or a lake, and whether it holds.
 
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 
-use crate::batch::{find_column, whole_second};
+use super::Subject;
+use super::report::UnknownFields;
+use crate::batch::{Representation, find_column, whole_second};
 use crate::cli::Format;
-use crate::compare::{self, Survey};
+use crate::compare::{self, FileScan, Listing, Scope};
 use crate::dates::Range;
+use crate::digest::{self, no_unknown_fields};
 use crate::error::{Failure, Kind};
 use crate::manifest::{File, Manifest};
-use crate::readers::Measured;
+use crate::readers::{Measured, Source};
 use crate::select::{Condition, Sorting};
 
 /// A manifest that was read and understood.
@@ -24,20 +28,44 @@ pub(super) struct Expected {
     pub(super) sorting: Option<Sorting>,
 }
 
-/// How a file stands to its manifest.
+/// How a file compares with its manifest.
 pub(super) struct Judgement {
     /// In quotes.
     pub(super) name: String,
     pub(super) equal: bool,
-    /// What there should be; nothing where the manifest says it of several files together.
+    /// What there should be; `None` if the manifest says it of several files together.
     pub(super) batches: Option<u64>,
     pub(super) digest: Option<String>,
-    /// Size and hash are those of the manifest; nothing where one side has none.
+    /// Size and hash are those of the manifest; `None` if one side has none.
     pub(super) same_bytes: Option<bool>,
     /// Fields that the manifest does not know of.
     pub(super) more: Vec<usize>,
-    /// Fields of the manifest that the file does not have.
+    /// Fields of the manifest that the file lacks.
     pub(super) fewer: Vec<usize>,
+    /// Columns that are no fields.
+    pub(super) foreign: Vec<String>,
+    pub(super) unknown_fields: UnknownFields,
+    /// Of a lake, file by file.
+    pub(super) files: Option<LakeFiles>,
+    /// The version of its digest.
+    pub(super) version: u32,
+}
+
+/// The files of a lake compared with those of its manifest.
+#[derive(Default, Serialize)]
+pub(super) struct LakeFiles {
+    /// In the manifest only.
+    pub(super) missing: Listing,
+    /// In the lake only.
+    pub(super) unlisted: Listing,
+    /// Other bytes than the manifest says.
+    pub(super) altered: Listing,
+}
+
+impl LakeFiles {
+    fn is_equal(&self) -> bool {
+        self.missing.count + self.unlisted.count + self.altered.count == 0
+    }
 }
 
 impl Expected {
@@ -83,6 +111,9 @@ impl Expected {
             .map(|text| Condition::parse(text, asked))
             .collect::<Result<_, _>>()
             .map_err(|failure| odd("a condition is not known").caused_by(failure))?;
+        if !matches!(manifest.digest_version, 1 | digest::VERSION) {
+            return Err(odd("its digest has an unknown version"));
+        }
         let sorting = request.sort.as_deref().map(Sorting::parse).transpose();
         let sorting =
             sorting.map_err(|failure| odd("its order is not known").caused_by(failure))?;
@@ -101,7 +132,16 @@ impl Expected {
     }
 
     pub(super) fn column_bits(&self) -> u32 {
-        self.columns.iter().fold(0, |all, column| all | 1 << column)
+        compare::bits(&self.columns)
+    }
+
+    /// Returns what can be compared with the manifest.
+    pub(super) fn scope(&self) -> Scope {
+        Scope {
+            columns: self.column_bits(),
+            unknown_fields: self.manifest.unknown_fields_digest.is_some(),
+            version: self.manifest.digest_version,
+        }
     }
 
     pub(super) fn base_url(&self) -> Option<&str> {
@@ -116,10 +156,11 @@ impl Expected {
         self.manifest.request.lenient
     }
 
-    /// Tells whether the export was written with typed columns, where what is no value is null.
-    pub(super) fn is_typed(&self) -> bool {
-        let is_typed = |file: &File| Format::named(&file.format).is_some_and(Format::is_typed);
-        self.manifest.files.iter().all(is_typed)
+    /// Returns what the format of the export keeps of a batch.
+    pub(super) fn representation(&self) -> Representation {
+        let format = self.manifest.files.first();
+        let format = format.and_then(|file| Format::named(&file.format));
+        format.map_or(Representation::Text, Format::representation)
     }
 
     /// Tells whether a file was written without a byte, as text without a header is.
@@ -132,70 +173,161 @@ impl Expected {
         self.manifest.files.len()
     }
 
-    /// Judges the file at `path`, whose digest was taken over the fields of the manifest.
+    /// Judges a file or a lake that was read over the fields of the manifest.
     pub(super) fn judge(
         &self,
-        path: &Path,
-        measured: Option<&Measured>,
-        survey: &Survey,
-    ) -> Judgement {
-        let digest = survey.digest.finish();
-        let claim = self.claim(path, measured, &digest);
-        let here = survey.columns.unwrap_or_else(|| self.column_bits());
-        let more = compare::listed(here & !self.column_bits());
-        let fewer = compare::listed(self.column_bits() & !here);
-        let equal = match &claim.digest {
+        file: &mut Subject,
+        scan: &FileScan,
+        scope: &Scope,
+    ) -> Result<Judgement, Failure> {
+        let files = match file.source.lake() {
+            Some(files) => Some(self.judge_files(files)?),
+            None => None,
+        };
+        let claim = if files.is_some() {
+            self.whole(None, false)
+        } else {
+            let measured = file.source.measure()?;
+            self.claim(&file.path, measured.as_ref(), &scan.digest.finish())
+        };
+        let here = scan.columns.unwrap_or(scope.columns);
+        let more = compare::listed(here & !scope.columns);
+        let fewer = scan.lacking(scope);
+        let unknown_fields = self.judge_unknown_fields(scan, &claim);
+        let same_digest = match &claim.digest {
             Some(expected) => {
-                *expected == digest
+                *expected == scan.digest.finish()
                     && claim
                         .batches
-                        .is_none_or(|count| count == survey.digest.count())
+                        .is_none_or(|count| count == scan.digest.count())
             }
             // The first manifests said nothing of each file alone but its bytes.
             None => claim.same_bytes == Some(true),
         };
-        Judgement {
+        let equal = same_digest
+            && more.is_empty()
+            && fewer.is_empty()
+            && scan.foreign().is_empty()
+            && unknown_fields != UnknownFields::Different
+            && !(claim.is_listed && claim.same_bytes == Some(false))
+            && files.as_ref().is_none_or(LakeFiles::is_equal);
+        Ok(Judgement {
             name: self.name(),
-            equal: equal && more.is_empty(),
+            equal,
             batches: claim.batches,
             digest: claim.digest,
             same_bytes: claim.same_bytes,
             more,
             fewer,
+            foreign: scan.foreign().to_vec(),
+            unknown_fields,
+            files,
+            version: self.manifest.digest_version,
+        })
+    }
+
+    fn judge_unknown_fields(&self, scan: &FileScan, claim: &Claim) -> UnknownFields {
+        let has_any = scan.digest.unknown_count() > 0;
+        match &claim.unknown_fields_digest {
+            Some(expected) if scan.remarks.keeps_unknown_fields => {
+                let is_same = scan.digest.finish_unknown().as_ref() == Some(expected);
+                UnknownFields::of(is_same, has_any || *expected != no_unknown_fields())
+            }
+            Some(expected) if *expected != no_unknown_fields() => UnknownFields::NotCompared,
+            None if has_any => UnknownFields::NotCompared,
+            _ => UnknownFields::Absent,
         }
+    }
+
+    /// Compares the files of a lake with those of the manifest.
+    fn judge_files(&self, files: &[PathBuf]) -> Result<LakeFiles, Failure> {
+        let mut found = LakeFiles::default();
+        let mut entries: Vec<Option<&File>> = self.manifest.files.iter().map(Some).collect();
+        let mut take = |is_this: &dyn Fn(&File) -> bool| {
+            let entry = entries.iter_mut().find(|entry| entry.is_some_and(is_this));
+            entry.and_then(Option::take)
+        };
+        let mut others = Vec::new();
+        let mut pairs = Vec::new();
+        for path in files {
+            match take(&|file| self.is_at(file, path)) {
+                Some(entry) => pairs.push((path, entry)),
+                None => others.push(path),
+            }
+        }
+        // The lake may have been moved as a whole.
+        for path in others {
+            match take(&|file| self.has_moved(file, path)) {
+                Some(entry) => pairs.push((path, entry)),
+                None => found.unlisted.add(&path.to_string_lossy()),
+            }
+        }
+        for (path, entry) in pairs {
+            let measured = Source::open(path)?.measure()?;
+            if same_bytes(entry, measured.as_ref()) == Some(false) {
+                found.altered.add(&path.to_string_lossy());
+            }
+        }
+        for entry in entries.into_iter().flatten() {
+            found.missing.add(&entry.path);
+        }
+        Ok(found)
     }
 
     /// Finds what the manifest says of this file: of all batches together, or of one file of many.
     fn claim(&self, path: &Path, measured: Option<&Measured>, digest: &str) -> Claim {
         let manifest = &self.manifest;
-        let same_bytes = |file: &File| {
-            let (measured, hash) = (measured?, file.sha256.as_ref()?);
-            Some(file.bytes == Some(measured.bytes) && *hash == measured.sha256)
-        };
-        let has_bytes = |file: &&File| same_bytes(file) == Some(true);
+        let is_this = |file: &&File| self.is_at(file, path) || self.has_moved(file, path);
+        let has_bytes = |file: &&File| same_bytes(file, measured) == Some(true);
+        let mut files = manifest.files.iter();
+        // Its place comes first: there, the bytes of another of these files are the wrong ones.
+        let listed = files.clone().find(is_this);
         let entry = match &manifest.files[..] {
             [only] => Some(only),
-            // Its place comes first: there, the bytes of another of these files are the wrong ones.
-            files => files
-                .iter()
-                .find(|file| self.is_at(file, path))
-                .or_else(|| files.iter().find(has_bytes))
-                .or_else(|| files.iter().find(|file| has_name_of(file, path))),
+            _ => listed
+                .or_else(|| files.clone().find(has_bytes))
+                .or_else(|| files.find(|file| has_name_of(file, path))),
         };
         // A file that the manifest does not know is none of its own.
-        let same_bytes = entry.map_or(Some(false), same_bytes);
+        let same_bytes = entry.map_or(Some(false), |file| same_bytes(file, measured));
         match entry {
             Some(file) if manifest.files.len() > 1 && digest != manifest.set_digest => Claim {
                 batches: file.batches,
                 digest: file.set_digest.clone(),
+                unknown_fields_digest: file.unknown_fields_digest.clone(),
                 same_bytes,
+                is_listed: listed.is_some(),
             },
-            _ => Claim {
-                batches: Some(manifest.batches),
-                digest: Some(manifest.set_digest.clone()),
-                same_bytes,
-            },
+            _ => self.whole(same_bytes, listed.is_some()),
         }
+    }
+
+    /// Returns what the manifest says of all batches.
+    fn whole(&self, same_bytes: Option<bool>, is_listed: bool) -> Claim {
+        let manifest = &self.manifest;
+        Claim {
+            batches: Some(manifest.batches),
+            digest: Some(manifest.set_digest.clone()),
+            unknown_fields_digest: manifest.unknown_fields_digest.clone(),
+            same_bytes,
+            is_listed,
+        }
+    }
+
+    /// Returns whether the manifest means the file at `path`, although both were moved: what follows the
+    /// manifest's folder is the end of the path at the export.
+    fn has_moved(&self, file: &File, path: &Path) -> bool {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let (Ok(folder), Ok(path)) = (folder.canonicalize(), path.canonicalize()) else {
+            return false;
+        };
+        path.strip_prefix(folder)
+            .is_ok_and(|rest| Path::new(&file.path).ends_with(rest))
     }
 
     /// Tells whether the manifest means the file at `path`: seen from here, or from where it lies.
@@ -217,7 +349,16 @@ impl Expected {
 struct Claim {
     batches: Option<u64>,
     digest: Option<String>,
+    unknown_fields_digest: Option<String>,
     same_bytes: Option<bool>,
+    /// It is this file by its path.
+    is_listed: bool,
+}
+
+/// Returns whether a file has the size and hash of its entry; `None` if one side has none.
+fn same_bytes(file: &File, measured: Option<&Measured>) -> Option<bool> {
+    let (measured, hash) = (measured?, file.sha256.as_ref()?);
+    Some(file.bytes == Some(measured.bytes) && *hash == measured.sha256)
 }
 
 fn has_name_of(file: &File, path: &Path) -> bool {

@@ -1,6 +1,6 @@
-//! `verify`: a file held against a manifest, another file or the service.
+//! `verify`: a file, a lake or a table compared with a manifest, another file or the service.
 
-// What a manifest says of a file.
+// What a manifest says, and whether it holds.
 mod expected;
 
 // The service, asked again.
@@ -10,7 +10,7 @@ mod refetch;
 #[cfg(feature = "postgres")]
 mod tables;
 
-// What came of it, for people and for programs.
+// The result, for people and for programs.
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -18,13 +18,18 @@ use std::path::{Path, PathBuf};
 use super::{stoppable, storage};
 use crate::batch::ALL_COLUMNS;
 use crate::cli::{Cli, VerifyArgs};
-use crate::compare::{self, Comparison, Survey};
+use crate::compare::{self, Comparison, FileScan, Ledger, Scope};
+use crate::digest;
 use crate::error::{Failure, Kind};
-use crate::readers::Source;
+use crate::readers::{Lake, Source};
+use crate::select::Fields;
 use crate::ui;
 use expected::Expected;
 use refetch::Refetch;
 use report::{Other, Report};
+
+/// The manifest of a lake, in its folder.
+const LAKE_MANIFEST: &str = "_manifest.json";
 
 pub(super) fn run(cli: &Cli, args: &VerifyArgs) -> anyhow::Result<()> {
     check_flags(cli, args)?;
@@ -78,7 +83,16 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         args.manifest.as_deref(),
     ];
     storage::prepare(&args.source, from_environment, &places)?;
-    let expected = args.manifest.as_deref().map(Expected::read).transpose()?;
+    let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
+    let fields = fields.map(|fields| compare::bits(&fields.columns));
+    let manifest = manifest_of(args)?;
+    let expected = manifest.as_deref().map(Expected::read).transpose()?;
+    let asks = args.refetch || args.archive.is_some();
+    if let Some(expected) = &expected
+        && let Some(fields) = fields.filter(|fields| !asks && *fields != expected.column_bits())
+    {
+        return Err(no_digest_of(fields, expected).into());
+    }
     let mut source = Source::open(&args.file)?;
     if expected.as_ref().is_some_and(Expected::has_empty_file) {
         source.expect_nothing();
@@ -92,9 +106,10 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         source,
         path: args.file.clone(),
         layout: expected.as_ref().map(|expected| expected.columns.clone()),
+        fields,
     };
-    let report = if args.refetch || args.archive.is_some() {
-        let refetch = Refetch::new(from_environment, args, expected.as_ref())?;
+    let report = if asks {
+        let refetch = Refetch::new(from_environment, args, expected.as_ref(), &file)?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
         let other = Source::open(other)?;
@@ -108,7 +123,31 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         alone(&mut file, expected.as_ref())?
     };
     ui::print(&report.shown(args.format))?;
+    report.tell_notes();
     report.verdict().map_err(Into::into)
+}
+
+/// Returns the manifest to use: the one that was named, or that of a lake in its folder.
+fn manifest_of(args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
+    let has_dates = args.range.start.is_some() || args.range.end.is_some();
+    if args.manifest.is_some() || args.against.is_some() || has_dates {
+        return Ok(args.manifest.clone());
+    }
+    let lake = Lake::find(&args.file)?;
+    let manifest = lake.map(|lake| lake.folder.join(LAKE_MANIFEST));
+    Ok(manifest.filter(|manifest| manifest.exists()))
+}
+
+fn no_digest_of(fields: u32, expected: &Expected) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!(
+            "the manifest {} has one digest over all its fields, none over {} of them alone",
+            expected.name(),
+            fields.count_ones()
+        ),
+    )
+    .hint("leave out `--fields`, or compare these fields with `--against` or `--service`")
 }
 
 /// The file that is verified.
@@ -117,119 +156,112 @@ struct Subject {
     path: PathBuf,
     /// The columns of cells without names, where that is known.
     layout: Option<Vec<usize>>,
+    /// The columns that `--fields` asks for, one bit each.
+    fields: Option<u32>,
 }
 
 impl Subject {
-    /// Reads the file, with the digest over the columns that the manifest names, or else over those that
-    /// both the file and `others` have. Columns may turn up late in JSON: then it is read once more.
-    fn survey(
-        &mut self,
-        expected: Option<&Expected>,
-        others: u32,
-    ) -> Result<(Survey, Comparison, u32), Failure> {
-        let layout = self.layout.as_deref();
-        if let Some(expected) = expected {
-            let columns = expected.column_bits();
-            let (survey, ledger) = compare::note(&mut self.source, layout, columns)?;
-            return Ok((survey, Comparison::new(ledger, columns), columns));
-        }
-        let mut seen = compare::glance(&mut self.source, layout)?;
-        loop {
-            let columns = common(self.source.name(), seen, others)?;
-            let (survey, ledger) = compare::note(&mut self.source, layout, columns)?;
-            if common(self.source.name(), survey.columns, others)? == columns {
-                return Ok((survey, Comparison::new(ledger, columns), columns));
-            }
-            seen = survey.columns;
-        }
+    fn index(&mut self, scope: &Scope) -> Result<(FileScan, Ledger), Failure> {
+        compare::index(&mut self.source, self.layout.as_deref(), scope)
     }
-}
 
-/// Returns the columns that both sides have.
-fn common(name: &str, here: Option<u32>, there: u32) -> Result<u32, Failure> {
-    let columns = here.unwrap_or(there) & there;
-    if columns == 0 {
-        return Err(Failure::new(
-            Kind::Usage,
-            format!("{name} has no field that the other side has"),
-        )
-        .hint("export both with the same `--fields`"));
+    /// Returns the scope to begin with: most exports have all fields.
+    fn first_scope(&self) -> Scope {
+        Scope {
+            columns: self.fields.unwrap_or(ALL_COLUMNS),
+            unknown_fields: self.fields.is_none(),
+            version: digest::VERSION,
+        }
     }
-    Ok(columns)
+
+    /// Reads the file over the columns that it has itself.
+    fn scan_alone(&mut self) -> Result<(FileScan, Scope), Failure> {
+        let mut scope = self.first_scope();
+        loop {
+            let (scan, _) = self.index(&scope)?;
+            let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
+            let claim = scan.remarks.claim.as_ref();
+            let version = claim.map_or(scope.version, |claim| claim.digest_version);
+            let version = if version == 1 { 1 } else { digest::VERSION };
+            if (columns, version) == (scope.columns, scope.version) {
+                return Ok((scan, scope));
+            }
+            scope = Scope {
+                columns,
+                version,
+                ..scope
+            };
+        }
+    }
 }
 
 /// Verifies a file by what it says of itself, or against its manifest.
 fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Failure> {
-    let (survey, _, columns) = file.survey(expected, ALL_COLUMNS)?;
-    tell_remarks(file.source.name(), &survey);
-    let mut report = Report::new(file.source.name(), &survey, columns);
-    if let Some(expected) = expected {
-        let measured = file.source.measure()?;
-        report.manifest = Some(expected.judge(&file.path, measured.as_ref(), &survey));
-    } else {
-        report.claim = survey.remarks.claim;
-    }
+    let Some(expected) = expected else {
+        let (scan, scope) = file.scan_alone()?;
+        tell_remarks(file.source.name(), &scan);
+        let mut report = Report::new(file, &scan, scope);
+        report.claim = scan.remarks.claim.filter(|_| file.fields.is_none());
+        return Ok(report);
+    };
+    let scope = expected.scope();
+    let (scan, _) = file.index(&scope)?;
+    tell_remarks(file.source.name(), &scan);
+    let mut report = Report::new(file, &scan, scope);
+    report.manifest = Some(expected.judge(file, &scan, &scope)?);
     Ok(report)
 }
 
 /// Verifies a file against another.
 fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
-    let mut there = compare::glance(&mut other, None)?;
+    let mut scope = file.first_scope();
     loop {
-        // One that holds nothing has nothing against any column.
-        let (here, mut comparison, columns) = file.survey(None, there.unwrap_or(ALL_COLUMNS))?;
-        let found = comparison.read(&mut other)?;
-        let all = found.columns.unwrap_or(ALL_COLUMNS);
-        if there.is_some() && common(file.source.name(), here.columns, all)? != columns {
-            there = found.columns;
+        let (here, ledger) = file.index(&scope)?;
+        let mut comparison = Comparison::new(ledger, scope);
+        let there = comparison.read(&mut other)?;
+        let settled = scope.settled(file.fields, &here, &there);
+        if settled != scope {
+            scope = settled;
             continue;
         }
         tell_remarks(file.source.name(), &here);
-        tell_remarks(other.name(), &found);
-        let mut report = Report::new(file.source.name(), &here, columns);
-        report.tell_columns(here.columns, other.name(), found.columns);
-        report.other = Some(Other {
-            kind: "file",
-            name: other.name().to_owned(),
-            detail: String::new(),
-            batches: found.digest.count(),
-            digest: found.digest.finish(),
-            repeated: found.repeated,
-        });
-        if !report.is_equal() {
-            report.find_differences(comparison, file)?;
-        }
+        tell_remarks(other.name(), &there);
+        let mut report = Report::new(file, &here, scope);
+        report.compare_unknown_fields(&there.digest, there.remarks.keeps_unknown_fields);
+        report.other = Some(Other::file(other.name(), &there, scope));
+        report.has_ids = here.has_ids() && there.has_ids();
+        report.settle(comparison, file)?;
         return Ok(report);
     }
 }
 
-/// Tells what is odd about a file, and no reason to refuse it.
-fn tell_remarks(name: &str, survey: &Survey) {
-    if survey.flawed.count > 0 {
-        let values = if survey.flawed.count == 1 {
+/// Tells what is odd about a file, but no reason to refuse it.
+fn tell_remarks(name: &str, scan: &FileScan) {
+    if scan.flawed.count > 0 {
+        let values = if scan.flawed.count == 1 {
             "1 value is not what its field holds".to_owned()
         } else {
             format!(
                 "{} values are not what their fields hold",
-                survey.flawed.count
+                scan.flawed.count
             )
         };
-        let first = survey.flawed.first.as_deref().unwrap_or_default();
+        let first = scan.flawed.first.as_deref().unwrap_or_default();
         log::warn!("{name}: {values}; the first: {first}");
     }
-    if survey.remarks.unended {
-        log::warn!("{name}: the last line has no end; the file may be cut short");
-    }
-    if !survey.remarks.unknown.is_empty() {
-        let names: Vec<String> = survey
+    if scan.remarks.is_shared && !scan.remarks.unknown.is_empty() {
+        let names: Vec<String> = scan
             .remarks
             .unknown
             .iter()
             .map(|name| ui::brief(name))
             .collect();
         ui::note(&format!(
-            "{name} has columns that no batch has, and that are not compared: {}",
+            "{name} has columns that no batch has; they were not compared: {}",
             names.join(", ")
         ));
+    }
+    if scan.remarks.unended {
+        log::warn!("{name}: the last line has no end; the file may be cut short");
     }
 }

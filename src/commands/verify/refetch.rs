@@ -9,10 +9,10 @@ use super::expected::Expected;
 use super::report::{Other, Report};
 use super::{Subject, tell_remarks};
 use crate::archive::Archive;
-use crate::batch::{ALL_COLUMNS, BATCH_ID, Batch, Typed, Values};
+use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::{Progress, VerifyArgs};
 use crate::commands::source::Source;
-use crate::compare::{self, Comparison, Listing};
+use crate::compare::{Comparison, Scope};
 use crate::dates::Range;
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
@@ -40,6 +40,7 @@ impl Refetch {
         from_environment: &[String],
         args: &VerifyArgs,
         expected: Option<&Expected>,
+        file: &Subject,
     ) -> anyhow::Result<Self> {
         let mut range = match expected {
             Some(expected) => expected.range,
@@ -54,6 +55,7 @@ impl Refetch {
         }
         if let Some(expected) = expected
             && expected.files() > 1
+            && file.source.lake().is_none()
         {
             return Err(Failure::new(
                 Kind::Usage,
@@ -63,7 +65,7 @@ impl Refetch {
                     expected.files()
                 ),
             )
-            .hint("verify each file with the manifest alone, without `--service`")
+            .hint("verify the folder of these files, or each file with the manifest alone")
             .into());
         }
         let source = Source::choose(args.archive.as_deref(), &args.source, from_environment)?;
@@ -88,43 +90,49 @@ impl Refetch {
         expected: Option<&Expected>,
     ) -> anyhow::Result<Report> {
         let started = Instant::now();
-        let (survey, comparison, columns) = file.survey(expected, ALL_COLUMNS)?;
-        tell_remarks(file.source.name(), &survey);
-        let mut report = Report::new(file.source.name(), &survey, columns);
+        let asked = expected.map_or_else(|| file.first_scope(), Expected::scope);
+        let mut scope = Scope {
+            columns: file.fields.unwrap_or(asked.columns),
+            unknown_fields: file.fields.is_none() && asked.unknown_fields,
+            ..asked
+        };
+        let (scan, ledger) = file.index(&scope)?;
+        tell_remarks(file.source.name(), &scan);
+        scope.unknown_fields &= scan.remarks.keeps_unknown_fields;
+        let mut report = Report::new(file, &scan, scope);
         match expected {
-            Some(expected) => {
-                let measured = file.source.measure()?;
-                report.manifest = Some(expected.judge(&file.path, measured.as_ref(), &survey));
+            // A digest over certain fields alone is not in the manifest.
+            Some(expected) if file.fields.is_none() => {
+                report.manifest = Some(expected.judge(file, &scan, &scope)?);
             }
-            None => report.tell_columns(survey.columns, &self.source.name(), Some(ALL_COLUMNS)),
+            _ => {}
         }
         let mut holding = Holding {
-            digest: SetDigest::new(&compare::listed(columns)),
-            comparison,
-            has_ids: columns & (1 << BATCH_ID) != 0,
-            typed: expected.is_some_and(Expected::is_typed),
+            digest: scope.digest(),
+            comparison: Comparison::new(ledger, scope),
+            has_ids: scope.columns & (1 << BATCH_ID) != 0,
+            kept: expected.map_or(Representation::Json, Expected::representation),
         };
         let version = self.fetch(expected, &mut holding).await?;
-        report.other = Some(Other {
-            kind: if self.is_archive {
-                "archive"
-            } else {
-                "service"
-            },
-            name: self.source.name(),
-            detail: format!(" ({}{version})", self.range.describe()),
-            batches: holding.digest.count(),
-            digest: holding.digest.finish(),
-            // What comes again is dropped on its way here.
-            repeated: Listing::default(),
-        });
-        if !report.is_equal() {
-            report.find_differences(holding.comparison, file)?;
-        }
+        let kind = if self.is_archive {
+            "archive"
+        } else {
+            "service"
+        };
+        let detail = format!(" ({}{version})", self.range.describe());
+        let count = holding.digest.count();
+        report.compare_unknown_fields(&holding.digest, true);
+        report.other = Some(Other::source(
+            kind,
+            self.source.name(),
+            detail,
+            &holding.digest,
+        ));
+        report.has_ids = scan.has_ids();
+        report.settle(holding.comparison, file)?;
         if let Some(incomplete) = self.source.incomplete(&self.range)? {
             log::warn!("{incomplete}");
         }
-        let count = holding.digest.count();
         let requests = match self.source.stats.requests.get() {
             0 => String::new(),
             1 => " (1 request)".to_owned(),
@@ -182,23 +190,23 @@ impl Refetch {
     }
 }
 
-/// Holds what comes against the file.
+/// Compares what comes with the file.
 struct Holding {
     digest: SetDigest,
     comparison: Comparison,
     has_ids: bool,
-    /// The file was written with typed columns.
-    typed: bool,
+    /// What the format of the file keeps of a batch.
+    kept: Representation,
 }
 
 impl Sink for Holding {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let content = self.digest.add_held(batch, self.typed);
-        if self.has_ids {
-            let typed = Typed(batch);
-            let values: &dyn Values = if self.typed { &typed } else { batch };
-            self.comparison.hold(values, &batch.id(), content);
-        }
+        self.kept.of(batch, |values| {
+            let hash = self.digest.add(values);
+            if self.has_ids {
+                self.comparison.compare(values, &batch.id(), hash);
+            }
+        });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What came of a verification, for people and for programs.
+//! The result of a verification, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Subject;
-use super::expected::Judgement;
-use crate::batch::{BATCH_ID, COLUMNS};
+use super::expected::{Judgement, LakeFiles};
+use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
 use crate::cli::ReportFormat;
-use crate::compare::{self, Comparison, Differences, Listing, Survey};
+use crate::compare::{self, Comparison, Differences, FileScan, Listing, Scope};
+use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::readers::Claim;
 use crate::ui;
@@ -17,95 +18,262 @@ use crate::ui;
 /// What a file was compared with.
 pub(super) struct Other {
     /// For programs: `file`, `service` or `archive`.
-    pub(super) kind: &'static str,
-    pub(super) name: String,
+    kind: &'static str,
+    name: String,
     /// What was asked of it, for people.
-    pub(super) detail: String,
-    pub(super) batches: u64,
-    pub(super) digest: String,
+    detail: String,
+    batches: u64,
+    digest: String,
     /// More than once there.
-    pub(super) repeated: Listing,
+    repeated: Listing,
+    /// Columns that it lacks.
+    lacking: Vec<usize>,
+    /// Columns that are no fields.
+    foreign: Vec<String>,
 }
 
 impl Other {
+    pub(super) fn file(name: &str, scan: &FileScan, scope: Scope) -> Self {
+        Self {
+            repeated: scan.repeated.clone(),
+            lacking: scan.lacking(&scope),
+            foreign: scan.foreign().to_vec(),
+            ..Self::source("file", name.to_owned(), String::new(), &scan.digest)
+        }
+    }
+
+    /// A service or an archive: batches that come again are dropped on their way here, and no column is missing.
+    pub(super) fn source(
+        kind: &'static str,
+        name: String,
+        detail: String,
+        digest: &SetDigest,
+    ) -> Self {
+        Self {
+            kind,
+            name,
+            detail,
+            batches: digest.count(),
+            digest: digest.finish(),
+            repeated: Listing::default(),
+            lacking: Vec::new(),
+            foreign: Vec::new(),
+        }
+    }
+
     fn in_full(&self) -> String {
         format!("{}{}", self.name, self.detail)
+    }
+}
+
+/// How the fields that the interface does not know compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UnknownFields {
+    /// Neither side has any.
+    Absent,
+    Equal,
+    Different,
+    /// One side has some, and the other does not keep them.
+    NotCompared,
+}
+
+impl UnknownFields {
+    pub(super) fn of(is_same: bool, has_any: bool) -> Self {
+        match (is_same, has_any) {
+            (false, _) => Self::Different,
+            (true, true) => Self::Equal,
+            (true, false) => Self::Absent,
+        }
     }
 }
 
 pub(super) struct Report {
     /// In quotes.
     file: String,
+    scope: Scope,
     /// Columns that were compared.
     columns: Vec<usize>,
     batches: u64,
     digest: String,
+    unknown_digest: Option<String>,
+    unknown_count: u64,
+    keeps_unknown_fields: bool,
+    /// `--fields` left some out.
+    is_partial: bool,
     /// More than once in the file.
     repeated: Listing,
-    /// What the file says of itself, where it has to stand for itself.
+    /// Columns that were to be compared and that the file lacks.
+    lacking: Vec<usize>,
+    /// Columns of the file that are no fields.
+    foreign: Vec<String>,
+    unknown_fields: UnknownFields,
+    /// Both sides have identifiers.
+    pub(super) has_ids: bool,
+    /// What the file says of itself, if nothing else is compared.
     pub(super) claim: Option<Claim>,
     pub(super) manifest: Option<Judgement>,
     pub(super) other: Option<Other>,
+    /// Batch by batch, both sides are the same.
+    same_batches: bool,
     differences: Option<Differences>,
 }
 
 impl Report {
-    pub(super) fn new(file: &str, survey: &Survey, columns: u32) -> Self {
+    pub(super) fn new(file: &Subject, scan: &FileScan, scope: Scope) -> Self {
         Self {
-            file: file.to_owned(),
-            columns: compare::listed(columns),
-            batches: survey.digest.count(),
-            digest: survey.digest.finish(),
-            repeated: survey.repeated.clone(),
+            file: file.source.name().to_owned(),
+            scope,
+            columns: compare::listed(scope.columns),
+            batches: scan.digest.count(),
+            digest: scan.digest.finish(),
+            unknown_digest: scan.digest.finish_unknown(),
+            unknown_count: scan.digest.unknown_count(),
+            keeps_unknown_fields: scan.remarks.keeps_unknown_fields,
+            is_partial: file.fields.is_some(),
+            repeated: scan.repeated.clone(),
+            lacking: scan.lacking(&scope),
+            foreign: scan.foreign().to_vec(),
+            unknown_fields: UnknownFields::Absent,
+            has_ids: scan.has_ids(),
             claim: None,
             manifest: None,
             other: None,
+            same_batches: true,
             differences: None,
         }
     }
 
-    /// Tells which columns are compared, where one side has others.
-    pub(super) fn tell_columns(&self, here: Option<u32>, name: &str, there: Option<u32>) {
-        let compared = self.columns.iter().fold(0, |all, column| all | 1 << column);
-        for (name, columns) in [(self.file.as_str(), here), (name, there)] {
-            let left = compare::listed(columns.unwrap_or(compared) & !compared);
-            if !left.is_empty() {
-                ui::note(&format!(
-                    "not compared, for only {name} has them: {}",
-                    compare::briefly(&left)
-                ));
-            }
-        }
+    /// Compares the unknown fields with those of the other side, which keeps them or not.
+    pub(super) fn compare_unknown_fields(&mut self, there: &SetDigest, is_kept: bool) {
+        let has_any = self.unknown_count + there.unknown_count() > 0;
+        self.unknown_fields = if self.scope.unknown_fields && self.keeps_unknown_fields && is_kept {
+            UnknownFields::of(self.unknown_digest == there.finish_unknown(), has_any)
+        } else if has_any {
+            UnknownFields::NotCompared
+        } else {
+            UnknownFields::Absent
+        };
     }
 
-    /// Tells whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     pub(super) fn is_equal(&self) -> bool {
-        let other = self.other.as_ref();
         self.repeated.count == 0
             && self.keeps_its_word()
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
-            && other.is_none_or(|other| other.digest == self.digest)
+            && self.same_batches
+            && self.other.as_ref().is_none_or(|other| self.equals(other))
     }
 
-    /// Tells whether the file holds what it says of itself.
+    fn equals(&self, other: &Other) -> bool {
+        other.digest == self.digest
+            && self.same_columns(other)
+            && self.unknown_fields != UnknownFields::Different
+    }
+
+    /// Returns whether both sides have all columns that are compared, and no others unless `--fields` was given.
+    fn same_columns(&self, other: &Other) -> bool {
+        self.lacking.is_empty()
+            && other.lacking.is_empty()
+            && (self.is_partial || self.foreign.is_empty() && other.foreign.is_empty())
+    }
+
+    /// Returns whether the file holds what it says of itself.
     fn keeps_its_word(&self) -> bool {
         self.claim.as_ref().is_none_or(|claim| {
+            let unknown = claim.unknown_fields_digest.as_ref();
             claim.set_digest == self.digest
                 && claim.batches.is_none_or(|batches| batches == self.batches)
+                && (unknown.is_none() || unknown == self.unknown_digest.as_ref())
         })
     }
 
-    /// Finds out what is different between the file and what it was compared with.
-    pub(super) fn find_differences(
+    /// Takes over what was found batch by batch, and lists the differences if there are any.
+    pub(super) fn settle(
         &mut self,
         comparison: Comparison,
         file: &mut Subject,
     ) -> Result<(), Failure> {
-        if self.columns.contains(&BATCH_ID) {
+        if !self.has_ids || !self.columns.contains(&BATCH_ID) {
+            return Ok(());
+        }
+        self.same_batches = comparison.is_equal();
+        let same_columns = self
+            .other
+            .as_ref()
+            .is_none_or(|other| self.same_columns(other));
+        if !self.is_equal() && same_columns {
             let layout = file.layout.as_deref();
             self.differences = Some(comparison.differences(&mut file.source, layout)?);
         }
         Ok(())
+    }
+
+    /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and
+    /// columns that are no fields.
+    fn not_compared(&self) -> Vec<String> {
+        let fields = compare::listed(ALL_COLUMNS & !self.scope.columns);
+        let mut names: Vec<String> = compare::names(&fields)
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect();
+        let there = self.other.iter().flat_map(|other| &other.foreign);
+        for name in self.foreign.iter().chain(there) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// Tells what is no difference, but worth knowing.
+    pub(super) fn tell_notes(&self) {
+        let manifest = self.manifest.as_ref();
+        let unknown = manifest.map_or(self.unknown_fields, |manifest| manifest.unknown_fields);
+        if [unknown, self.unknown_fields].contains(&UnknownFields::NotCompared) {
+            ui::note(
+                "fields that the interface does not know were not compared: only one side keeps them",
+            );
+        }
+        let is_alone = self.other.is_none() && manifest.is_none();
+        if !self.foreign.is_empty() && (self.is_partial || is_alone) {
+            let names: Vec<String> = self.foreign.iter().map(|name| ui::brief(name)).collect();
+            ui::note(&format!(
+                "{} has columns that no batch has; they were not compared: {}",
+                self.file,
+                names.join(", ")
+            ));
+        }
+        if let Some(manifest) = manifest
+            && manifest.version == 1
+        {
+            ui::note(&format!(
+                "the manifest {} has a digest of version 1, which can be forged; export again for version 2",
+                manifest.name
+            ));
+        }
+        if let Some(claim) = &self.claim
+            && claim.digest_version == 1
+        {
+            ui::note(&format!(
+                "{} has a digest of version 1, which can be forged; export again for version 2",
+                self.file
+            ));
+        }
+        if !self.is_equal() {
+            return;
+        }
+        if let Some(manifest) = manifest
+            && manifest.same_bytes == Some(false)
+        {
+            ui::note(&format!(
+                "the batches are those of the manifest {}, the bytes are not: it lists another file",
+                manifest.name
+            ));
+        }
+        if !self.columns.contains(&BATCH_ID) {
+            ui::note("without `batch_id`, a batch that is there twice cannot be told");
+        }
     }
 
     pub(super) fn shown(&self, format: ReportFormat) -> String {
@@ -116,90 +284,142 @@ impl Report {
         }
     }
 
-    /// Returns nothing where all is well; else what is wrong and what to do.
+    /// Returns what is wrong and what to do, if anything is.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.is_equal() {
-            if let Some(manifest) = &self.manifest
-                && manifest.same_bytes == Some(false)
-            {
-                ui::note(&format!(
-                    "the batches are those of the manifest {}, the bytes are not: another format, packing or order",
-                    manifest.name
-                ));
-            }
-            if !self.columns.contains(&BATCH_ID) {
-                ui::note("without `batch_id`, nobody can tell whether a batch is there twice");
-            }
             return Ok(());
         }
         let file = &self.file;
         let failure = |message: String| Failure::new(Kind::Protocol, message);
-        let differs = |other: &&Other| other.digest != self.digest;
-        Err(
-            match (&self.manifest, self.other.as_ref().filter(differs)) {
-                _ if self.repeated.count > 0 => failure(format!(
-                    "{file} holds {} more than once",
-                    batches(self.repeated.count)
-                ))
-                .hint("every batch belongs there once: export it again"),
-                _ if !self.keeps_its_word() => failure(format!(
-                    "{file} is not what it says of itself: its set digest is another"
-                ))
-                .hint("it was altered since trayscan wrote it: export it again"),
-                (Some(manifest), None) if !manifest.equal => self.blame(manifest),
-                (Some(manifest), Some(other)) if !manifest.equal => failure(format!(
-                    "{file} holds neither what the manifest {} says nor what {} has",
-                    manifest.name, other.name
-                ))
-                .hint("the file was altered, or is not the one of the manifest"),
-                (Some(manifest), Some(other)) => failure(format!(
-                    "{file} is what the manifest {} says, and {} holds something else by now",
-                    manifest.name, other.name
-                ))
-                .hint("batches were added, changed or removed since: export again to have them"),
-                (None, Some(other)) => {
-                    let failure = failure(format!(
-                        "{file} and {} do not hold the same batches",
-                        other.name
-                    ));
-                    match other.kind {
-                    "service" | "archive" => failure.hint("were other dates, or `--where`, exported? its manifest knows: `--manifest`"),
-                    _ if self.differences.is_none() => failure.hint("without `batch_id` in both, nobody can tell which"),
-                    _ => failure.hint("`missing` is in the second only, `extra` in the first only, `changed` in both"),
-                }
-                }
-                (_, None) => failure(format!("{file} is not equal")),
-            },
-        )
+        let differs = |other: &&Other| !self.equals(other) || !self.same_batches;
+        let other = self.other.as_ref().filter(differs);
+        Err(match (&self.manifest, other) {
+            _ if self.repeated.count > 0 => failure(format!(
+                "{file} holds {} more than once",
+                batches(self.repeated.count)
+            ))
+            .hint("every batch belongs there once: export it again"),
+            _ if !self.keeps_its_word() => failure(format!(
+                "{file} does not match the digest that it carries itself"
+            ))
+            .hint("it was altered since trayscan wrote it: export it again"),
+            (Some(manifest), None) if !manifest.equal => self.blame(manifest),
+            (Some(manifest), Some(other)) if !manifest.equal => failure(format!(
+                "{file} holds neither what the manifest {} says nor what {} has",
+                manifest.name, other.name
+            ))
+            .hint("the file was altered, or is not the one of the manifest"),
+            (Some(manifest), Some(other)) => failure(format!(
+                "{file} is what the manifest {} says, but {} has something else by now",
+                manifest.name, other.name
+            ))
+            .hint("batches were added, changed or removed since: export again to have them"),
+            (None, Some(other)) => self.blame_other(other),
+            (_, None) => failure(format!("{file} is not equal")),
+        })
+    }
+
+    /// Says how a file differs from another side.
+    fn blame_other(&self, other: &Other) -> Failure {
+        let (file, name) = (&self.file, &other.name);
+        let failure = |message: String| Failure::new(Kind::Protocol, message);
+        let sides = [
+            (file, &self.lacking, &self.foreign),
+            (name, &other.lacking, &other.foreign),
+        ];
+        let compare_some = "`--fields` compares certain fields only";
+        for (side, lacking, foreign) in sides {
+            if !lacking.is_empty() {
+                let fields = compare::briefly(lacking);
+                return failure(format!("{side} lacks fields: {fields}")).hint(compare_some);
+            }
+            if !self.is_partial && !foreign.is_empty() {
+                let names: Vec<String> = foreign.iter().map(|name| ui::brief(name)).collect();
+                let names = names.join(", ");
+                return failure(format!("{side} has columns that no batch has: {names}"))
+                    .hint(compare_some);
+            }
+        }
+        let only_unknown = other.digest == self.digest && self.same_columns(other);
+        if only_unknown && self.unknown_fields == UnknownFields::Different {
+            return failure(format!(
+                "{file} and {name} differ in fields that the interface does not know"
+            ))
+            .hint("`--fields` with the fields of the interface leaves these out");
+        }
+        let failure = failure(format!("{file} and {name} do not hold the same batches"));
+        match other.kind {
+            "service" | "archive" => failure
+                .hint("were other dates, or `--where`, exported? its manifest knows: `--manifest`"),
+            _ if self.differences.is_none() => {
+                failure.hint("without `batch_id` on both sides, it cannot be told which")
+            }
+            _ => failure.hint(
+                "`missing` is in the second only, `extra` in the first only, `changed` in both",
+            ),
+        }
     }
 
     /// Says why a file is not what its manifest says.
     fn blame(&self, manifest: &Judgement) -> Failure {
-        let file = &self.file;
-        let fields = |what: &str, columns: &[usize]| {
-            let why = format!("{what}: {}", compare::briefly(columns));
-            (why, "was it exported with other `--fields`?")
+        let ids = "a manifest has no ids: `--against` another export or `--service` lists the batches that differ";
+        let altered = "it was altered since it was exported: export it again";
+        let other_fields = "was it exported with other `--fields`?";
+        let altered_files = |files: &&LakeFiles| {
+            files.missing.count + files.unlisted.count + files.altered.count > 0
         };
-        let ids = "a manifest holds no ids; `--against` another export or `--service` tell which batches differ";
+        let same_digest = manifest.digest.as_ref() == Some(&self.digest);
         let (why, hint) = match manifest.batches {
-            _ if !manifest.more.is_empty() => fields("it has more fields", &manifest.more),
-            _ if !manifest.fewer.is_empty() => fields("it lacks fields", &manifest.fewer),
+            _ if !manifest.more.is_empty() => (
+                format!("it has more fields: {}", compare::briefly(&manifest.more)),
+                other_fields,
+            ),
+            _ if !manifest.fewer.is_empty() => (
+                format!("it lacks fields: {}", compare::briefly(&manifest.fewer)),
+                other_fields,
+            ),
+            _ if !manifest.foreign.is_empty() => {
+                let names: Vec<String> = manifest
+                    .foreign
+                    .iter()
+                    .map(|name| ui::brief(name))
+                    .collect();
+                (
+                    format!("it has columns that no batch has: {}", names.join(", ")),
+                    other_fields,
+                )
+            }
+            _ if manifest.files.as_ref().filter(altered_files).is_some() => (
+                "its files are not those of the manifest".to_owned(),
+                altered,
+            ),
             _ if manifest.same_bytes == Some(true) => (
-                "it is the file, byte for byte, and its batches are not".to_owned(),
+                "the bytes are the same, but its batches are not".to_owned(),
                 "the manifest was altered",
             ),
             Some(count) if count != self.batches => {
                 (format!("{} instead of {count}", batches(self.batches)), ids)
             }
-            Some(_) => ("as many batches, and not the same".to_owned(), ids),
+            _ if same_digest && manifest.unknown_fields == UnknownFields::Different => (
+                "fields that the interface does not know differ".to_owned(),
+                ids,
+            ),
+            _ if same_digest => (
+                "the same batches, but other bytes (SHA-256)".to_owned(),
+                altered,
+            ),
+            Some(_) => (
+                "the same number of batches, but different content".to_owned(),
+                ids,
+            ),
             None => (
-                "other bytes, and it says nothing else of this file".to_owned(),
+                "other bytes, and the manifest says nothing else of this file".to_owned(),
                 ids,
             ),
         };
         let message = format!(
-            "{file} is not what the manifest {} says: {why}",
-            manifest.name
+            "{} is not what the manifest {} says: {why}",
+            self.file, manifest.name
         );
         Failure::new(Kind::Protocol, message).hint(hint)
     }
@@ -246,7 +466,7 @@ impl Report {
         if let Some(claim) = &self.claim {
             let count = claim.batches.map_or_else(|| "batches".to_owned(), batches);
             line(&format!(
-                "says of itself: {count}, set digest {}",
+                "it carries: {count}, set digest {}",
                 claim.set_digest
             ));
         }
@@ -297,6 +517,30 @@ impl Report {
         if let Some(other) = &self.other {
             list(&mut lines, "repeated", &other.repeated, &twice(name));
         }
+        if let Some(files) = self
+            .manifest
+            .as_ref()
+            .and_then(|manifest| manifest.files.as_ref())
+        {
+            list_files(
+                &mut lines,
+                "missing",
+                &files.missing,
+                "in the manifest only",
+            );
+            list_files(
+                &mut lines,
+                "unlisted",
+                &files.unlisted,
+                "not in the manifest",
+            );
+            list_files(
+                &mut lines,
+                "altered",
+                &files.altered,
+                "with other bytes (SHA-256)",
+            );
+        }
         lines
     }
 
@@ -308,7 +552,11 @@ impl Report {
             file: bare(&self.file),
             batches: self.batches,
             digest: &self.digest,
+            digest_version: self.scope.version,
             fields: compare::names(&self.columns),
+            not_compared: self.not_compared(),
+            lacking: compare::names(&self.lacking),
+            unknown_fields: self.unknown_fields,
             repeated: &self.repeated,
             claim: self.claim.as_ref().map(|claim| ClaimShape {
                 equal: self.keeps_its_word(),
@@ -320,13 +568,17 @@ impl Report {
                 equal: manifest.equal,
                 batches: manifest.batches,
                 digest: manifest.digest.as_deref(),
+                digest_version: manifest.version,
                 same_bytes: manifest.same_bytes,
+                unknown_fields: manifest.unknown_fields,
+                files: manifest.files.as_ref(),
             }),
             against: self.other.as_ref().map(|other| OtherShape {
                 kind: other.kind,
                 name: bare(&other.name),
                 batches: other.batches,
                 digest: &other.digest,
+                lacking: compare::names(&other.lacking),
                 repeated: &other.repeated,
             }),
             missing: found.map(|found| &found.missing),
@@ -337,7 +589,7 @@ impl Report {
                 fields: found
                     .changes
                     .iter()
-                    .map(|change| (&*change.id, compare::names(&change.columns)))
+                    .map(|change| (&*change.id, change.names()))
                     .collect(),
             }),
         };
@@ -353,7 +605,13 @@ struct Shape<'a> {
     file: String,
     batches: u64,
     digest: &'a str,
+    digest_version: u32,
+    /// Fields that were compared.
     fields: Vec<&'static str>,
+    not_compared: Vec<String>,
+    /// Fields that were to be compared and that the file lacks.
+    lacking: Vec<&'static str>,
+    unknown_fields: UnknownFields,
     repeated: &'a Listing,
     claim: Option<ClaimShape<'a>>,
     manifest: Option<ManifestShape<'a>>,
@@ -377,7 +635,11 @@ struct ManifestShape<'a> {
     equal: bool,
     batches: Option<u64>,
     digest: Option<&'a str>,
+    digest_version: u32,
     same_bytes: Option<bool>,
+    unknown_fields: UnknownFields,
+    /// Null unless it is a lake.
+    files: Option<&'a LakeFiles>,
 }
 
 #[derive(Serialize)]
@@ -386,6 +648,7 @@ struct OtherShape<'a> {
     name: String,
     batches: u64,
     digest: &'a str,
+    lacking: Vec<&'static str>,
     repeated: &'a Listing,
 }
 
@@ -401,25 +664,36 @@ fn batches(count: u64) -> String {
 }
 
 fn changed_line(change: &compare::Change) -> String {
-    format!(
-        "{}: {}",
-        ui::brief(&change.id),
-        compare::names(&change.columns).join(", ")
-    )
+    format!("{}: {}", ui::brief(&change.id), change.names().join(", "))
 }
 
-/// Adds a list, where there is anything in it.
+/// Adds a list of batches, if there are any.
 fn list(lines: &mut String, title: &str, listing: &Listing, meaning: &str) {
+    list_with(
+        lines,
+        &format!("{title}: {}", batches(listing.count)),
+        listing,
+        meaning,
+    );
+}
+
+/// Adds a list of files, if there are any.
+fn list_files(lines: &mut String, title: &str, listing: &Listing, meaning: &str) {
+    let files = if listing.count == 1 { "file" } else { "files" };
+    list_with(
+        lines,
+        &format!("{title}: {} {files}", listing.count),
+        listing,
+        meaning,
+    );
+}
+
+fn list_with(lines: &mut String, heading: &str, listing: &Listing, meaning: &str) {
     if listing.count == 0 {
         return;
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(
-        lines,
-        "{title}: {} {}",
-        batches(listing.count),
-        ui::one_line(meaning)
-    );
+    let _ = writeln!(lines, "{heading} {}", ui::one_line(meaning));
     for id in &listing.ids {
         let _ = writeln!(lines, "  {}", ui::one_line(id));
     }

@@ -19,7 +19,7 @@ use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMe
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::{Claim, Each, Place, Record, Remarks, Unreadable};
+use super::{Claim, Each, Place, Record, Remarks, Unreadable, version};
 use crate::batch::{COLUMNS, Values, find_column};
 use crate::ui;
 use form::{Form, form, whole, written};
@@ -106,7 +106,9 @@ fn claim(file: &ParquetMetaData) -> Option<Claim> {
     };
     Some(Claim {
         batches: fact("trayscan.batches").and_then(|count| count.parse().ok()),
+        digest_version: version(fact("trayscan.digest_version").as_deref()),
         set_digest: fact("trayscan.set_digest")?,
+        unknown_fields_digest: fact("trayscan.unknown_fields_digest"),
     })
 }
 

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
-use super::{Claim, Each, Place, Record, Remarks, Unreadable};
+use super::{Claim, Each, Place, Record, Remarks, Unreadable, version};
 use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column, find_heading};
 use crate::ui;
 
@@ -91,7 +91,8 @@ fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable>
         return Ok(None);
     }
     let mut cells = contained(|| book.worksheet_cells_reader(ABOUT))?;
-    let (mut label, mut batches, mut set_digest) = (String::new(), None, None);
+    let (mut label, mut batches, mut set_digest, mut digest_version) =
+        (String::new(), None, None, None);
     while let Some(cell) = contained(|| cells.next_cell())? {
         let value = text(Kind::Text, cell.get_value()).unwrap_or_default();
         match (cell.get_position(), label.as_str()) {
@@ -99,12 +100,15 @@ fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable>
             ((_, 0), _) => label = value,
             ((_, 1), "Batches") => batches = value.parse().ok(),
             ((_, 1), "Set digest") => set_digest = Some(value),
+            ((_, 1), "Digest version") => digest_version = Some(value),
             _ => {}
         }
     }
     Ok(set_digest.map(|set_digest| Claim {
         batches,
+        digest_version: version(digest_version.as_deref()),
         set_digest,
+        unknown_fields_digest: None,
     }))
 }
 

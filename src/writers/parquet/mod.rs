@@ -20,8 +20,8 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::Type;
 
 use super::{BatchWriter, Facts, Notes, Output};
-use crate::batch::{Batch, COLUMNS};
-use crate::digest::SetDigest;
+use crate::batch::{Batch, COLUMNS, Representation};
+use crate::digest::{self, SetDigest};
 use crate::error::{self, Failure};
 use crate::select::Fields;
 use crate::ui;
@@ -75,7 +75,7 @@ impl Parquet {
             columns,
             rows: 0,
             size: 0,
-            digest: SetDigest::new(&fields.columns),
+            digest: SetDigest::new(&fields.columns).with_unknown_fields(!fields.named),
             facts,
         })
     }
@@ -106,7 +106,7 @@ impl BatchWriter for Parquet {
                 Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
             }
         }
-        self.digest.add_held(batch, true);
+        self.digest.add_kept(batch, Representation::Typed);
         self.rows += 1;
         if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
             self.end_group().map_err(io_error)?;
@@ -123,6 +123,9 @@ impl BatchWriter for Parquet {
         let mut facts = std::mem::take(&mut self.facts);
         facts.push(("trayscan.batches", self.digest.count().to_string()));
         facts.push(("trayscan.set_digest", self.digest.finish()));
+        facts.push(("trayscan.digest_version", digest::VERSION.to_string()));
+        let unknown = self.digest.finish_unknown();
+        facts.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
         for (key, value) in facts {
             let fact = KeyValue::new(key.to_owned(), value);
             self.writer.append_key_value_metadata(fact);

@@ -9,6 +9,7 @@ use super::looks::{Looks, heading};
 use super::serial::serial;
 use super::{Xlsx, checked, prepare_printing};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
+use crate::digest;
 
 impl Xlsx {
     /// Adds the sheet that tells what the others are.
@@ -51,6 +52,7 @@ impl Xlsx {
                 .set_indent(1);
             about.number("Batches", count, &look)?;
             about.text("Set digest", &digest.finish(), looks)?;
+            about.number("Digest version", f64::from(digest::VERSION), &look)?;
             about.text("Written by", program, looks)?;
             let marks = "Rows with a fill are batches with warnings";
             about.text("Marks", marks, looks)?;

@@ -26,7 +26,7 @@ use rust_xlsxwriter::{
 };
 
 use super::{BatchWriter, Facts, LeftOut, Notes, Output, Style};
-use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, WARNINGS};
+use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, Representation, WARNINGS};
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
 use crate::select::Fields;
@@ -174,7 +174,7 @@ impl Xlsx {
             Ok(())
         })?;
         sheet.rows += 1;
-        self.digest.add(batch);
+        self.digest.add_kept(batch, Representation::Text);
         self.left_out.note(batch, &self.fields);
         Ok(())
     }

@@ -1,0 +1,266 @@
+//! The set digest: one hash over the batches of an export, independent of their order and format.
+//!
+//! Each batch has a canonical form (`batch::Values`). Version 2 hashes it with BLAKE3 to 2048 bytes and adds
+//! these up as 1024 numbers of 16 bits (LtHash, see [`lattice`]); version 1 added SHA-256 digests, which can be
+//! forged, and is only computed to read old manifests. Unknown fields have a digest of their own, because
+//! not every format keeps them. `trayscan-manifest(5)` is the specification.
+
+// The sum of version 2.
+mod lattice;
+
+// The sum of version 1.
+mod v1;
+
+use std::fmt::Write as _;
+
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Representation, Values, canonical_json};
+use lattice::LatticeSum;
+
+/// Keys of BLAKE3, by what is hashed.
+const BATCH: &str = "trayscan set digest 2: batch";
+const SET: &str = "trayscan set digest 2: set";
+const UNKNOWN_FIELDS: &str = "trayscan set digest 2: unknown fields of a batch";
+const UNKNOWN_SET: &str = "trayscan set digest 2: unknown fields of a set";
+
+/// The version of the digests that exports carry.
+pub(crate) const VERSION: u32 = 2;
+
+/// A digest that is still growing.
+pub(crate) struct SetDigest {
+    /// In the order of the interface.
+    columns: Vec<usize>,
+    sum: Sum,
+    count: u64,
+    /// `None` if unknown fields are not digested.
+    unknown: Option<UnknownDigest>,
+    /// The canonical form of one batch, reused.
+    form: Vec<u8>,
+}
+
+enum Sum {
+    V1(v1::Sum),
+    V2(Box<LatticeSum>),
+}
+
+/// The digest of the fields that the interface does not know.
+#[derive(Default)]
+struct UnknownDigest {
+    /// Made with the first batch that has any.
+    sum: Option<Box<LatticeSum>>,
+    /// Batches that have any.
+    count: u64,
+}
+
+/// What tells the content of one batch from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BatchHash {
+    /// The beginning of the hash over the columns.
+    pub(crate) fields: u64,
+    /// The same over the unknown fields; 0 if there are none or they are not digested.
+    pub(crate) unknown: u64,
+}
+
+impl SetDigest {
+    /// Starts a digest over these columns.
+    pub(crate) fn new(columns: &[usize]) -> Self {
+        Self::with_sum(columns, Sum::V2(Box::new(LatticeSum::new(BATCH))))
+    }
+
+    /// Starts a digest of the given version; `None` if there is no such version.
+    pub(crate) fn of_version(version: u32, columns: &[usize]) -> Option<Self> {
+        match version {
+            1 => Some(Self::with_sum(columns, Sum::V1(v1::Sum::default()))),
+            VERSION => Some(Self::new(columns)),
+            _ => None,
+        }
+    }
+
+    fn with_sum(columns: &[usize], sum: Sum) -> Self {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        Self {
+            columns,
+            sum,
+            count: 0,
+            unknown: None,
+            form: Vec::new(),
+        }
+    }
+
+    /// Digests unknown fields as well, if `wanted`.
+    pub(crate) fn with_unknown_fields(mut self, wanted: bool) -> Self {
+        self.unknown = wanted.then(UnknownDigest::default);
+        self
+    }
+
+    /// Adds a batch; returns the hash of it alone.
+    pub(crate) fn add(&mut self, batch: &dyn Values) -> BatchHash {
+        self.count += 1;
+        self.form.clear();
+        let fields = match &mut self.sum {
+            Sum::V1(sum) => sum.add(batch, &self.columns, &mut self.form),
+            Sum::V2(sum) => {
+                for &column in &self.columns {
+                    batch.encode(column, &mut self.form);
+                }
+                sum.add(&self.form)
+            }
+        };
+        let unknown = match &mut self.unknown {
+            Some(unknown) => unknown.add(batch, &mut self.form),
+            None => 0,
+        };
+        BatchHash { fields, unknown }
+    }
+
+    /// Adds what a format keeps of a batch; returns the hash of it alone.
+    pub(crate) fn add_kept(&mut self, batch: &Batch, kept: Representation) -> BatchHash {
+        kept.of(batch, |values| self.add(values))
+    }
+
+    /// Returns how many batches were added.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns how many batches have unknown fields.
+    pub(crate) fn unknown_count(&self) -> u64 {
+        self.unknown.as_ref().map_or(0, |unknown| unknown.count)
+    }
+
+    /// Returns the digest of everything that was added, in hexadecimal.
+    pub(crate) fn finish(&self) -> String {
+        match &self.sum {
+            Sum::V1(sum) => sum.finish(&self.columns, self.count),
+            Sum::V2(sum) => {
+                let mut hash = blake3::Hasher::new_derive_key(SET);
+                for &column in &self.columns {
+                    hash.update(COLUMNS[column].name.as_bytes());
+                    hash.update(&[0]);
+                }
+                hash.update(&self.count.to_le_bytes());
+                hash.update(&sum.bytes());
+                hexadecimal(hash.finalize().as_bytes())
+            }
+        }
+    }
+
+    /// Returns the digest of the unknown fields; `None` if they are not digested.
+    pub(crate) fn finish_unknown(&self) -> Option<String> {
+        self.unknown.as_ref().map(UnknownDigest::finish)
+    }
+}
+
+/// Returns the digest of unknown fields where no batch has any.
+pub(crate) fn no_unknown_fields() -> String {
+    UnknownDigest::default().finish()
+}
+
+impl UnknownDigest {
+    fn add(&mut self, batch: &dyn Values, form: &mut Vec<u8>) -> u64 {
+        let Some(fields) = batch.unknown_fields() else {
+            return 0;
+        };
+        form.clear();
+        batch.encode(BATCH_ID, form);
+        form.extend_from_slice(canonical_json(&fields).as_bytes());
+        self.count += 1;
+        let new = || Box::new(LatticeSum::new(UNKNOWN_FIELDS));
+        self.sum.get_or_insert_with(new).add(form)
+    }
+
+    fn finish(&self) -> String {
+        let mut hash = blake3::Hasher::new_derive_key(UNKNOWN_SET);
+        hash.update(&self.count.to_le_bytes());
+        match &self.sum {
+            Some(sum) => hash.update(&sum.bytes()),
+            None => hash.update(&[0; lattice::SIZE]),
+        };
+        hexadecimal(hash.finalize().as_bytes())
+    }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(id: &str, more: &str) -> Batch {
+        let text = format!(
+            r#"{{"batch_id":"{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true{more}}}"#
+        );
+        Batch::read(&text).batch.expect("a batch")
+    }
+
+    fn all() -> Vec<usize> {
+        (0..COLUMNS.len()).collect()
+    }
+
+    #[test]
+    fn order_does_not_matter_and_duplicates_do() {
+        for version in [1, 2] {
+            let digest = |ids: &[&str]| {
+                let mut digest = SetDigest::of_version(version, &all()).expect("a version");
+                for id in ids {
+                    digest.add(&batch(id, ""));
+                }
+                digest.finish()
+            };
+            assert_eq!(digest(&["a", "b", "c"]), digest(&["c", "a", "b"]));
+            assert_ne!(digest(&["a", "b"]), digest(&["a", "b", "b"]));
+            assert_ne!(digest(&["a", "a"]), digest(&["b", "b"]));
+            assert_ne!(digest(&["a"]), digest(&["b"]));
+            assert_eq!(digest(&[]).len(), 64);
+        }
+        assert!(SetDigest::of_version(3, &all()).is_none());
+    }
+
+    #[test]
+    fn columns_are_part_of_the_digest() {
+        let digest = |columns: &[usize]| {
+            let mut digest = SetDigest::new(columns);
+            digest.add(&batch("a", ""));
+            digest.finish()
+        };
+        assert_eq!(digest(&[0, 1]), digest(&[1, 0]));
+        assert_ne!(digest(&[0, 1]), digest(&[0, 2]));
+        // Both are null.
+        assert_ne!(digest(&[0, 15]), digest(&[0, 16]));
+    }
+
+    #[test]
+    fn unknown_fields_have_a_digest_of_their_own() {
+        let digests = |batches: &[Batch]| {
+            let mut digest = SetDigest::new(&all()).with_unknown_fields(true);
+            for batch in batches {
+                digest.add(batch);
+            }
+            (digest.finish(), digest.finish_unknown())
+        };
+        let (plain, none) = digests(&[batch("a", ""), batch("b", "")]);
+        assert_eq!(none, Some(no_unknown_fields()));
+        let (same, some) = digests(&[batch("a", r#","x":1,"y":"\u0061""#), batch("b", "")]);
+        assert_eq!(plain, same);
+        assert_ne!(none, some);
+        let turned = digests(&[batch("b", ""), batch("a", r#","y":"a","x":1.0"#)]);
+        assert_eq!(turned.1, some);
+        for other in [
+            digests(&[batch("a", r#","x":1"#), batch("b", "")]),
+            digests(&[batch("a", r#","x":"1","y":"a""#), batch("b", "")]),
+            digests(&[batch("a", ""), batch("b", r#","x":1,"y":"a""#)]),
+        ] {
+            assert_eq!(other.0, plain);
+            assert_ne!(other.1, some);
+        }
+        assert_eq!(SetDigest::new(&all()).finish_unknown(), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! The sum of version 1, for manifests that were written with it: SHA-256 digests added modulo 2^256.
+//!
+//! Sets with the same sum can be made in minutes (Wagner 2002), so this proves nothing against somebody who
+//! alters files on purpose.
+
+use sha2::{Digest as _, Sha256};
+
+use super::hexadecimal;
+use crate::batch::{COLUMNS, Values, canonical};
+
+const TITLE: &[u8] = b"trayscan set digest 1\0";
+
+#[derive(Default)]
+pub(super) struct Sum([u8; 32]);
+
+impl Sum {
+    /// Adds a batch, whose form is built in `form`; returns the beginning of its hash.
+    pub(super) fn add(&mut self, batch: &dyn Values, columns: &[usize], form: &mut Vec<u8>) -> u64 {
+        for &column in columns {
+            form.extend_from_slice(COLUMNS[column].name.as_bytes());
+            let value = batch.plain(column);
+            let value = value.map(|text| canonical(COLUMNS[column].kind, text));
+            match value.filter(|text| !text.is_empty()) {
+                None => form.extend_from_slice(&[0, 0]),
+                Some(text) => {
+                    form.extend_from_slice(&[0, 1]);
+                    form.extend_from_slice(&(text.len() as u64).to_be_bytes());
+                    form.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        let hash: [u8; 32] = Sha256::digest(form).into();
+        add_numbers(&mut self.0, &hash);
+        hash.first_chunk()
+            .map_or(0, |first| u64::from_be_bytes(*first))
+    }
+
+    pub(super) fn finish(&self, columns: &[usize], count: u64) -> String {
+        let mut hash = Sha256::new_with_prefix(TITLE);
+        for &column in columns {
+            hash.update(COLUMNS[column].name);
+            hash.update([0]);
+        }
+        hash.update(count.to_be_bytes());
+        hash.update(self.0);
+        hexadecimal(&hash.finalize())
+    }
+}
+
+/// Adds big-endian numbers modulo 2^256.
+fn add_numbers(sum: &mut [u8; 32], number: &[u8; 32]) {
+    let mut carry = 0;
+    for (digit, more) in sum.iter_mut().zip(number).rev() {
+        let added = u16::from(*digit) + u16::from(*more) + carry;
+        [_, *digit] = added.to_be_bytes();
+        carry = added >> 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_carry_and_wrap() {
+        let mut sum = [0xff; 32];
+        let mut one = [0; 32];
+        one[31] = 1;
+        add_numbers(&mut sum, &one);
+        assert_eq!(sum, [0; 32]);
+        add_numbers(&mut sum, &[0x80; 32]);
+        add_numbers(&mut sum, &[0x80; 32]);
+        let mut expected = [1; 32];
+        expected[31] = 0;
+        assert_eq!(sum, expected);
+    }
+}
