@@ -1,6 +1,6 @@
 //! The loop from pages to where batches end up, and only the loop.
 
-use crate::batch::{Batch, CREATION_DATE, Representation};
+use crate::batch::{Batch, CREATION_DATE, Representation, canonical_date};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
@@ -169,6 +169,6 @@ impl Plan {
             return false;
         };
         let created = batch.typed(CREATION_DATE);
-        created.is_some_and(|created| created.starts_with(past.as_str()))
+        created.is_some_and(|created| canonical_date(&created).starts_with(past.as_str()))
     }
 }

@@ -143,9 +143,9 @@ CREATE VIEW by_crop_and_month AS
     SELECT substr(batch_creation_date, 1, 7) AS month, crop_type, {STATISTICS} FROM present
     GROUP BY month, crop_type ORDER BY month, crop_type;
 
--- A week is named by its Monday.
+-- A week is named by its Monday. Only the day is read, because SQLite knows no leap seconds.
 CREATE VIEW by_crop_and_week AS
-    SELECT date(batch_creation_date, 'weekday 0', '-6 days') AS week, crop_type, {STATISTICS} FROM present
+    SELECT date(substr(batch_creation_date, 1, 10), 'weekday 0', '-6 days') AS week, crop_type, {STATISTICS} FROM present
     GROUP BY week, crop_type ORDER BY week, crop_type;
 
 CREATE VIEW with_warnings AS

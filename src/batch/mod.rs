@@ -28,7 +28,7 @@ use memchr::memchr;
 
 pub(crate) use index::Flaw;
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
-pub(crate) use moment::{Moment, whole_second};
+pub(crate) use moment::{Moment, canonical_date, whole_second};
 pub(crate) use number::{
     EXACT_DIGITS, compare as compare_numbers, is_number, is_whole, significant_digits,
 };

@@ -1,6 +1,8 @@
 //! Instants as the service writes them: UTC, to any fraction of a second.
 
-use chrono::NaiveDate;
+use std::borrow::Cow;
+
+use chrono::{DateTime, NaiveDate};
 
 /// An instant. Orders as time does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,42 +17,25 @@ impl Moment {
     /// The first second that four digits of a year can write.
     pub(crate) const FIRST: i64 = -62_135_596_800;
 
-    /// Reads `YYYY-MM-DDTHH:MM:SSZ`, with or without a fraction of the second.
+    /// Reads a UTC date: `YYYY-MM-DDTHH:MM:SS`, an optional fraction of the second, and `Z` or `+00:00`.
+    ///
+    /// A leap second (`23:59:60`) is read as the second that follows it, as databases do.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let rest = text.strip_suffix('Z')?;
-        let (whole, fraction) = match rest.split_once('.') {
-            Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
-            Some(_) => return None,
-            None => (rest, ""),
-        };
-        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
+        let (second, fraction) = read(text)?;
         Some(Self {
-            second: whole_second(whole)?,
-            fraction: fraction.trim_end_matches('0').into(),
+            second,
+            fraction: fraction.into(),
         })
     }
 
-    /// Returns it in milliseconds since 1970; nothing where it is finer than that.
-    pub(crate) fn milliseconds(&self) -> Option<i64> {
-        self.parts(3)
-    }
-
-    /// Returns it in microseconds since 1970; nothing where it is finer than that.
-    #[cfg(feature = "postgres")]
+    /// Returns microseconds since 1970, or `None` if the instant is finer than that.
     pub(crate) fn microseconds(&self) -> Option<i64> {
-        self.parts(6)
-    }
-
-    /// Returns it in parts of a second, which so many digits can write.
-    fn parts(&self, digits: usize) -> Option<i64> {
-        if self.fraction.len() > digits {
+        const DIGITS: usize = 6;
+        if self.fraction.len() > DIGITS {
             return None;
         }
-        let fraction = format!("{:0<digits$}", self.fraction).parse::<i64>().ok()?;
-        let parts = 10_i64.pow(u32::try_from(digits).ok()?);
-        self.second.checked_mul(parts)?.checked_add(fraction)
+        let fraction = format!("{:0<DIGITS$}", self.fraction).parse::<i64>().ok()?;
+        self.second.checked_mul(1_000_000)?.checked_add(fraction)
     }
 
     /// The very start of a second.
@@ -60,6 +45,68 @@ impl Moment {
             fraction: "".into(),
         }
     }
+}
+
+/// Returns the one spelling of a date's instant: `Z` for `+00:00`, no zeros at the end of the fraction, and
+/// the following second for a leap second. Text that is not a UTC date is returned unchanged.
+///
+/// The result is borrowed exactly if nothing changed.
+pub(crate) fn canonical_date(text: &str) -> Cow<'_, str> {
+    let Some((second, fraction)) = read(text) else {
+        return Cow::Borrowed(text);
+    };
+    let following;
+    let whole = if is_leap_second(&text[..WHOLE]) {
+        following = written(second);
+        following.as_str()
+    } else {
+        &text[..WHOLE]
+    };
+    let point = if fraction.is_empty() { "" } else { "." };
+    let length = WHOLE + point.len() + fraction.len() + 1;
+    if text.len() == length && text.starts_with(whole) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{whole}{point}{fraction}Z"))
+}
+
+/// The length of `YYYY-MM-DDTHH:MM:SS`.
+const WHOLE: usize = 19;
+
+/// The first second that four digits of a year cannot write.
+const YEAR_10000: i64 = 253_402_300_800;
+
+/// Reads a UTC date as seconds since 1970 and the digits of the fraction, without zeros at their end.
+fn read(text: &str) -> Option<(i64, &str)> {
+    let rest = text
+        .strip_suffix('Z')
+        .or_else(|| text.strip_suffix("+00:00"))?;
+    let (whole, fraction) = rest.split_at_checked(WHOLE)?;
+    let fraction = match fraction.strip_prefix('.') {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.trim_end_matches('0')
+        }
+        None if fraction.is_empty() => "",
+        _ => return None,
+    };
+    let second = if is_leap_second(whole) {
+        let before = format!("{}59", &whole[..WHOLE - 2]);
+        whole_second(&before)?.checked_add(1)?
+    } else {
+        whole_second(whole)?
+    };
+    (second < YEAR_10000).then_some((second, fraction))
+}
+
+/// Returns whether the time of `YYYY-MM-DDTHH:MM:SS` is that of a leap second. The day is not looked at:
+/// which days have one is announced from year to year.
+fn is_leap_second(whole: &str) -> bool {
+    whole.ends_with("T23:59:60")
+}
+
+fn written(second: i64) -> String {
+    let date = DateTime::from_timestamp(second, 0).unwrap_or_default();
+    date.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
 /// Reads `YYYY-MM-DDTHH:MM:SS`, in exactly this shape, as seconds since 1970.
@@ -100,7 +147,7 @@ pub(crate) fn whole_second(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Moment;
+    use super::*;
 
     fn at(text: &str) -> Moment {
         Moment::parse(text).expect(text)
@@ -116,15 +163,66 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_are_exact_or_none() {
+    fn microseconds_are_exact_or_none() {
         for (text, expected) in [
-            ("1970-01-01T00:00:01.5Z", Some(1500)),
-            ("1970-01-01T00:00:01.0250Z", Some(1025)),
-            ("1969-12-31T23:59:59.999Z", Some(-1)),
-            ("9999-12-31T23:59:59.999Z", Some(253_402_300_799_999)),
-            ("1970-01-01T00:00:01.0005Z", None),
+            ("1970-01-01T00:00:01.5Z", Some(1_500_000)),
+            ("1970-01-01T00:00:01.123456+00:00", Some(1_123_456)),
+            ("1970-01-01T00:00:01.123456000Z", Some(1_123_456)),
+            ("1969-12-31T23:59:59.999999Z", Some(-1)),
+            ("9999-12-31T23:59:59.999999Z", Some(253_402_300_799_999_999)),
+            ("1970-01-01T00:00:01.0000005Z", None),
         ] {
-            assert_eq!(at(text).milliseconds(), expected, "{text}");
+            assert_eq!(at(text).microseconds(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn both_spellings_of_utc_are_one_instant() {
+        assert_eq!(at("2026-05-01T06:00:00+00:00"), at("2026-05-01T06:00:00Z"));
+        let fraction = at("2026-05-01T06:00:00.1234560+00:00");
+        assert_eq!(fraction, at("2026-05-01T06:00:00.123456Z"));
+        assert!(fraction > at("2026-05-01T06:00:00.123+00:00"));
+    }
+
+    #[test]
+    fn a_leap_second_is_the_second_that_follows() {
+        for (text, following) in [
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+            ("2016-12-31T23:59:60+00:00", "2017-01-01T00:00:00Z"),
+            ("2015-06-30T23:59:60.250Z", "2015-07-01T00:00:00.25Z"),
+            ("2024-02-29T23:59:60Z", "2024-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(at(text), at(following), "{text}");
+            assert_eq!(canonical_date(text), following, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_have_one_spelling() {
+        for (text, canonical) in [
+            ("2026-05-01T06:00:00+00:00", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T06:00:00.000+00:00", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T06:00:00.500Z", "2026-05-01T06:00:00.5Z"),
+            (
+                "2026-05-01T06:00:00.123456+00:00",
+                "2026-05-01T06:00:00.123456Z",
+            ),
+        ] {
+            assert_eq!(canonical_date(text), canonical);
+        }
+        for unchanged in [
+            "2026-05-01T06:00:00Z",
+            "2026-05-01T06:00:00.5Z",
+            "2026-05-01T06:00:00.123456Z",
+            "2026-05-01T06:00:00+02:00",
+            "2026-05-01T12:00:60Z",
+            "9999-12-31T23:59:60Z",
+            "soon.500Z",
+            "2026-05-01",
+            "",
+        ] {
+            let canonical = canonical_date(unchanged);
+            assert!(matches!(canonical, Cow::Borrowed(text) if text == unchanged));
         }
     }
 
@@ -132,8 +230,18 @@ mod tests {
     fn what_is_not_utc_is_no_moment() {
         for text in [
             "2026-05-01T06:00:00",
-            "2026-05-01T06:00:00+00:00",
+            "2026-05-01T06:00:00-00:00",
+            "2026-05-01T06:00:00+0000",
+            "2026-05-01T06:00:00+00",
+            "2026-05-01T06:00:00Z+00:00",
+            "2026-05-01T06:00:00+00:00Z",
             "2026-05-01T06:00:00+02:00",
+            "2026-05-01T23:59:61Z",
+            "2026-05-01T12:00:60Z",
+            "2026-05-01T22:59:60Z",
+            "2026-02-29T23:59:60Z",
+            "9999-12-31T23:59:60Z",
+            "+00:00",
             "2026-05-01 06:00:00Z",
             "2026-05-01",
             "2026-05-01T06:00:00.Z",

@@ -240,9 +240,13 @@ fn date(text: &[u8]) -> Option<usize> {
         let count = digits(&rest[1..]);
         place = if count > 0 { 1 + count } else { return None };
     }
-    rest.get(place..)?
-        .starts_with(b"Z\"")
-        .then_some(20 + place + 2)
+    // A leap second is left to the general reader.
+    let zone = rest.get(place..)?;
+    if zone.starts_with(b"Z\"") {
+        Some(20 + place + 2)
+    } else {
+        zone.starts_with(b"+00:00\"").then_some(20 + place + 7)
+    }
 }
 
 fn has_31_days(month: u8) -> bool {
@@ -264,7 +268,7 @@ mod tests {
         let usual = match column.kind {
             Kind::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
             Kind::Date => {
-                r#""20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z""#
+                r#""20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|\+00:00)""#
             }
             Kind::Integer => "(0|[1-9][0-9]{0,17})",
             Kind::Decimal => r#""-?[0-9]{1,12}(\.[0-9]{1,12})?""#,
@@ -282,7 +286,7 @@ mod tests {
         let near = match kind {
             Kind::Text => r#""([a-zé]|\\[a-zA-Z0-9"\\/]|\\u[0-9a-d]{3,4}|["\x00-\x20\x7f]){0,12}""#,
             Kind::Date => {
-                r#""[0-2][0-9]{3}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,4})?(Z|z|)""#
+                r#""[0-2][0-9]{3}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,4})?(Z|z|[+-]0[01]:?00|)""#
             }
             Kind::Integer => "-?[0-9]{0,21}(\\.0)?(e1)?",
             Kind::Decimal => r#""?[+-]?[0-9]{0,4}[.,]?[0-9:]{0,3}[.e]?[0-9]{0,2}"?"#,
@@ -376,9 +380,13 @@ mod tests {
     #[test]
     fn what_is_usual_takes_the_shortcut() {
         assert!(agrees(&usual()));
-        assert!(agrees(
-            &usual().replace("2026-05-31T06:00:00.250Z", "2024-12-30T23:59:59Z")
-        ));
+        for date in [
+            "2024-12-30T23:59:59Z",
+            "2024-12-30T23:59:59+00:00",
+            "2024-12-30T23:59:59.123456+00:00",
+        ] {
+            assert!(agrees(&usual().replace("2026-05-31T06:00:00.250Z", date)));
+        }
         let nulls = COLUMNS.iter().filter(|column| column.nullable);
         let text = nulls.fold(usual(), |text, column| {
             let (before, after) = text
@@ -403,6 +411,9 @@ mod tests {
             ("05-31T06", "05-31T24"),
             ("00.250Z", "00.Z"),
             ("00.250Z", "00.250"),
+            ("00.250Z", "00.250+01:00"),
+            ("00.250Z", "00.250-00:00"),
+            ("06:00:00.250Z", "23:59:60Z"),
             (":12,", ":012,"),
             (":12,", ":12.0,"),
             (":12,", ":-1,"),

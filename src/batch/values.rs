@@ -12,7 +12,7 @@ use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{BATCH_ID, Batch, COLUMNS, Kind, is_number};
+use super::{BATCH_ID, Batch, COLUMNS, Kind, canonical_date, is_number};
 
 /// Marks the length of a JSON value of the wrong type.
 const WRONG_TYPE: u32 = 1 << 31;
@@ -168,14 +168,11 @@ fn canonical_slice(kind: Kind, text: &str) -> Option<&str> {
 pub(crate) fn canonical(kind: Kind, text: Cow<'_, str>) -> Cow<'_, str> {
     match kind {
         Kind::Integer | Kind::Decimal => canonical_number(text),
-        Kind::Date if text.contains('.') => match text.strip_suffix('Z') {
-            Some(rest) => Cow::Owned(format!(
-                "{}Z",
-                rest.trim_end_matches('0').trim_end_matches('.')
-            )),
-            None => text,
+        Kind::Date => match text {
+            Cow::Borrowed(text) => canonical_date(text),
+            Cow::Owned(text) => Cow::Owned(canonical_date(&text).into_owned()),
         },
-        Kind::Date | Kind::Text | Kind::Boolean => text,
+        Kind::Text | Kind::Boolean => text,
     }
 }
 

@@ -299,6 +299,28 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_microseconds_since_2000_however_utc_is_written() {
+        let cells = |date: &str| {
+            let fields = Fields::parse("batch_creation_date").expect("fields");
+            let mut rows = Rows::new(Layout::new(&fields, false));
+            let batch = Batch::read(&format!(
+                r#"{{"batch_id":"a","batch_name":"n","batch_creation_date":"{date}","number_of_images":1,"warnings":true}}"#
+            ));
+            assert_eq!(batch.flaws, [], "{date}");
+            rows.add(&batch.batch.expect("a batch"))
+                .map(|()| rows.take())
+        };
+        let new_year = cells("2017-01-01T00:00:00Z").expect("exact");
+        let micros = 536_544_000_000_000_i64.to_be_bytes();
+        assert!(new_year.windows(8).any(|bytes| bytes == micros));
+        for same in ["2017-01-01T00:00:00.000+00:00", "2016-12-31T23:59:60Z"] {
+            assert_eq!(cells(same).expect("exact"), new_year, "{same}");
+        }
+        assert!(cells("2017-01-01T00:00:00.123456+00:00").is_ok());
+        assert!(cells("2017-01-01T00:00:00.1234567+00:00").is_err());
+    }
+
+    #[test]
     fn a_row_is_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
         let mut rows = Rows::new(Layout::new(&fields, false));

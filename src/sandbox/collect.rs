@@ -87,11 +87,18 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Reads `YYYY-MM-DDTHH:MM:SSZ`, with any fraction of the second, as microseconds since 1970.
+/// Reads `YYYY-MM-DDTHH:MM:SS` with any fraction of the second, then `Z` or `+00:00`, as microseconds since
+/// 1970. A leap second is read as the second that follows it.
 fn micros(text: &str) -> Option<i64> {
     let (second, rest) = text.split_at_checked("YYYY-MM-DDTHH:MM:SS".len())?;
-    let second = dates::seconds(second.as_bytes())?;
-    let fraction = match rest.strip_suffix('Z')? {
+    let second = match second.strip_suffix("T23:59:60") {
+        Some(day) => dates::seconds(format!("{day}T23:59:59").as_bytes())? + 1,
+        None => dates::seconds(second.as_bytes())?,
+    };
+    let rest = rest
+        .strip_suffix('Z')
+        .or_else(|| rest.strip_suffix("+00:00"))?;
+    let fraction = match rest {
         "" => "",
         rest => rest.strip_prefix('.').filter(|digits| !digits.is_empty())?,
     };
@@ -126,9 +133,19 @@ mod tests {
             ("2026-05-01T06:00:00.000001Z", 1),
             ("2026-05-01T06:00:00.0000000001Z", 1),
             ("2026-05-01T06:00:00.9999999Z", 999_999),
+            ("2026-05-01T06:00:00+00:00", 0),
+            ("2026-05-01T06:00:00.250000+00:00", 250_000),
         ] {
             assert_eq!(micros(text), Some(second + expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_leap_second_is_the_second_that_follows() {
+        let following = micros("2017-01-01T00:00:00Z");
+        assert_eq!(micros("2016-12-31T23:59:60Z"), following);
+        assert_eq!(micros("2016-12-31T23:59:60+00:00"), following);
+        assert_eq!(micros("2016-12-31T22:59:60Z"), None);
     }
 
     #[test]
@@ -141,7 +158,8 @@ mod tests {
             "2026-05-01T06:00:00.5.5Z",
             "2026-05-01T06:00:00.+5Z",
             "2026-05-01T06:00:00,5Z",
-            "2026-05-01T06:00:00+00:00",
+            "2026-05-01T06:00:00-00:00",
+            "2026-05-01T06:00:00+01:00",
             "2026-02-29T06:00:00Z",
             "2026-05-01T06:00:00é",
         ] {

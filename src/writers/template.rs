@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::batch::{Batch, CREATION_DATE, CROP_TYPE};
+use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::{Failure, Kind};
 use crate::ui;
 
@@ -100,6 +100,8 @@ impl Template {
     /// Returns the name of the file that `batch` belongs to.
     pub(super) fn name(&self, batch: &Batch, crops: &mut Crops) -> String {
         let date = batch.typed(CREATION_DATE);
+        // A leap second belongs to the day that follows, as in typed columns.
+        let date = date.as_deref().map(canonical_date);
         let date = date.as_deref();
         let mut name = String::new();
         for part in &self.parts {

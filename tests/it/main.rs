@@ -28,6 +28,9 @@ mod export;
 #[cfg(unix)]
 mod parallel;
 
+// Dates: both spellings of UTC, microseconds, leap seconds.
+mod timestamps;
+
 // Hostile and sluggish clients.
 mod limits;
 

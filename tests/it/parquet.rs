@@ -100,7 +100,7 @@ fn columns_are_typed_and_tell_their_bounds() {
     assert_eq!(schema.num_columns(), 19);
     for column in schema.columns() {
         let decimal = LogicalType::decimal(2, 18);
-        let instant = LogicalType::timestamp(true, TimeUnit::MILLIS);
+        let instant = LogicalType::timestamp(true, TimeUnit::MICROS);
         let (physical, logical) = match column.name() {
             "batch_creation_date" => (Physical::INT64, Some(instant)),
             "number_of_images" | "total_cells_per_tray" => (Physical::INT64, None),
@@ -118,7 +118,7 @@ fn columns_are_typed_and_tell_their_bounds() {
     let mut dates: Vec<i64> = rows(&path)
         .iter()
         .map(|row| match field(row, "batch_creation_date") {
-            Field::TimestampMillis(date) => *date,
+            Field::TimestampMicros(date) => *date,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -174,10 +174,10 @@ fn every_value_is_there_exactly() {
                 (Field::Long(number), value) => assert_eq!(value, number),
                 (Field::Bool(flag), value) => assert_eq!(value, flag),
                 (Field::Decimal(_), value) => assert_eq!(value, &field.to_string()),
-                (Field::TimestampMillis(date), value) => {
+                (Field::TimestampMicros(date), value) => {
                     let text = value.as_str().unwrap();
                     let expected = chrono::DateTime::parse_from_rfc3339(text).unwrap();
-                    assert_eq!(*date, expected.timestamp_millis(), "{text}");
+                    assert_eq!(*date, expected.timestamp_micros(), "{text}");
                 }
                 other => panic!("{name}: {other:?}"),
             }
@@ -272,8 +272,8 @@ fn what_a_column_cannot_hold_is_refused_and_named() {
         ),
         (
             "batch_creation_date",
-            "\"2026-05-01T06:00:00.0001Z\"",
-            "TIMESTAMP(ms)",
+            "\"2026-05-01T06:00:00.0000001Z\"",
+            "TIMESTAMP(us)",
         ),
     ] {
         let folder = Folder::new();
@@ -672,7 +672,7 @@ file = pq.ParquetFile(one)
 table = file.read()
 kind = lambda name: table.schema.field(name).type
 assert kind('avg_germination_rate') == pa.decimal128(18, 2)
-assert kind('batch_creation_date') == pa.timestamp('ms', tz='UTC')
+assert kind('batch_creation_date') == pa.timestamp('us', tz='UTC')
 assert kind('batch_id') == pa.string() and kind('warnings') == pa.bool_() and kind('number_of_images') == pa.int64()
 assert str(pc.sum(table['avg_germination_rate']).as_py()) == total
 assert table.schema.field('batch_id').nullable is False
@@ -682,7 +682,7 @@ assert stats.has_min_max and stats.min == pc.min(table['batch_creation_date']).a
 duckdb.sql(f'COPY (FROM {one!r}) TO {duck!r}')
 duckdb.sql(f'COPY (FROM {one!r}) TO {packed!r} (COMPRESSION zstd)')
 pq.write_table(table, others + '/arrow.parquet')
-pq.write_table(table, others + '/whole.parquet', store_decimal_as_integer=True, coerce_timestamps='us')
+pq.write_table(table, others + '/whole.parquet', store_decimal_as_integer=True, coerce_timestamps='ms')
 pq.write_table(table, others + '/old.parquet', version='1.0', use_deprecated_int96_timestamps=True)
 short = pa.decimal128(9, 2)
 fields = [pa.field(field.name, short if pa.types.is_decimal(field.type) else field.type) for field in table.schema]

@@ -92,8 +92,8 @@ impl Held {
             },
             Kind::Date => match value {
                 Some(text) => {
-                    let moment = Moment::parse(text).and_then(|moment| moment.milliseconds());
-                    Some(moment.ok_or_else(|| inexact("TIMESTAMP(ms)"))?)
+                    let moment = Moment::parse(text).and_then(|moment| moment.microseconds());
+                    Some(moment.ok_or_else(|| inexact("TIMESTAMP(us)"))?)
                 }
                 None => None,
             },

@@ -32,7 +32,7 @@ impl Held {
                 (Physical::INT64, Some(logical))
             }
             Kind::Date => {
-                let logical = LogicalType::timestamp(true, TimeUnit::MILLIS);
+                let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
                 (Physical::INT64, Some(logical))
             }
             Kind::Boolean => (Physical::BOOLEAN, None),

@@ -24,14 +24,11 @@ pub(super) struct Serial {
     reason = "what is lost is looked for"
 )]
 pub(super) fn serial(text: &str) -> Option<Serial> {
-    let second = Moment::parse(text)?.second;
-    let fraction = text.trim_end_matches('Z').split_once('.');
-    let fraction = fraction.map_or("", |(_, digits)| digits.trim_end_matches('0'));
-    if fraction.len() > 6 || second.div_euclid(86_400) + EPOCH < FIRST_DAY {
+    let since_1970 = Moment::parse(text)?.microseconds()?;
+    if since_1970.div_euclid(DAY) + EPOCH < FIRST_DAY {
         return None;
     }
-    let micros: i64 = format!("{fraction:0<6}").parse().ok()?;
-    let total = (second + EPOCH * 86_400) * 1_000_000 + micros;
+    let total = since_1970 + EPOCH * DAY;
     let days = total as f64 / DAY as f64;
     let whole = days.floor();
     let about = whole as i64 * DAY + ((days - whole) * DAY as f64).round() as i64;
@@ -43,7 +40,7 @@ pub(super) fn serial(text: &str) -> Option<Serial> {
     });
     (again == Some(total)).then_some(Serial {
         days,
-        has_fraction: micros != 0,
+        has_fraction: total % 1_000_000 != 0,
     })
 }
 
@@ -65,6 +62,14 @@ mod tests {
         ] {
             assert_eq!(serial(text).is_some(), is_kept, "{text}");
         }
+    }
+
+    #[test]
+    fn offsets_and_leap_seconds_are_the_same_instant() {
+        let new_year = serial("2017-01-01T00:00:00Z");
+        assert_eq!(new_year.map(|serial| serial.days), Some(42_736.0));
+        assert_eq!(serial("2017-01-01T00:00:00.000+00:00"), new_year);
+        assert_eq!(serial("2016-12-31T23:59:60Z"), new_year);
     }
 
     proptest! {

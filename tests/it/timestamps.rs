@@ -1,0 +1,302 @@
+//! Dates as services write them: `Z` or `+00:00`, microseconds, leap seconds.
+
+use std::fs;
+
+use parquet::basic::{LogicalType, TimeUnit};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::{Value, json};
+
+use crate::harness::{Ended, export_with, run, trayscan};
+use crate::scripted::{Answer, Scripted};
+
+const SECRET: &str = "hush-hush";
+/// In order of time.
+const DATES: [(&str, &str); 6] = [
+    ("before", "2016-12-31T23:59:59.999999+00:00"),
+    // Counts as 2017-01-01T00:00:00Z, and the name decides between the two.
+    ("leap", "2016-12-31T23:59:60Z"),
+    ("new-year", "2017-01-01T00:00:00+00:00"),
+    ("usual", "2026-05-01T06:00:00Z"),
+    ("python", "2026-05-01T06:00:00.123456+00:00"),
+    ("offset", "2026-05-01T06:00:01.500+00:00"),
+];
+
+fn batch(id: &str, date: &str) -> Value {
+    json!({
+        "batch_id": id, "batch_name": "n", "batch_creation_date": date, "crop_type": "Tomato",
+        "number_of_images": 1, "total_cells_per_tray": null, "avg_germinated_seedlings": null,
+        "avg_non_germinated_seedlings": null, "avg_germination_rate": "87.50",
+        "avg_usable_seedlings": null, "avg_non_usable_cells": null, "avg_usable_seedling_rate": null,
+        "avg_coefficient_of_variation": null, "avg_median_seedling_size_mm2": null,
+        "scanned_by_email": null, "analysis_link": null, "comment": null, "warnings": false,
+    })
+}
+
+fn serving(dates: &[(&str, &str)]) -> Scripted {
+    let batches: Vec<Value> = dates.iter().map(|(id, date)| batch(id, date)).collect();
+    let page = json!({"data": batches, "next_token": null}).to_string();
+    Scripted::answering(
+        vec![Answer::ok(json!({"access_token": "t"}).to_string())],
+        vec![Answer::ok(page)],
+    )
+}
+
+fn export(service: &Scripted, args: &[&str]) -> Ended {
+    export_with(service.address, SECRET, args)
+}
+
+#[track_caller]
+fn good(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+/// A folder and the names of files in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn every_format_takes_both_spellings_of_utc_microseconds_and_leap_seconds() {
+    let service = serving(&DATES);
+    let folder = Folder::new();
+    let reference = folder.name("b.ndjson");
+    good(export(&service, &["-o", &reference]));
+    for name in [
+        "b.json",
+        "b.csv",
+        "b.tsv",
+        "b.xlsx",
+        "b.parquet",
+        "b.sqlite",
+        "b.ndjson.gz",
+    ] {
+        let path = folder.name(name);
+        good(export(&service, &["-o", &path]));
+        good(run(&["verify", &path, "--against", &reference]));
+    }
+    let singer = good(export(&service, &["-f", "singer"]));
+    let table = good(export(&service, &["-f", "table"]));
+    let excel = good(export(&service, &["-f", "csv", "--excel"]));
+    assert!(
+        table.stdout.contains("2026-05-01 06:00:01 "),
+        "{}",
+        table.stdout
+    );
+    assert_eq!(excel.stdout.lines().count(), 1 + DATES.len());
+    let texts = [
+        fs::read_to_string(&reference).unwrap(),
+        fs::read_to_string(folder.name("b.json")).unwrap(),
+        fs::read_to_string(folder.name("b.csv")).unwrap(),
+        fs::read_to_string(folder.name("b.tsv")).unwrap(),
+        singer.stdout,
+    ];
+    for text in texts {
+        for (_, date) in DATES {
+            assert!(text.contains(date), "{date} is not as received: {text}");
+        }
+    }
+    let database = rusqlite::Connection::open(folder.name("b.sqlite")).unwrap();
+    let sql = "SELECT batch_creation_date FROM batches ORDER BY rowid";
+    let mut rows = database.prepare(sql).unwrap();
+    let rows = rows.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let rows: Vec<String> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows, DATES.map(|(_, date)| date));
+}
+
+#[test]
+fn parquet_holds_microseconds_in_utc() {
+    let service = serving(&DATES);
+    let folder = Folder::new();
+    let path = folder.name("b.parquet");
+    good(export(&service, &["-o", &path]));
+    let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let schema = file.metadata().file_metadata().schema_descr();
+    assert_eq!(
+        schema.column(2).logical_type_ref(),
+        Some(&LogicalType::timestamp(true, TimeUnit::MICROS))
+    );
+    let held: Vec<Field> = file
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap().into_columns().swap_remove(2).1)
+        .collect();
+    let new_year = 1_483_228_800_000_000;
+    let may = 1_777_615_200_000_000;
+    let micros = [
+        new_year - 1,
+        new_year,
+        new_year,
+        may,
+        may + 123_456,
+        may + 1_500_000,
+    ];
+    assert_eq!(held, micros.map(Field::TimestampMicros));
+
+    let zeros = serving(&[("a", "2026-05-01T06:00:00.123456000+00:00")]);
+    good(export(&zeros, &["-o", &path]));
+    let finer = serving(&[("a", "2026-05-01T06:00:00.1234567+00:00")]);
+    let ended = export(&finer, &["-o", &path]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("TIMESTAMP(us) cannot hold exactly"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn dates_that_are_not_utc_or_no_leap_second_end_the_run() {
+    for date in [
+        "2026-05-01T06:00:00-00:00",
+        "2026-05-01T06:00:00+01:00",
+        "2026-05-01T06:00:00+0000",
+        "2026-05-01T06:00:00",
+        "2026-05-01T23:59:61Z",
+        "2026-05-01T12:00:60Z",
+        "2026-05-01T12:59:60+00:00",
+    ] {
+        let service = serving(&[("a", date)]);
+        let ended = export(&service, &["-f", "ndjson"]);
+        assert_eq!(ended.code, Some(7), "{date}: {ended:?}");
+        assert!(
+            ended
+                .stderr
+                .contains("page 1, batch 1 (`a`): `batch_creation_date` is not a UTC date"),
+            "{ended:?}"
+        );
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+fn ids(ended: &Ended) -> Vec<String> {
+    let lines = ended.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|batch| batch["batch_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn sorting_and_conditions_go_by_the_instant() {
+    let mut shuffled = DATES;
+    shuffled.reverse();
+    shuffled.swap(0, 3);
+    let service = serving(&shuffled);
+    let selected = |args: &[&str]| {
+        let ended = export(&service, &[&["-f", "ndjson"], args].concat());
+        ids(&good(ended))
+    };
+    let sorted = selected(&["--sort", "batch_creation_date"]);
+    assert_eq!(sorted, DATES.map(|(id, _)| id));
+    for (condition, expected) in [
+        (
+            "batch_creation_date=2026-05-01T06:00:00+00:00",
+            &["usual"][..],
+        ),
+        (
+            "batch_creation_date=2017-01-01T00:00:00Z",
+            &["leap", "new-year"],
+        ),
+        ("batch_creation_date<2017-01-01", &["before"]),
+        (
+            "batch_creation_date>2026-05-01T06:00:00.1Z",
+            &["python", "offset"],
+        ),
+        (
+            "batch_creation_date>=2026-05-01T06:00:00.123456+00:00",
+            &["python", "offset"],
+        ),
+    ] {
+        let found = selected(&["--where", condition, "--sort", "batch_creation_date"]);
+        assert_eq!(found, expected, "{condition}");
+    }
+}
+
+#[test]
+fn partitions_and_the_end_of_a_period_go_by_the_instant() {
+    let service = serving(&DATES);
+    let folder = Folder::new();
+    let template = folder.name("{year}-{month}-{day}.ndjson");
+    good(export(&service, &["-o", &template]));
+    let lines = |name: &str| fs::read_to_string(folder.name(name)).map(|text| text.lines().count());
+    assert_eq!(lines("2016-12-31.ndjson").unwrap(), 1);
+    assert_eq!(lines("2017-01-01.ndjson").unwrap(), 2);
+    assert_eq!(lines("2026-05-01.ndjson").unwrap(), 3);
+
+    // The service sends all of them; those of the first second of 2017 are left out at the end of 2016.
+    let ended = export(&service, &["-f", "ndjson", "--end", "2016"]);
+    let found = ids(&good(ended));
+    assert!(found.contains(&"before".to_owned()), "{found:?}");
+    assert!(!found.contains(&"new-year".to_owned()), "{found:?}");
+    assert!(!found.contains(&"leap".to_owned()), "{found:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_archive_keeps_them_and_gives_them_out_by_the_instant() {
+    let service = serving(&DATES);
+    let folder = Folder::new();
+    let archive = folder.name("a.db");
+    let mut command = trayscan(&["sync", &archive]);
+    command
+        .env("TRAYSCAN_BASE_URL", service.base_url())
+        .env("TRAYSCAN_CLIENT_ID", "sandbox")
+        .env("TRAYSCAN_CLIENT_SECRET", SECRET);
+    good(Ended::of(command.output().unwrap()));
+    let all = folder.name("all.ndjson");
+    good(run(&["export", "--archive", &archive, "-o", &all]));
+    let text = fs::read_to_string(&all).unwrap();
+    for (_, date) in DATES {
+        assert!(text.contains(date), "{date}: {text}");
+    }
+    good(run(&["verify", &archive, "--against", &all]));
+    let period = |start: &str, end: &str| {
+        let range = ["--start", start, "--end", end, "-f", "ndjson"];
+        let args = [&["export", "--archive", &archive], &range[..]].concat();
+        ids(&good(run(&args)))
+    };
+    assert_eq!(period("2016", "2016"), ["before"]);
+    assert_eq!(period("2017", "2017"), ["leap", "new-year"]);
+    let may = period("2026-05-01T06:00:00Z", "2026-05-01T06:00:01Z");
+    assert_eq!(may, ["usual", "python"]);
+
+    let by_day = ["--by", "day", "--format", "json"];
+    let summary = good(run(
+        &[&["summary", "--archive", &archive], &by_day[..]].concat()
+    ));
+    let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
+    let days: Vec<(String, u64)> = summary["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| {
+            let day = group["day"].as_str().unwrap().to_owned();
+            (day, group["batches"].as_u64().unwrap())
+        })
+        .collect();
+    let day = |day: &str, batches: u64| (day.to_owned(), batches);
+    assert_eq!(
+        days,
+        [
+            day("2016-12-31", 1),
+            day("2017-01-01", 2),
+            day("2026-05-01", 3)
+        ]
+    );
+    let page = folder.name("r.html");
+    good(run(&["report", "--archive", &archive, "-o", &page]));
+
+    let database = rusqlite::Connection::open(&archive).unwrap();
+    let sql = "SELECT sum(batches) FROM by_crop_and_week WHERE week IS NOT NULL";
+    let weeks: u64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(weeks, DATES.len() as u64);
+}
