@@ -1,5 +1,7 @@
 //! What became of batches: added, changed field by field, vanished, returned.
 
+use std::collections::HashMap;
+
 use rusqlite::{Row, Rows, Statement};
 
 use super::Archive;
@@ -116,15 +118,13 @@ fn differences(old: &str, new: &str) -> Vec<FieldChange> {
     for (place, column) in COLUMNS.iter().enumerate() {
         compare(column.name, old.json(place), new.json(place));
     }
-    let unknown = |batch: &Batch, wanted: &str| {
-        let found = batch.unknown().find(|(name, _)| *name == wanted);
-        found.map(|(_, json)| json.to_owned())
-    };
+    let before: HashMap<&str, &str> = old.unknown().collect();
+    let after: HashMap<&str, &str> = new.unknown().collect();
     for (name, json) in old.unknown() {
-        compare(&unquote(name), Some(json), unknown(&new, name).as_deref());
+        compare(&unquote(name), Some(json), after.get(name).copied());
     }
     for (name, json) in new.unknown() {
-        if unknown(&old, name).is_none() {
+        if !before.contains_key(name) {
             compare(&unquote(name), None, Some(json));
         }
     }

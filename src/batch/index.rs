@@ -1,10 +1,12 @@
 //! Finding the values of a batch in its text, and what is wrong with them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -14,6 +16,8 @@ use super::{
 
 /// The most fields that a batch may have, known and unknown.
 const FIELD_LIMIT: usize = 1000;
+/// The most bytes that the name of a field may have.
+const NAME_LIMIT: usize = 1024;
 
 /// What a batch has wrong, by the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,10 @@ pub(crate) enum Flaw {
     EmptyId,
     /// A field stands there twice.
     Repeated(String),
+    /// The name of a field is longer than any name should be.
+    LongName(String),
+    /// It has more fields than any batch should have.
+    TooManyFields,
 }
 
 impl fmt::Display for Flaw {
@@ -53,6 +61,15 @@ impl fmt::Display for Flaw {
             Self::TooLarge(field) => write!(f, "`{field}` is too large"),
             Self::EmptyId => f.write_str("`batch_id` is empty"),
             Self::Repeated(field) => write!(f, "`{field}` is there twice"),
+            Self::LongName(field) => {
+                write!(
+                    f,
+                    "the name of a field is longer than {NAME_LIMIT} bytes: `{field}`"
+                )
+            }
+            Self::TooManyFields => {
+                write!(f, "it has far too many fields (more than {FIELD_LIMIT})")
+            }
         }
     }
 }
@@ -93,21 +110,27 @@ impl Batch {
         };
         let mut flaws = Vec::new();
         let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
-        let mut unknown: Vec<(Cow<'_, str>, Range<u32>, Range<u32>)> = Vec::new();
+        let mut unknown: Vec<(Range<u32>, Range<u32>)> = Vec::new();
+        let mut unknown_names: HashSet<&str> = HashSet::new();
+        if fields.len() > FIELD_LIMIT {
+            flaws.push(Flaw::TooManyFields);
+        }
+        let mut previous_end = 0;
         for (name, value) in &fields {
+            let value_span = span(text, value.get());
+            let between = previous_end..value_span.start;
+            previous_end = value_span.end;
             let repeated = if let Some(column) = find_column(name) {
                 found[column].replace(value.get()).is_some()
             } else {
-                let repeated = unknown.iter().any(|(other, ..)| other == name);
-                // The name stands right before the colon that stands before the value.
-                let value = span(text, value.get());
-                let end = value.start - 1;
-                let start = name_start(text, end as usize);
-                unknown.push((name.clone(), start..end, value));
-                repeated
+                unknown.push((name_span(text, between), value_span));
+                !unknown_names.insert(name)
             };
             if repeated {
                 flaws.push(Flaw::Repeated(name.clone().into_owned()));
+            }
+            if name.len() > NAME_LIMIT {
+                flaws.push(Flaw::LongName(name.clone().into_owned()));
             }
         }
         let mut written = [const { None }; COLUMNS.len()];
@@ -128,10 +151,7 @@ impl Batch {
             object: 0..place(text.len()),
             index: Index::Other(Box::new(Other {
                 written,
-                unknown: unknown
-                    .into_iter()
-                    .map(|(_, name, value)| (name, value))
-                    .collect(),
+                unknown,
                 flawed,
             })),
         });
@@ -184,19 +204,13 @@ fn place(place: usize) -> u32 {
     u32::try_from(place).expect("a batch is at most a megabyte")
 }
 
-/// Returns where the name that ends (with its quote) at `end` starts.
-fn name_start(text: &str, end: usize) -> u32 {
-    let bytes = text.as_bytes();
-    let is_opening = |quote: &usize| {
-        let escapes = bytes[..*quote]
-            .iter()
-            .rev()
-            .take_while(|byte| **byte == b'\\')
-            .count();
-        bytes[*quote] == b'"' && escapes % 2 == 0
-    };
-    let start = (1..end - 1).rev().find(is_opening);
-    place(start.expect("a name opens with a quote"))
+/// Returns where the name, with its quotes, lies in `between`: the text from the end of one value to the
+/// start of the next. Only a comma or brace, a colon and blanks are around it.
+fn name_span(text: &str, between: Range<u32>) -> Range<u32> {
+    let bytes = &text.as_bytes()[between.start as usize..between.end as usize];
+    let first = memchr(b'"', bytes).unwrap_or_default();
+    let last = memrchr(b'"', bytes).unwrap_or_default();
+    between.start + place(first)..between.start + place(last + 1)
 }
 
 /// Says what `serde_json` says, without the place: lines and columns are not those of the answer.
@@ -225,9 +239,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
                 while let Some((Name(name), value)) = map.next_entry()? {
-                    if fields.len() >= FIELD_LIMIT {
-                        return Err(serde::de::Error::custom("it has far too many fields"));
-                    }
                     fields.push((name, value));
                 }
                 Ok(Fields(fields))
@@ -378,6 +389,78 @@ mod tests {
             read(&fields).flaws,
             [Repeated("comment".into()), Repeated("x".into())]
         );
+    }
+
+    /// Reads a batch that is right but for these fields.
+    fn with_more(more: &str) -> Read {
+        let fields = right();
+        let fields = fields
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"));
+        let fields: Vec<String> = fields.collect();
+        Batch::read(&format!("{{{},{more}}}", fields.join(",")))
+    }
+
+    // In quadratic time, each of these would take minutes to hours.
+    #[test]
+    fn time_grows_with_the_size_alone() {
+        let size = 1_000_000;
+        let names = [
+            "\\\\".repeat(size / 2),
+            "\\\"".repeat(size / 2),
+            format!("{}\\\"", "\\\\".repeat(size / 2)),
+            "x".repeat(size),
+        ];
+        for name in names {
+            let read = with_more(&format!("\"{name}\":1"));
+            let batch = read.batch.expect("a batch");
+            let unknown: Vec<_> = batch.unknown().collect();
+            assert_eq!(unknown, [(format!("\"{name}\"").as_str(), "1")]);
+        }
+        for value in [
+            "9".repeat(size),
+            format!("\"{}\"", "\\\\".repeat(size / 2)),
+            format!("[{}0]", "0,".repeat(size / 2)),
+        ] {
+            let read = with_more(&format!("\"x\":{value}"));
+            let batch = read.batch.expect("a batch");
+            assert_eq!(batch.unknown().next(), Some(("\"x\"", value.as_str())));
+        }
+        // Names of one length that begin alike are the slowest to tell apart.
+        let alike = "x".repeat(100);
+        let many: Vec<String> = (0..200_000)
+            .map(|number| format!("\"{alike}{number:06}\":1"))
+            .collect();
+        let read = with_more(&many.join(","));
+        assert_eq!(read.batch.expect("a batch").unknown().count(), many.len());
+    }
+
+    #[test]
+    fn names_and_their_number_are_limited() {
+        let long = |length: usize| "n".repeat(length);
+        assert_eq!(with_more(&format!("\"{}\":1", long(NAME_LIMIT))).flaws, []);
+        let read = with_more(&format!("\"{}\":1", long(NAME_LIMIT + 1)));
+        assert_eq!(read.flaws, [Flaw::LongName(long(NAME_LIMIT + 1))]);
+        assert!(read.batch.is_some(), "`--lenient` keeps it");
+
+        let many = |count: usize| {
+            let fields: Vec<String> = (0..count)
+                .map(|number| format!("\"f{number}\":1"))
+                .collect();
+            with_more(&fields.join(","))
+        };
+        assert_eq!(many(FIELD_LIMIT - COLUMNS.len()).flaws, []);
+        let read = many(FIELD_LIMIT - COLUMNS.len() + 1);
+        assert_eq!(read.flaws, [Flaw::TooManyFields]);
+        assert!(read.batch.is_some(), "`--lenient` keeps it");
+    }
+
+    #[test]
+    fn names_are_found_between_blanks_too() {
+        let read = Batch::read("{ \"batch_id\" : \"a\" , \"x y\" :\t1\n,\"z\": [ 2 ] }");
+        let batch = read.batch.expect("a batch");
+        let unknown: Vec<_> = batch.unknown().collect();
+        assert_eq!(unknown, [("\"x y\"", "1"), ("\"z\"", "[ 2 ]")]);
     }
 
     #[test]

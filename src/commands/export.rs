@@ -347,13 +347,19 @@ fn left_behind(destination: &Destination) -> String {
 fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
     let mut warnings = Vec::new();
     if !notes.left_out.is_empty() {
-        let (format, fields) = (destination.format.name(), quoted(&notes.left_out));
+        let listed = notes.left_out.len().min(writers::LEFT_OUT_LIMIT);
+        let others = if listed < notes.left_out.len() {
+            " and others"
+        } else {
+            ""
+        };
+        let (format, fields) = (destination.format.name(), quoted(&notes.left_out[..listed]));
         let (the_fields, they_are) = match notes.left_out.len() {
             1 => ("the field", "it is"),
             _ => ("the fields", "they are"),
         };
         warnings.push(format!(
-            "{format} has no place for {the_fields} {fields}: {they_are} left out"
+            "{format} has no place for {the_fields} {fields}{others}: {they_are} left out"
         ));
     }
     if notes.escaped_cells > 0 {

@@ -104,7 +104,13 @@ impl Reading {
             got,
         } = self;
         got.page.texts.push(Arc::clone(text));
-        splitter.feed(text, &mut |found| got.take(found, *lenient, source))
+        let fed = splitter.feed(text, &mut |found| got.take(found, *lenient, source));
+        fed.map_err(|unreadable| match (unreadable, splitter.limit_passed()) {
+            (Unreadable::Broken(why), Some(place)) => {
+                Unreadable::Broken(format!("{source}, {place}: {why}"))
+            }
+            (unreadable, _) => unreadable,
+        })
     }
 
     /// Hands out the batches that were read, while more are to come onto `blank`.

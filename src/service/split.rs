@@ -5,12 +5,17 @@
 //! value are dropped on the way. Everything that is held is bounded. A batch that is all there and
 //! written just as the interface shows it is read where it stands.
 
+// Where a batch was when it passed a limit.
+mod interrupted;
+
 use std::fmt;
 use std::sync::Arc;
 
 use memchr::memchr2;
 
 use crate::batch::Batch;
+use crate::ui::brief;
+use interrupted::Interrupted;
 
 /// The most that one value may hold: a batch is well below a kilobyte.
 const VALUE_LIMIT: usize = 1 << 20;
@@ -104,6 +109,9 @@ pub(crate) struct Splitter {
     has_data: bool,
     /// What came for it: text or null.
     next_token: Option<Next>,
+    /// How many batches began.
+    batches: u64,
+    limit_passed: Option<String>,
 }
 
 impl Splitter {
@@ -119,7 +127,14 @@ impl Splitter {
             name: String::new(),
             has_data: false,
             next_token: None,
+            batches: 0,
+            limit_passed: None,
         }
+    }
+
+    /// Returns which batch and field passed a limit, if [`Splitter::feed`] failed for that reason.
+    pub(crate) fn limit_passed(&self) -> Option<&str> {
+        self.limit_passed.as_deref()
     }
 
     /// Takes more of the answer and hands each batch in it to `on_batch`.
@@ -132,7 +147,8 @@ impl Splitter {
         let mut place = 0;
         while let Some(&byte) = bytes.get(place) {
             if let Some(piece) = &mut self.piece {
-                let (taken, complete) = piece.take(&bytes[place..])?;
+                let taken = piece.take(&bytes[place..]);
+                let (taken, complete) = taken.inspect_err(|_| self.note_limit())?;
                 place += taken;
                 if complete {
                     self.complete(on_batch)?;
@@ -142,6 +158,7 @@ impl Splitter {
             if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 self.blanks += 1;
                 if self.blanks > BLANK_LIMIT {
+                    self.limit_passed = Some(format!("after batch {}", self.batches));
                     return broken("the answer is full of blanks");
                 }
                 place += 1;
@@ -152,6 +169,7 @@ impl Splitter {
                 && let Some((batch, length)) = Batch::scan(text, place)
             {
                 self.at = self.after_batch();
+                self.batches += 1;
                 place += length;
                 on_batch(Found::Batch(batch))?;
                 continue;
@@ -201,6 +219,7 @@ impl Splitter {
             }
             (At::FirstBatch | At::Batch, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
                 self.at = At::Batch;
+                self.batches += 1;
                 self.begin();
                 return Ok(false);
             }
@@ -220,6 +239,26 @@ impl Splitter {
             Shape::Flat | Shape::Page => At::AfterBatch,
             Shape::Lines => At::Batch,
         }
+    }
+
+    /// Notes where the value stands that has passed a limit.
+    fn note_limit(&mut self) {
+        let text = self.piece.as_ref().map_or(&[][..], |piece| &piece.text);
+        self.limit_passed = Some(match self.at {
+            At::Name => "the name of a field".to_owned(),
+            At::Value => format!("`{}`", brief(&self.name)),
+            _ => {
+                let Interrupted { id, field } = Interrupted::of(text);
+                let id = id.map(|id| format!(" (`{}`)", brief(&id)));
+                let field = field.map(|field| format!(", `{}`", brief(&field)));
+                format!(
+                    "batch {}{}{}",
+                    self.batches,
+                    id.unwrap_or_default(),
+                    field.unwrap_or_default()
+                )
+            }
+        });
     }
 
     fn begin(&mut self) {
@@ -378,202 +417,4 @@ impl Piece {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    type Split = Result<(Vec<String>, Option<String>), Unreadable>;
-
-    /// Takes `text` apart in pieces of `size` characters.
-    fn split(shape: Shape, text: &str, size: usize) -> Split {
-        let mut splitter = Splitter::new(shape);
-        let mut batches = Vec::new();
-        let characters: Vec<char> = text.chars().collect();
-        for piece in characters.chunks(size) {
-            splitter.feed(&Arc::new(piece.iter().collect()), &mut |found| {
-                match found {
-                    Found::Batch(batch) => batches.push(batch.text().to_owned()),
-                    Found::Text(text) => {
-                        // As the caller does: a batch must be JSON.
-                        read::<serde::de::IgnoredAny>(text)?;
-                        batches.push(text.to_owned());
-                    }
-                }
-                Ok(())
-            })?;
-        }
-        Ok((batches, splitter.finish()?))
-    }
-
-    fn page(text: &str) -> Split {
-        split(Shape::Page, text, usize::MAX)
-    }
-
-    #[test]
-    fn pages_are_taken_apart_in_any_order_of_keys() {
-        let expected = Ok((
-            vec!["{\"a\":1}".to_owned(), "2".to_owned()],
-            Some("x".to_owned()),
-        ));
-        assert_eq!(page(r#"{"data":[{"a":1},2],"next_token":"x"}"#), expected);
-        assert_eq!(
-            page(r#"{"more":{"data":[]},"next_token":"x","data":[{"a":1},2]}"#),
-            expected
-        );
-        assert_eq!(
-            page(" {\r\n \"data\" : [ { \"a\" :\t1 } , 2 ] ,\n\"next\\u005ftoken\" : \"x\" } \n"),
-            expected
-        );
-        assert_eq!(page(r#"{"data":[],"next_token":null}"#), Ok((vec![], None)));
-    }
-
-    #[test]
-    fn lines_hold_one_batch_after_another() {
-        let lines = |text: &str| split(Shape::Lines, text, 3).map(|(batches, _)| batches);
-        let both = Ok(vec!["{\"a\":1}".to_owned(), "{\"b\":[2]}".to_owned()]);
-        for text in [
-            "{\"a\":1}\n{\"b\":[2]}\n",
-            "{\"a\":1}{\"b\":[2]}",
-            "\n{\"a\": 1}\r\n\r\n{\n\"b\":\n[ 2 ] }",
-        ] {
-            assert_eq!(lines(text), both, "{text}");
-        }
-        assert_eq!(lines(" \n"), Ok(vec![]));
-        for text in ["{\"a\":1}\n{\"b\":[2]", "{\"a\":1}\n{\"b\":\"x"] {
-            assert_eq!(lines(text), Err(Unreadable::Cut), "{text}");
-        }
-        for text in ["{\"a\":1},{}", "{\"a\":1}]", "]", "}"] {
-            assert!(matches!(lines(text), Err(Unreadable::Broken(_))), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_missing_or_wrong_in_a_page_is_told() {
-        for (text, why) in [
-            (r#"{"data":[]}"#, "`next_token` is missing"),
-            (r#"{"next_token":null}"#, "`data` is missing"),
-            (
-                r#"{"data":null,"next_token":null}"#,
-                "`data` is not an array",
-            ),
-            (
-                r#"{"data":[],"data":[],"next_token":null}"#,
-                "`data` is there twice",
-            ),
-            (
-                r#"{"data":[],"next_token":null,"next_token":"x"}"#,
-                "`next_token` is there twice",
-            ),
-            (
-                r#"{"data":[],"next_token":5}"#,
-                "`next_token` is neither text nor null",
-            ),
-            (
-                r#"{"data":[],"next_token":false}"#,
-                "`next_token` is neither text nor null",
-            ),
-            ("[]", "the answer is not an object in JSON"),
-            ("<html>", "the answer is not an object in JSON"),
-            (
-                r#"{"data":[],"next_token":null}}"#,
-                "the answer is no JSON: `}` is out of place",
-            ),
-            (
-                r#"{"data":[,1],"next_token":null}"#,
-                "the answer is no JSON: `,` is out of place",
-            ),
-            (
-                r#"{"data":[1,],"next_token":null}"#,
-                "the answer is no JSON: `]` is out of place",
-            ),
-            (
-                r#"{"data":[1 2],"next_token":null}"#,
-                "the answer is no JSON: `2` is out of place",
-            ),
-            (
-                r#"{"data":[],"x":tru,"next_token":null}"#,
-                "the answer is no JSON: a value is malformed",
-            ),
-            (
-                r#"{"data":[],"next_token":null,}"#,
-                "the answer is no JSON: `}` is out of place",
-            ),
-        ] {
-            assert_eq!(page(text), broken(why), "{text}");
-        }
-    }
-
-    #[test]
-    fn every_cut_is_noticed() {
-        let whole = r#"{"data":[{"a":"}\"]"},{"b":[1]}],"next_token":"x"}"#;
-        for end in 0..whole.len() {
-            assert_eq!(
-                page(&whole[..end]),
-                Err(Unreadable::Cut),
-                "{}",
-                &whole[..end]
-            );
-        }
-    }
-
-    #[test]
-    fn everything_that_is_held_is_bounded() {
-        let value = |text: &str| page(&format!(r#"{{"data":[{text}],"next_token":null}}"#));
-        assert!(matches!(
-            value(&format!("\"{}\"", "x".repeat(VALUE_LIMIT + 9))),
-            Err(Unreadable::Broken(_))
-        ));
-        assert!(matches!(
-            value(&"[".repeat(200)),
-            Err(Unreadable::Broken(_))
-        ));
-        assert!(matches!(
-            value(&" ".repeat(BLANK_LIMIT + 9)),
-            Err(Unreadable::Broken(_))
-        ));
-        let inside = format!("[1,{}2]", " ".repeat(BLANK_LIMIT + 9));
-        assert!(matches!(value(&inside), Err(Unreadable::Broken(_))));
-        assert!(value(&" ".repeat(100)).is_ok());
-    }
-
-    #[test]
-    fn blanks_never_join_words() {
-        assert!(page(r#"{"data":[{"a":1 2}],"next_token":null}"#).is_err());
-        assert!(page(r#"{"data":[{"a":tr ue}],"next_token":null}"#).is_err());
-        assert!(page(r#"{"data":[{"a" "b":1}],"next_token":null}"#).is_err());
-    }
-
-    /// Any JSON, with blanks strewn in.
-    fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<String>().prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 24, 5, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                prop::collection::btree_map(".{0,3}", inner, 0..5)
-                    .prop_map(|map| Value::Object(map.into_iter().collect())),
-            ]
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn arrays_come_apart_as_serde_reads_them(values in prop::collection::vec(json(), 0..6), size in 1_usize..9, pretty: bool) {
-            let text = if pretty { serde_json::to_string_pretty(&values) } else { serde_json::to_string(&values) };
-            let (batches, _) = split(Shape::Flat, &text.expect("text"), size).expect("readable");
-            let compact: Vec<String> = values.iter().map(ToString::to_string).collect();
-            prop_assert_eq!(batches, compact);
-        }
-
-        #[test]
-        fn bytes_are_accepted_only_where_serde_accepts_them(text in r#"[\[\]{}:, "\\a1-]{0,14}"#, size in 1_usize..4) {
-            let accepted = split(Shape::Flat, &text, size).is_ok();
-            prop_assert_eq!(accepted, serde_json::from_str::<Vec<serde::de::IgnoredAny>>(&text).is_ok(), "{}", text);
-        }
-    }
-}
+mod tests;

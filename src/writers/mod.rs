@@ -80,12 +80,15 @@ impl Notes {
         self.escaped_cells += more.escaped_cells;
         self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
         for field in more.left_out {
-            if !self.left_out.contains(&field) {
+            if self.left_out.len() <= LEFT_OUT_LIMIT && !self.left_out.contains(&field) {
                 self.left_out.push(field);
             }
         }
     }
 }
+
+/// How many names of fields are kept for a warning: a service may send any number of them.
+pub(crate) const LEFT_OUT_LIMIT: usize = 20;
 
 /// Fields that nobody announced, in a format that has no place for them.
 #[derive(Default)]
@@ -98,6 +101,10 @@ impl LeftOut {
             return;
         }
         for (name, _) in batch.unknown() {
+            // One more than the limit tells that there are others.
+            if self.0.len() > LEFT_OUT_LIMIT {
+                return;
+            }
             let name = unquote(name);
             if !self.0.contains(name.as_ref()) {
                 self.0.insert(name.into_owned());

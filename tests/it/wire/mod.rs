@@ -12,6 +12,9 @@ mod pages;
 // More than anybody should have to hold.
 mod bounds;
 
+// Long names, many fields, deep nesting.
+mod sizes;
+
 // What a person gets to see.
 mod shown;
 
