@@ -7,6 +7,7 @@ mod body;
 mod buffers;
 pub(crate) mod causes;
 mod error;
+mod html;
 mod question;
 mod redact;
 mod request;

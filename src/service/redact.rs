@@ -1,7 +1,10 @@
 //! What a service says, made fit to be shown: short, and without the secrets that it may repeat.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
+use super::html;
 use crate::settings::conceal;
 
 /// Lines and characters that are worth showing of a page that is not for us.
@@ -30,6 +33,7 @@ pub(super) fn detail(body: &[u8]) -> (Option<String>, Option<Value>) {
         }
         Some(other) => (Some(shorten(&other.to_string(), CHARACTERS)), Some(other)),
         None => {
+            let text = html::title(&text).map_or(text, Cow::Owned);
             let short = shorten(&conceal(&text), CHARACTERS);
             (Some(short).filter(|text| !text.is_empty()), None)
         }
@@ -103,7 +107,7 @@ mod tests {
         assert_eq!(text(r#"{"detail":{"a":1}}"#), r#"{"a":1}"#);
         assert_eq!(
             text("<html>\n\n <h1>Bad gateway</h1>\n</html>"),
-            "<html> <h1>Bad gateway</h1> </html>"
+            "Bad gateway"
         );
         assert_eq!(text(""), "");
     }
@@ -112,11 +116,14 @@ mod tests {
     fn secrets_that_are_repeated_are_hidden() {
         assert_eq!(text(r#"{"detail":"wrong: hunter2!"}"#), "wrong: …!");
         assert_eq!(text("hunter2"), "…");
+        assert_eq!(text("<title>no &#104;unter2</title>"), "no …");
     }
 
     #[test]
     fn long_pages_are_cut() {
         assert_eq!(text(&"x".repeat(1000)).chars().count(), CHARACTERS + 1);
         assert_eq!(text("1\n2\n3\n4\n5"), "1 2 3…");
+        let title = format!("<title>{}</title>", "x".repeat(1000));
+        assert_eq!(text(&title).chars().count(), CHARACTERS + 1);
     }
 }

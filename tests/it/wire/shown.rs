@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     CURSOR, SECRET, TOKEN, batch, batch_with, configured, cursor, export, for_auth, in_parallel,
-    page, service, token,
+    page, run, service, token,
 };
 use crate::harness::trayscan;
 use crate::scripted::{Answer, Scripted};
@@ -326,4 +326,25 @@ fn errors_stay_json_whatever_the_secret_is() {
         assert_eq!(error["error"]["detail"], "it was …", "{stderr}");
         assert_eq!(error["error"]["retry_later"], false);
     }
+}
+
+#[test]
+fn of_an_error_page_the_title_is_shown() {
+    let nginx = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
+                 <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n\
+                 </body>\r\n</html>";
+    let exported = export(&service([Answer::status(502, nginx)]), &[]).expect(5);
+    let says = "GET /v2/batches answered 502: 502 Bad Gateway\n";
+    assert!(exported.has(says), "{}", exported.stderr);
+    assert!(!exported.has("<"), "{}", exported.stderr);
+    let told = export(
+        &service([Answer::status(403, "<h1>Blocked &amp; logged</h1>")]),
+        &["--error-format", "json"],
+    );
+    assert_eq!(
+        told.error()["detail"],
+        "Blocked & logged",
+        "{}",
+        told.stderr
+    );
 }
