@@ -1,24 +1,61 @@
-//! What lies at the bottom of an error of the network.
+//! What lies at the bottom of a network error.
 
 use std::error::Error;
 use std::io;
 
+use rustls::AlertDescription;
+
+/// Why there is no TLS connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsProblem {
+    /// The other side could not prove who it is.
+    Untrusted,
+    /// The answer is not TLS.
+    NotTls,
+    /// There is no TLS version that both sides speak.
+    Version,
+    /// There is a version, but no cipher, key exchange or signature that both sides know.
+    Handshake,
+}
+
+impl TlsProblem {
+    /// Finds out why TLS failed; `None` if it did not, or if trying again may help.
+    pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        match anyhow::Chain::new(error).find_map(tls_error)? {
+            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+                Some(Self::Untrusted)
+            }
+            rustls::Error::InvalidMessage(_) => Some(Self::NotTls),
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => Some(Self::Version),
+            rustls::Error::PeerIncompatible(
+                rustls::PeerIncompatible::ServerDoesNotSupportTls12Or13
+                | rustls::PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+            ) => Some(Self::Version),
+            rustls::Error::PeerIncompatible(_)
+            | rustls::Error::AlertReceived(
+                AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity,
+            ) => Some(Self::Handshake),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the TLS error in one link of a chain.
+fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut cause = cause;
+    // An I/O error hides what it wraps from the chain, and may wrap another one.
+    while let Some(inner) = cause
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        cause = inner;
+    }
+    cause.downcast_ref()
+}
+
 /// Tells whether TLS failed because the other side could not prove who it is.
 pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
-    anyhow::Chain::new(error).any(|cause| {
-        let mut cause = cause;
-        // An I/O error hides what it wraps from the chain, and may wrap another one.
-        while let Some(inner) = cause
-            .downcast_ref::<io::Error>()
-            .and_then(io::Error::get_ref)
-        {
-            cause = inner;
-        }
-        matches!(
-            cause.downcast_ref(),
-            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
-        )
-    })
+    TlsProblem::of(error) == Some(TlsProblem::Untrusted)
 }
 
 /// Says what to do about a certificate that is not trusted.
@@ -41,4 +78,45 @@ pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error)
         .last()
         .map_or_else(String::new, ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{InvalidMessage, PeerIncompatible};
+
+    #[test]
+    fn tls_problems_are_told_apart_by_their_types() {
+        let of = |error: rustls::Error| TlsProblem::of(&io::Error::other(io::Error::other(error)));
+        for (error, problem) in [
+            (
+                rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType),
+                Some(TlsProblem::NotTls),
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::ProtocolVersion),
+                Some(TlsProblem::Version),
+            ),
+            (
+                PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),
+                Some(TlsProblem::Version),
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+                Some(TlsProblem::Handshake),
+            ),
+            (
+                rustls::Error::NoCertificatesPresented,
+                Some(TlsProblem::Untrusted),
+            ),
+            // A server in trouble may be well a minute later.
+            (
+                rustls::Error::AlertReceived(AlertDescription::InternalError),
+                None,
+            ),
+        ] {
+            assert_eq!(of(error.clone()), problem, "{error}");
+        }
+        assert_eq!(TlsProblem::of(&io::Error::other("reset")), None);
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::causes::trust_hint;
+use super::connection::{LostConnection, ProxyRefusal, TlsFailure};
 use crate::error::{Failure, Kind, Sent};
 
 /// What went wrong.
@@ -18,9 +18,13 @@ pub(crate) enum Fault {
         detail: Option<String>,
         value: Option<Value>,
         retry_after: Option<Duration>,
+        /// The path that a redirect led to.
+        redirected: Option<String>,
     },
     /// The service could not be reached, or the connection broke.
-    Connection(Box<dyn Error + Send + Sync>),
+    Connection(LostConnection),
+    /// The proxy did not let us through.
+    Proxy(ProxyRefusal),
     /// Nothing came for too long.
     TimedOut(Duration),
     /// The body ended before it was whole.
@@ -29,10 +33,12 @@ pub(crate) enum Fault {
     Incomplete,
     /// The body is not packed as its head says, or was damaged on the way.
     Garbled,
-    /// The other side could not prove who it is.
-    Untrusted(Box<dyn Error + Send + Sync>),
+    /// There is no TLS connection, and trying again does not help.
+    Tls(TlsFailure),
     /// The service sends us elsewhere; the text names where, without a query.
     Elsewhere(String),
+    /// A redirect within the service that is not followed.
+    Moved { status: u16, path: String },
     /// The answer breaks the interface.
     Broken(String),
 }
@@ -55,7 +61,8 @@ impl ServiceError {
             | Fault::Cut
             | Fault::Incomplete
             | Fault::Garbled => true,
-            Fault::Untrusted(_) | Fault::Elsewhere(_) | Fault::Broken(_) => false,
+            Fault::Proxy(refusal) => !refusal.is_final(),
+            Fault::Tls(_) | Fault::Elsewhere(_) | Fault::Moved { .. } | Fault::Broken(_) => false,
         }
     }
 
@@ -99,24 +106,33 @@ impl ServiceError {
             Fault::Status {
                 status: 400..=499, ..
             } if !self.is_transient() => Kind::Refused,
+            Fault::Proxy(refusal) if refusal.is_about_credentials() => Kind::Credentials,
+            Fault::Proxy(refusal) if refusal.is_final() => Kind::Refused,
             Fault::Status {
                 status: 429 | 500..=599,
                 ..
             }
             | Fault::Connection(_)
+            | Fault::Proxy(_)
             | Fault::TimedOut(_)
             | Fault::Cut => Kind::Unavailable,
-            Fault::Status { .. } | Fault::Incomplete | Fault::Garbled | Fault::Broken(_) => {
-                Kind::Protocol
-            }
-            Fault::Untrusted(_) | Fault::Elsewhere(_) => Kind::Unsafe,
+            Fault::Status { .. }
+            | Fault::Incomplete
+            | Fault::Garbled
+            | Fault::Moved { .. }
+            | Fault::Broken(_) => Kind::Protocol,
+            Fault::Tls(_) | Fault::Elsewhere(_) => Kind::Unsafe,
         }
     }
 
-    /// Turns this into what the user is told, with `tries` made in all.
-    pub(crate) fn into_failure(self, tries: u32) -> Failure {
-        let kind = self.kind();
+    /// Returns what to tell the user, and what to do about it.
+    fn advice(&self, kind: Kind) -> (String, String) {
         let (message, hint) = match (&self.fault, kind) {
+            (Fault::Proxy(refusal), _) => return refusal.advice(),
+            (Fault::Tls(failure), _) => {
+                let (message, hint) = failure.advice();
+                return (message, hint.to_owned());
+            }
             (_, Kind::Credentials) if self.request.ends_with("/auth") => (
                 "the service refused the credentials",
                 "check the client id and the secret; `trayscan config show` tells where they come from",
@@ -155,19 +171,26 @@ impl ServiceError {
                 "the service is not available",
                 "try again later, or raise `--retries`",
             ),
-            (Fault::Untrusted(source), _) => (
-                "the certificate of the service is not trusted",
-                trust_hint(source.as_ref()),
-            ),
             (Fault::Elsewhere(_), _) => (
                 "the service sends us to another place, and secrets do not go there",
                 "where that place is right, make it the base URL",
+            ),
+            (Fault::Moved { .. }, _) => (
+                "the service redirects the request, and credentials do not follow a redirect",
+                "if that path is right, change the base URL to match",
             ),
             _ => (
                 "the service answered something that breaks its interface",
                 "tell the operator of the service",
             ),
         };
+        (message.to_owned(), hint.to_owned())
+    }
+
+    /// Turns this into what the user is told, with `tries` made in all.
+    pub(crate) fn into_failure(self, tries: u32) -> Failure {
+        let kind = self.kind();
+        let (message, hint) = self.advice(kind);
         let sent = Sent {
             request: self.request.clone(),
             status: self.status(),
@@ -193,19 +216,30 @@ impl fmt::Display for ServiceError {
         match &self.fault {
             Fault::Status {
                 status,
-                detail: Some(detail),
+                detail,
+                redirected,
                 ..
             } => {
-                write!(f, "{request} answered {status}: {detail}")
+                write!(f, "{request} answered {status}")?;
+                if let Some(path) = redirected {
+                    write!(f, " (redirected to {path})")?;
+                }
+                match detail {
+                    Some(detail) => write!(f, ": {detail}"),
+                    None => Ok(()),
+                }
             }
-            Fault::Status { status, .. } => write!(f, "{request} answered {status}"),
-            Fault::Connection(_) => write!(f, "{request}: the connection failed"),
+            Fault::Connection(lost) => write!(f, "{request}: {}", lost.what),
+            Fault::Proxy(refusal) => write!(f, "{request}: {refusal}"),
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
             Fault::Cut => write!(f, "{request}: the answer was cut short"),
             Fault::Incomplete => write!(f, "{request}: the answer ends before its JSON does"),
             Fault::Garbled => write!(f, "{request}: the answer cannot be unpacked"),
-            Fault::Untrusted(_) => write!(f, "{request}: the connection is not safe"),
+            Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
+            Fault::Moved { status, path } => {
+                write!(f, "{request} answered {status} and redirects to {path}")
+            }
             Fault::Broken(why) => write!(f, "{request}: {why}"),
         }
     }
@@ -214,7 +248,8 @@ impl fmt::Display for ServiceError {
 impl Error for ServiceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.fault {
-            Fault::Connection(source) | Fault::Untrusted(source) => Some(source.as_ref()),
+            Fault::Connection(LostConnection { cause, .. })
+            | Fault::Tls(TlsFailure { cause, .. }) => Some(cause.as_ref()),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@
 mod body;
 mod buffers;
 pub(crate) mod causes;
+mod connection;
 mod error;
 mod html;
 mod question;
@@ -14,6 +15,7 @@ mod request;
 pub(crate) mod retry;
 pub(crate) mod split;
 mod stats;
+mod tunnel;
 
 use std::fmt;
 use std::sync::Arc;

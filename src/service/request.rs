@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{self, HeaderMap, HeaderValue};
-use reqwest::{Certificate, Client, Method, Response, StatusCode, redirect};
+use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, Response, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
 
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
-use super::causes::{is_untrusted, root};
+use super::connection::{ProxyRefusal, classify};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
 use crate::error::{Failure, Kind};
-use crate::settings::{BaseUrl, Manners, Secret, read_certificates};
+use crate::settings::{BaseUrl, Manners, ProxyServer, Route, Secret, conceal, read_certificates};
 
 /// The most that is read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
@@ -51,6 +51,7 @@ impl Exchange {
 
 pub(crate) struct Http {
     client: Client,
+    proxy: Option<ProxyServer>,
     base_url: BaseUrl,
     timeout: Duration,
     stats: Arc<Stats>,
@@ -76,15 +77,28 @@ impl Http {
             .retry(reqwest::retry::never())
             .connect_timeout(timeout)
             .read_timeout(timeout);
-        if base_url.is_loopback() {
-            builder = builder.no_proxy();
-            if !base_url.is_https() {
-                // Reading all the certificates of the system takes longer than asking this machine.
-                builder = builder.tls_certs_only([]);
-            }
+        if base_url.is_loopback() && !base_url.is_https() {
+            // Reading all the certificates of the system takes longer than asking this machine.
+            builder = builder.tls_certs_only([]);
         }
-        let unprepared =
-            |error| Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error);
+        let unprepared = |error: reqwest::Error| {
+            // Its address may hold the password of a proxy.
+            Failure::new(Kind::Internal, "cannot prepare the connection")
+                .caused_by(error.without_url())
+        };
+        let proxy = match Route::to(base_url)? {
+            Route::System => None,
+            Route::Direct => {
+                builder = builder.no_proxy();
+                None
+            }
+            Route::Proxy(proxy) => {
+                let url = proxy.url().as_str();
+                builder = builder.proxy(Proxy::all(url).map_err(unprepared)?);
+                log::info!("using the proxy {} ({})", proxy.address(), proxy.variable());
+                Some(proxy)
+            }
+        };
         if let Some(path) = &manners.ca_cert {
             let certificates = read_certificates(&path.value)?;
             let certificates = certificates.iter().map(|der| Certificate::from_der(der));
@@ -94,6 +108,7 @@ impl Http {
         let client = builder.build().map_err(unprepared)?;
         Ok(Self {
             client,
+            proxy,
             base_url: base_url.clone(),
             timeout,
             stats,
@@ -120,8 +135,10 @@ impl Http {
         if !exchange.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&exchange.query);
         }
+        let mut redirected = None;
         for _ in 0..=REDIRECTS {
-            let answer = self.once(exchange, url.clone(), deadline).await?;
+            let mut answer = self.once(exchange, &url, deadline).await?;
+            answer.redirected.clone_from(&redirected);
             log::debug!(
                 "{}: {}, {:.1?}",
                 answer.request,
@@ -131,37 +148,36 @@ impl Http {
             if answer.is_success() {
                 return Ok(answer);
             }
-            match answer.redirected(&url, &exchange.method)? {
-                Some(place) => url = place,
-                None => return Ok(answer),
-            }
+            let Some(place) = answer.redirect(&url, &exchange.method)? else {
+                return Ok(answer);
+            };
+            let path = shown_path(&place);
+            log::info!("{}: redirected to {path}", answer.request);
+            redirected = Some(path);
+            url = place;
         }
-        Err(exchange.failed(Fault::Broken("it redirects in circles".to_owned())))
+        let last = redirected.unwrap_or_default();
+        let why = format!("it redirects in circles, the last time to {last}");
+        Err(exchange.failed(Fault::Broken(why)))
     }
 
     async fn once(
         &self,
         exchange: &Exchange,
-        url: Url,
+        url: &Url,
         deadline: tokio::time::Instant,
     ) -> Result<Answer, ServiceError> {
-        let mut request = self
-            .client
-            .request(exchange.method.clone(), url)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
-            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
-        if let Some(form) = &exchange.form {
-            request = request.form(form);
+        let response = self.response(exchange, url, deadline).await?;
+        if let Some(proxy) = &self.proxy
+            && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+        {
+            return Err(exchange.failed(Fault::Proxy(ProxyRefusal {
+                address: proxy.address(),
+                variable: proxy.variable(),
+                target: self.base_url.address(),
+                status: Some(407),
+            })));
         }
-        if let Some(token) = &exchange.token {
-            request = request.bearer_auth(token.expose());
-        }
-        self.stats.requests.add(1);
-        let response = match timeout_at(deadline, request.send()).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(exchange.failed(classify(error, self.timeout))),
-            Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
-        };
         // What is packed grows; what it grew to the last time is a good guess.
         let announced = response.content_length();
         let announced = announced.and_then(|length| usize::try_from(length).ok());
@@ -179,6 +195,7 @@ impl Http {
         };
         let answer = Answer {
             request: exchange.name(),
+            redirected: None,
             response,
             body,
             ended: false,
@@ -191,11 +208,57 @@ impl Http {
         }
         Ok(answer)
     }
+
+    /// Sends `exchange` and returns the head of the answer.
+    async fn response(
+        &self,
+        exchange: &Exchange,
+        url: &Url,
+        deadline: tokio::time::Instant,
+    ) -> Result<Response, ServiceError> {
+        self.stats.requests.add(1);
+        let request = self.request(exchange, url);
+        let error = match timeout_at(deadline, request.send()).await {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => error,
+            Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
+        };
+        let proxy = self.proxy.as_ref();
+        let fault = classify(error, &self.base_url, proxy, self.timeout).await;
+        Err(exchange.failed(fault))
+    }
+
+    fn request(&self, exchange: &Exchange, url: &Url) -> RequestBuilder {
+        let mut request = self
+            .client
+            .request(exchange.method.clone(), url.clone())
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
+            .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        if let Some(form) = &exchange.form {
+            request = request.form(form);
+        }
+        if let Some(token) = &exchange.token {
+            request = request.bearer_auth(token.expose());
+        }
+        request
+    }
+}
+
+/// Returns the path of `place`, fit to be shown.
+fn shown_path(place: &Url) -> String {
+    const LONGEST: usize = 200;
+    let path = conceal(place.path()).into_owned();
+    match path.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path,
+    }
 }
 
 /// An answer whose body is still to come.
 pub(crate) struct Answer {
     request: String,
+    /// The path that a redirect led to.
+    redirected: Option<String>,
     response: Response,
     body: Body,
     ended: bool,
@@ -205,8 +268,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Tells whether it may hold what was asked for. A part does not: no range was asked for.
     pub(crate) fn is_success(&self) -> bool {
-        self.response.status().is_success()
+        self.response.status().is_success() && !self.is_partial()
+    }
+
+    fn is_partial(&self) -> bool {
+        self.response.status() == StatusCode::PARTIAL_CONTENT
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -311,6 +379,12 @@ impl Answer {
     }
 
     pub(crate) fn fault(&self, fault: Fault) -> ServiceError {
+        let fault = match (fault, &self.redirected) {
+            (Fault::Broken(why), Some(path)) => {
+                Fault::Broken(format!("{why} (redirected to {path})"))
+            }
+            (fault, _) => fault,
+        };
         ServiceError {
             request: self.request.clone(),
             fault,
@@ -324,7 +398,7 @@ impl Answer {
     }
 
     /// Returns where a redirect within the service leads; one to anywhere else is refused.
-    fn redirected(&self, from: &Url, method: &Method) -> Result<Option<Url>, ServiceError> {
+    fn redirect(&self, from: &Url, method: &Method) -> Result<Option<Url>, ServiceError> {
         let status = self.response.status();
         let location = self.response.headers().get(header::LOCATION);
         let Some(location) = location.filter(|_| status.is_redirection()) else {
@@ -345,13 +419,20 @@ impl Answer {
         }
         // Credentials are sent where the user said, and nowhere else.
         if *method != Method::GET || status == StatusCode::NOT_MODIFIED {
-            return Err(self.broken(format!("it answered {} to a {method}", status.as_u16())));
+            return Err(self.fault(Fault::Moved {
+                status: status.as_u16(),
+                path: shown_path(&place),
+            }));
         }
         Ok(Some(place))
     }
 
     /// Turns an answer that is no success into an error, with what the body says.
     pub(crate) async fn refused(&mut self) -> ServiceError {
+        if self.is_partial() {
+            // Its body is data, and may hold a cursor: it is not shown.
+            return self.broken("it answered 206 (a part), and no part was asked for");
+        }
         let status = self.response.status().as_u16();
         let retry_after = retry_after(self.response.headers());
         // What is said beside the status is welcome but not needed.
@@ -364,6 +445,7 @@ impl Answer {
             detail,
             value,
             retry_after,
+            redirected: self.redirected.clone(),
         })
     }
 }
@@ -376,17 +458,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
-}
-
-/// Finds out of which class a failure to get an answer is.
-fn classify(error: reqwest::Error, timeout: Duration) -> Fault {
-    if error.is_timeout() {
-        return Fault::TimedOut(timeout);
-    }
-    // The address is in our own message, without its query.
-    let error = error.without_url();
-    if is_untrusted(&error) {
-        return Fault::Untrusted(root(&error).into());
-    }
-    Fault::Connection(root(&error).into())
 }

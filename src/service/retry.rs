@@ -105,6 +105,7 @@ mod tests {
             detail: None,
             value: None,
             retry_after,
+            redirected: None,
         };
         ServiceError {
             request: "GET /v2/batches".into(),

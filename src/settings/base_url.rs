@@ -4,6 +4,7 @@ use std::fmt;
 
 use url::{Host, Url};
 
+use super::proxy::host_and_port;
 use crate::error::{Failure, Kind};
 
 /// The address of the service: checked, and safe to show.
@@ -56,6 +57,11 @@ impl BaseUrl {
 
     pub(crate) fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> String {
+        host_and_port(&self.0)
     }
 
     pub(crate) fn host(&self) -> &str {

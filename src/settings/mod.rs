@@ -6,6 +6,7 @@
 mod base_url;
 mod certificates;
 pub(crate) mod file;
+mod proxy;
 mod secret;
 mod secret_source;
 mod targets;
@@ -22,6 +23,7 @@ use crate::words;
 pub(crate) use base_url::BaseUrl;
 pub(crate) use certificates::read_certificates;
 use file::Profile;
+pub(crate) use proxy::{ProxyServer, Route};
 pub(crate) use secret::{Secret, conceal};
 pub(crate) use secret_source::SecretSource;
 pub(crate) use targets::{Target, Targets};

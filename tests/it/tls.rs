@@ -15,33 +15,56 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, Server, trayscan};
 
-/// A door with a certificate of its own for `localhost`, before a service without one.
-struct Door {
-    address: SocketAddr,
-    certificate: PathBuf,
-    /// Requests that came through.
-    passed: Arc<AtomicUsize>,
+/// A certificate for one host, and the file to trust it by.
+pub(crate) struct Identity {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) certificate: PathBuf,
     _folder: TempDir,
 }
 
-impl Door {
-    fn before(server: &Server) -> Self {
-        let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+impl Identity {
+    /// Makes a certificate for `host`, for a server that speaks `protocols` (ALPN).
+    pub(crate) fn of(host: &str, protocols: &[&str]) -> Self {
+        let certified = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
         let folder = TempDir::new().unwrap();
         let certificate = folder.path().join("ca.pem");
         fs::write(&certificate, certified.cert.pem()).unwrap();
         let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(vec![certified.cert.der().clone()], key)
             .unwrap();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        Self {
+            config: Arc::new(config),
+            certificate,
+            _folder: folder,
+        }
+    }
+}
+
+/// A door with a certificate of its own for `localhost`, before a service without one.
+struct Door {
+    address: SocketAddr,
+    identity: Identity,
+    /// Requests that came through.
+    passed: Arc<AtomicUsize>,
+}
+
+impl Door {
+    fn before(server: &Server) -> Self {
+        let identity = Identity::of("localhost", &[]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let passed = Arc::new(AtomicUsize::new(0));
-        let (behind, config, counter) = (server.address, Arc::new(config), Arc::clone(&passed));
+        let config = Arc::clone(&identity.config);
+        let (behind, counter) = (server.address, Arc::clone(&passed));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let tls =
@@ -52,9 +75,8 @@ impl Door {
         });
         Self {
             address,
-            certificate,
+            identity,
             passed,
-            _folder: folder,
         }
     }
 
@@ -113,7 +135,7 @@ fn a_certificate_that_is_not_trusted_ends_with_code_13_and_nothing_is_sent() {
 fn a_certificate_can_be_trusted_by_name() {
     let server = Server::start(&["--batches", "20"]);
     let door = Door::before(&server);
-    let certificate = door.certificate.to_str().unwrap();
+    let certificate = door.identity.certificate.to_str().unwrap();
     let ended = door.export("localhost", &["--ca-cert", certificate], &server);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 20);
@@ -134,5 +156,66 @@ fn a_certificate_that_is_none_ends_with_code_2() {
         let ended = door.export("localhost", &["--ca-cert", path], &server);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("PEM"), "{ended:?}");
+    }
+}
+
+/// Answers every connection with `bytes` once something came; counts connections.
+fn saying(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let mut hello = [0; 4096];
+            let _ = stream.read(&mut hello);
+            let _ = stream.write_all(bytes);
+            // Until the other side has read it: closed at once, the rest of its hello would reset it.
+            while let Ok(1..) = stream.read(&mut hello) {}
+        }
+    });
+    (port, connections)
+}
+
+#[test]
+fn a_service_without_tls_or_with_an_old_version_is_told_at_once() {
+    for (bytes, says, hint) in [
+        (
+            &b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..],
+            "the service does not speak TLS on this port",
+            "is the address http:// instead of https://?",
+        ),
+        (
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            "the service does not speak TLS on this port",
+            "is the address http:// instead of https://?",
+        ),
+        // The alert `protocol_version`, as a server sends it that has TLS 1.0 and 1.1 only.
+        (
+            b"\x15\x03\x01\x00\x02\x02\x46",
+            "speaks no TLS version that trayscan accepts",
+            "TLS 1.2 and 1.3",
+        ),
+        // The alert `handshake_failure`.
+        (
+            b"\x15\x03\x03\x00\x02\x02\x28",
+            "no TLS cipher or key exchange in common",
+            "ask the operator",
+        ),
+    ] {
+        let (port, connections) = saying(bytes);
+        let url = format!("https://127.0.0.1:{port}");
+        for command in ["export", "check"] {
+            let mut command = trayscan(&[command, "--base-url", &url, "--retry-wait", "0s"]);
+            command
+                .env("TRAYSCAN_CLIENT_ID", "client")
+                .env("TRAYSCAN_CLIENT_SECRET", "hunter2");
+            let ended = Ended::of(command.output().unwrap());
+            assert_eq!(ended.code, Some(13), "{ended:?}");
+            assert!(ended.stderr.contains(says), "{ended:?}");
+            assert!(ended.stderr.contains(hint), "{ended:?}");
+        }
+        assert_eq!(connections.load(Ordering::Relaxed), 2, "it is not retried");
     }
 }

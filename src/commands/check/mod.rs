@@ -14,10 +14,9 @@ use crate::cli::{Api, CheckArgs, Cli};
 use crate::dates::Range;
 use crate::error::{self, Failure};
 use crate::probe::{self, Absence, Both, Prober};
-use crate::service::causes::trust_hint;
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
-use crate::settings::Secret;
+use crate::settings::{BaseUrl, Secret};
 
 use report::Findings;
 
@@ -131,12 +130,16 @@ impl Trial {
             Version::V1 => ("auth v1", "batches v1"),
             Version::V2 => ("auth v2", "batches v2"),
         };
-        let token = service.auth(version).await;
-        if !self.connected {
-            self.connected = reached(&mut self.findings, service, token.as_ref().err())?;
-            if !self.connected {
+        let token = match service.auth(version).await {
+            Err(error) if !self.connected && is_unconnected(&error) => {
+                tell_unconnected(&mut self.findings, service.base_url(), error)?;
                 return Ok(false);
             }
+            token => token,
+        };
+        if !self.connected {
+            self.connected = true;
+            tell_connected(&mut self.findings, service.base_url())?;
         }
         let token = match token {
             Ok(token) => token.access_token,
@@ -196,55 +199,47 @@ impl Trial {
     }
 }
 
-/// Tells whether the service was reached at all, from how the first exchange went.
-fn reached(
+/// Tells whether there was no connection at all.
+fn is_unconnected(error: &ServiceError) -> bool {
+    matches!(
+        error.fault,
+        Fault::Connection(_) | Fault::TimedOut(_) | Fault::Proxy(_) | Fault::Tls(_)
+    )
+}
+
+/// Notes why there is no connection.
+fn tell_unconnected(
     findings: &mut Findings,
-    service: &Service,
-    error: Option<&ServiceError>,
-) -> anyhow::Result<bool> {
-    let base_url = service.base_url();
-    match error.map(|error| &error.fault) {
-        Some(Fault::Connection(_) | Fault::TimedOut(_)) => {
-            let cause = anyhow::anyhow!(describe(error));
+    base_url: &BaseUrl,
+    error: ServiceError,
+) -> anyhow::Result<()> {
+    match error.fault {
+        Fault::Connection(_) | Fault::TimedOut(_) => {
             let failure = Failure::new(
                 error::Kind::Unavailable,
                 format!("{base_url} cannot be reached"),
             )
             .hint("check the base URL, the network, and any proxy (HTTPS_PROXY)")
-            .caused_by(cause);
-            findings.failed("connection", failure, true)?;
-            Ok(false)
+            .caused_by(error);
+            findings.failed("connection", failure, true)
         }
-        Some(Fault::Untrusted(source)) => {
+        Fault::Tls(_) => {
             findings.ok("connection", format!("{} answers", base_url.host()))?;
-            let failure = Failure::new(error::Kind::Unsafe, "the certificate is not trusted")
-                .hint(trust_hint(source.as_ref()))
-                .caused_by(anyhow::anyhow!(describe(error)));
-            findings.failed("TLS", failure, true)?;
-            Ok(false)
+            findings.failed("TLS", error.into_failure(1), true)
         }
-        _ => {
-            findings.ok("connection", format!("{} answers", base_url.host()))?;
-            let tls = if base_url.is_https() {
-                "the certificate is trusted"
-            } else {
-                "none: plain http"
-            };
-            findings.ok("TLS", tls)?;
-            Ok(true)
-        }
+        _ => findings.failed("connection", error.into_failure(1), true),
     }
 }
 
-/// Says an error with its causes.
-fn describe(error: Option<&ServiceError>) -> String {
-    let causes = error
-        .into_iter()
-        .flat_map(|error| anyhow::Chain::new(error));
-    causes
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
+/// Notes that there is a connection.
+fn tell_connected(findings: &mut Findings, base_url: &BaseUrl) -> anyhow::Result<()> {
+    findings.ok("connection", format!("{} answers", base_url.host()))?;
+    let tls = if base_url.is_https() {
+        "the certificate is trusted"
+    } else {
+        "none: plain http"
+    };
+    findings.ok("TLS", tls)
 }
 
 /// Asks for one answer, reads its batches and counts them.

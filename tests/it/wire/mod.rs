@@ -21,6 +21,12 @@ mod shown;
 // Being sent elsewhere.
 mod redirects;
 
+// Proxies: used, refusing, unusable.
+mod proxies;
+
+// HTTP/2 connections that a server closes.
+mod http2;
+
 // Waiting, and asking again.
 mod retries;
 

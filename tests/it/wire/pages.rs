@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{
-    CURSOR, batch, batch_with, cursor, export, fields, in_parallel, object, page, service, token,
+    CURSOR, TOKEN, batch, batch_with, cursor, export, fields, for_auth, in_parallel, object, page,
+    service, token,
 };
 use crate::scripted::{Answer, Asked, Scripted};
 
@@ -388,4 +389,16 @@ fn what_is_odd_is_told_in_the_right_number() {
         "{}",
         told.stderr
     );
+}
+
+#[test]
+fn a_part_that_nobody_asked_for_is_no_page() {
+    let part = Answer::status(206, page(&[batch("b1")], Some(&cursor(1))));
+    let part = part.header("Content-Range", "bytes 0-99/1000");
+    let batches = service([part]);
+    let exported = export(&batches, &["-vv"]).expect(7);
+    assert!(exported.has("answered 206"), "{}", exported.stderr);
+    assert_eq!(batches.asked_for("/batches").len(), 1);
+    let json = json!({ "access_token": TOKEN }).to_string();
+    export(&for_auth(Answer::status(206, json)), &[]).expect(7);
 }

@@ -1,6 +1,6 @@
 //! Redirects: within the service only, and never with the credentials.
 
-use super::{TOKEN, export, for_auth, in_parallel, one_page, service, token};
+use super::{TOKEN, cursor, export, for_auth, in_parallel, one_page, service, token};
 use crate::scripted::{Answer, Scripted};
 
 #[test]
@@ -82,8 +82,10 @@ fn credentials_do_not_follow_a_redirect() {
             "/v2/auth" => Answer::redirect(status, "/elsewhere/auth"),
             _ => token(),
         });
-        export(&service, &[]).expect(7);
+        let exported = export(&service, &[]).expect(7);
         assert_eq!(service.names(), ["POST /v2/auth"], "{status}");
+        let says = format!("POST /v2/auth answered {status} and redirects to /elsewhere/auth");
+        assert!(exported.has(&says), "{}", exported.stderr);
     }
 }
 
@@ -121,5 +123,37 @@ fn a_redirect_to_nowhere_breaks_the_interface() {
         let service = service([Answer::status(status, "")]);
         export(&service, &[]).expect(7);
         assert_eq!(service.asked_for("/batches").len(), 1);
+    }
+}
+
+#[test]
+fn a_failure_after_a_redirect_says_where_it_led() {
+    for (answer, says) in [
+        (
+            Answer::error(422, "no"),
+            "answered 422 (redirected to /sign-in/…): no",
+        ),
+        (
+            Answer::ok("<html>Sign in</html>"),
+            "(redirected to /sign-in/…)",
+        ),
+        (
+            Answer::redirect(302, &format!("/sign-in/{TOKEN}?again")),
+            "in circles, the last time to /sign-in/…",
+        ),
+    ] {
+        let service = Scripted::start(move |asked| match asked.path() {
+            "/v2/auth" => token(),
+            "/v2/batches" => {
+                let place = format!("/sign-in/{TOKEN}?next_token={}&a=1", cursor(1));
+                Answer::redirect(302, &place)
+            }
+            _ => answer.clone(),
+        });
+        let exported = export(&service, &["--api", "v2", "-vv"]);
+        assert!(exported.has(says), "{}", exported.stderr);
+        assert!(!exported.has("a=1"), "{}", exported.stderr);
+        let log = "GET /v2/batches: redirected to /sign-in/…";
+        assert!(exported.has(log), "{}", exported.stderr);
     }
 }

@@ -348,3 +348,17 @@ fn of_an_error_page_the_title_is_shown() {
         told.stderr
     );
 }
+
+#[test]
+fn a_refused_connection_names_host_and_port() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let base_url = format!("http://localhost:{}", address.port());
+    let exported = run(configured(trayscan(&[]), &base_url), &[]).expect(5);
+    let says = format!(
+        "POST /v2/auth: cannot connect to localhost:{}\n",
+        address.port()
+    );
+    assert!(exported.has(&says), "{}", exported.stderr);
+}
