@@ -58,6 +58,18 @@ pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     TlsProblem::of(error) == Some(TlsProblem::Untrusted)
 }
 
+/// Tells whether the service has certainly not worked on a request over HTTP/2 (RFC 9113, section 8.7): a
+/// healthy server that closes a connection, or a stream that it refused.
+pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
+    let mut causes =
+        anyhow::Chain::new(error).filter_map(|cause| cause.downcast_ref::<h2::Error>());
+    causes.any(|error| {
+        let closed = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+        let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+        error.is_remote() && (closed || refused)
+    })
+}
+
 /// Says what to do about a certificate that is not trusted.
 pub(crate) fn trust_hint(error: &(dyn Error + 'static)) -> &'static str {
     let cause = root(error);

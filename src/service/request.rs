@@ -11,6 +11,7 @@ use url::Url;
 
 use super::body::{ACCEPTED, Body};
 use super::buffers::Buffers;
+use super::causes::is_unprocessed;
 use super::connection::{ProxyRefusal, classify};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, Stats, redact};
@@ -27,6 +28,9 @@ const ANNOUNCED_LIMIT: usize = 4 << 20;
 const SMALL_BODY: usize = 64 << 10;
 /// Redirects within the service that are followed.
 const REDIRECTS: usize = 5;
+/// How often a request that the service never took is sent again at once. Many workers on a connection that
+/// closes after few requests need several; a broken server must not keep us for ever.
+const RESENDS: usize = 10;
 
 /// What is sent.
 pub(super) struct Exchange {
@@ -209,7 +213,7 @@ impl Http {
         Ok(answer)
     }
 
-    /// Sends `exchange` and returns the head of the answer.
+    /// Sends `exchange` until it was processed, and returns the head of the answer.
     async fn response(
         &self,
         exchange: &Exchange,
@@ -217,15 +221,26 @@ impl Http {
         deadline: tokio::time::Instant,
     ) -> Result<Response, ServiceError> {
         self.stats.requests.add(1);
-        let request = self.request(exchange, url);
-        let error = match timeout_at(deadline, request.send()).await {
-            Ok(Ok(response)) => return Ok(response),
-            Ok(Err(error)) => error,
-            Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
-        };
-        let proxy = self.proxy.as_ref();
-        let fault = classify(error, &self.base_url, proxy, self.timeout).await;
-        Err(exchange.failed(fault))
+        let mut resent = 0;
+        loop {
+            let request = self.request(exchange, url);
+            let error = match timeout_at(deadline, request.send()).await {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
+            };
+            if resent < RESENDS && is_unprocessed(&error) {
+                resent += 1;
+                log::info!(
+                    "{}: the service closed the connection before it took the request; sending it again",
+                    exchange.name()
+                );
+                continue;
+            }
+            let proxy = self.proxy.as_ref();
+            let fault = classify(error, &self.base_url, proxy, self.timeout).await;
+            return Err(exchange.failed(fault));
+        }
     }
 
     fn request(&self, exchange: &Exchange, url: &Url) -> RequestBuilder {

@@ -183,6 +183,24 @@ fn frame(
 }
 
 #[test]
+fn a_request_that_was_never_taken_is_sent_again_without_a_retry() {
+    for excess in [Excess::GoAway(NO_ERROR), Excess::Refuse] {
+        let service = Closing::with("localhost", 4, 20, excess);
+        // Without retries, any that was counted would end the run.
+        let exported = service.export(&["--retries", "0"]).expect(0);
+        assert_eq!(exported.ids().len(), 20);
+        assert!(!exported.has("warning"), "{}", exported.stderr);
+        assert!(!exported.has("trying again"), "{}", exported.stderr);
+        // 21 were taken, four on each connection, and the fifth on each of the first five was not.
+        assert_eq!(service.came(), 26, "{}", exported.stderr);
+
+        let service = Closing::with("localhost", 4, 8, excess);
+        let exported = service.export(&["--retries", "0", "-v"]).expect(0);
+        assert!(exported.has("sending it again"), "{}", exported.stderr);
+    }
+}
+
+#[test]
 fn a_server_that_takes_nothing_is_given_up() {
     let service = Closing::start("localhost", 0, 1);
     let exported = service.export(&["--retries", "2"]).expect(5);
