@@ -26,8 +26,8 @@ impl TlsProblem {
                 Some(Self::Untrusted)
             }
             rustls::Error::InvalidMessage(_) => Some(Self::NotTls),
-            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => Some(Self::Version),
-            rustls::Error::PeerIncompatible(
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
+            | rustls::Error::PeerIncompatible(
                 rustls::PeerIncompatible::ServerDoesNotSupportTls12Or13
                 | rustls::PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
             ) => Some(Self::Version),

@@ -19,7 +19,7 @@ pub(crate) enum Fault {
         value: Option<Value>,
         retry_after: Option<Duration>,
         /// The path that a redirect led to.
-        redirected: Option<String>,
+        redirected: Option<Box<str>>,
     },
     /// The service could not be reached, or the connection broke.
     Connection(LostConnection),

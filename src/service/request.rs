@@ -157,7 +157,7 @@ impl Http {
             };
             let path = shown_path(&place);
             log::info!("{}: redirected to {path}", answer.request);
-            redirected = Some(path);
+            redirected = Some(path.into_boxed_str());
             url = place;
         }
         let last = redirected.unwrap_or_default();
@@ -273,7 +273,7 @@ fn shown_path(place: &Url) -> String {
 pub(crate) struct Answer {
     request: String,
     /// The path that a redirect led to.
-    redirected: Option<String>,
+    redirected: Option<Box<str>>,
     response: Response,
     body: Body,
     ended: bool,
