@@ -1,10 +1,12 @@
 //! Certificates to trust beside the system's, from a file in PEM form.
 
+use std::fs::File;
 use std::path::Path;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use super::bounded::Bound;
 use crate::error::{Failure, Kind};
 
 /// Returns the certificates in a file: at least one.
@@ -16,8 +18,10 @@ pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
         )
         .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
     };
-    let certificates = CertificateDer::pem_file_iter(path);
-    let certificates: Result<Vec<_>, _> = certificates.and_then(Iterator::collect);
+    let opened = path.to_owned();
+    let read = Bound::certificates().read(move || File::open(opened));
+    let pem = read.map_err(|error| failure().caused_by(error))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         Ok(_) => Err(failure()),

@@ -2,11 +2,13 @@
 //!
 //! Messages name keys and lines but never quote a value or a line: one of them is the secret.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use toml::{Table, Value};
 
+use super::bounded::Bound;
 use super::targets::Targets;
 use crate::error::{Failure, Kind};
 
@@ -123,7 +125,8 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
     let Some(place) = path.map(Path::to_path_buf).or_else(default_path) else {
         return no_file(wanted);
     };
-    let text = match std::fs::read_to_string(&place) {
+    let opened = place.clone();
+    let text = match Bound::config().read_text(move || File::open(opened)) {
         Ok(text) => text,
         Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
             return no_file(wanted);
@@ -147,12 +150,7 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
     if holds_secret(&text) && others_may_read(&place) {
         // A run may need the file more than once, and its reader needs this once.
         static TOLD: Once = Once::new();
-        TOLD.call_once(|| {
-            log::warn!(
-                "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
-                place.display()
-            );
-        });
+        TOLD.call_once(|| warn_readable(&place));
     }
     Ok(profile)
 }
@@ -181,14 +179,22 @@ fn no_file(wanted: Option<&str>) -> Result<Profile, Failure> {
     }
 }
 
+/// Warns that others can read a file with a secret.
+pub(super) fn warn_readable(path: &Path) {
+    log::warn!(
+        "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
+        path.display()
+    );
+}
+
 #[cfg(unix)]
-fn others_may_read(path: &Path) -> bool {
+pub(super) fn others_may_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
-fn others_may_read(_: &Path) -> bool {
+pub(super) fn others_may_read(_: &Path) -> bool {
     false
 }
 

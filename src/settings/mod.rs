@@ -4,7 +4,9 @@
 //! the default. The command line and the file only say what was written.
 
 mod base_url;
+mod bounded;
 mod certificates;
+mod command;
 pub(crate) mod file;
 mod proxy;
 mod secret;
@@ -258,7 +260,10 @@ impl<'a> Settings<'a> {
             return Ok(None);
         };
         match layer[..] {
-            [one] => Ok(Some(one.clone())),
+            [one] => {
+                one.value.warn_if_readable();
+                Ok(Some(one.clone()))
+            }
             _ => Err(Failure::new(
                 Kind::Usage,
                 if layer[0].origin == layer[1].origin {

@@ -1,9 +1,11 @@
 //! Where the secret stands, and how it is read from there.
 
-use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io;
 
-use super::{Secret, expand_home};
+use super::bounded::Bound;
+use super::file::{others_may_read, warn_readable};
+use super::{Secret, command, expand_home};
 use crate::error::{Failure, Kind};
 
 /// Where the secret stands.
@@ -26,33 +28,50 @@ impl SecretSource {
     }
 
     pub(super) fn read(&self) -> Result<Secret, Failure> {
-        let (text, whence) = match self {
-            Self::Text(secret) => return Ok(secret.clone()),
-            Self::File(path) => (read_file(path)?, format!("`{path}`")),
-            Self::Command(words) => (
-                run(words)?,
-                "the output of `client_secret_command`".to_owned(),
-            ),
-        };
-        let secret = text.strip_suffix('\n').map_or(text.as_str(), |line| {
-            line.strip_suffix('\r').unwrap_or(line)
-        });
-        if secret.is_empty() {
-            return Err(
-                Failure::new(Kind::Usage, format!("there is no secret in {whence}"))
-                    .hint("it should hold the client secret and nothing else"),
-            );
+        match self {
+            Self::Text(secret) => Ok(secret.clone()),
+            Self::File(path) => secret_in(&read_file(path)?, &format!("`{path}`")),
+            Self::Command(words) => {
+                let (text, notes) = run(words)?;
+                let secret = secret_in(&text, "the output of `client_secret_command`")?;
+                tell_notes(&notes, &secret);
+                Ok(secret)
+            }
         }
-        Ok(Secret::new(secret))
+    }
+
+    /// Warns if others can read the file that holds the secret.
+    pub(super) fn warn_if_readable(&self) {
+        let Self::File(path) = self else { return };
+        let path = expand_home(path);
+        // A pipe or a device is not where the secret is kept.
+        if path.is_file() && others_may_read(&path) {
+            warn_readable(&path);
+        }
     }
 }
 
+/// Returns the secret in `text`: all of it but the end of a line.
+fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
+    let line = text
+        .strip_suffix('\n')
+        .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
+    if line.is_empty() {
+        return Err(
+            Failure::new(Kind::Usage, format!("there is no secret in {whence}"))
+                .hint("it should hold the client secret and nothing else"),
+        );
+    }
+    Ok(Secret::new(line))
+}
+
 fn read_file(path: &str) -> Result<String, Failure> {
+    let bound = Bound::secret();
     let read = if path == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
+        bound.read_text(|| Ok(io::stdin()))
     } else {
-        std::fs::read_to_string(expand_home(path))
+        let path = expand_home(path);
+        bound.read_text(move || File::open(path))
     };
     read.map_err(|error| {
         Failure::new(
@@ -60,10 +79,12 @@ fn read_file(path: &str) -> Result<String, Failure> {
             format!("cannot read the client secret from `{path}`"),
         )
         .caused_by(error)
+        .hint("it should hold the client secret and nothing else, and end")
     })
 }
 
-fn run(words: &[String]) -> Result<String, Failure> {
+/// Runs a command, and returns what it printed on standard output and on standard error.
+fn run(words: &[String]) -> Result<(String, String), Failure> {
     let failure = || {
         Failure::new(
             Kind::Usage,
@@ -73,17 +94,28 @@ fn run(words: &[String]) -> Result<String, Failure> {
     let [program, args @ ..] = words else {
         return Err(failure().hint("it is empty"));
     };
-    let output = Command::new(program)
-        .args(args)
-        .stdin(Stdio::inherit())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| failure().caused_by(error))?;
-    if !output.status.success() {
-        return Err(failure().caused_by(anyhow::anyhow!("it ended with {}", output.status)));
-    }
+    let printed = command::run(program, args, Bound::secret()).map_err(|error| {
+        failure().caused_by(error).hint(
+            "run it alone to see what it says: it should print the secret and end with code 0",
+        )
+    })?;
     // What it printed is no text: saying more could say the secret.
-    String::from_utf8(output.stdout).map_err(|_| failure().hint("what it prints is no text"))
+    let text = String::from_utf8(printed.stdout);
+    let text = text.map_err(|_| failure().hint("what it prints is no text"))?;
+    let notes = String::from_utf8_lossy(&printed.stderr).into_owned();
+    Ok((text, notes))
+}
+
+/// Logs what a command printed on standard error, without the secret.
+fn tell_notes(notes: &str, secret: &Secret) {
+    let mut notes = notes.to_owned();
+    // The log conceals secrets too, but neither short ones nor a part of one.
+    for line in secret.expose().lines().filter(|line| !line.is_empty()) {
+        notes = notes.replace(line, "…");
+    }
+    for line in notes.lines().filter(|line| !line.trim().is_empty()) {
+        log::info!("client_secret_command: {line}");
+    }
 }
 
 #[cfg(test)]

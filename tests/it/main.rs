@@ -67,6 +67,10 @@ mod parquet;
 #[cfg(unix)]
 mod settings;
 
+// Secrets and config from what never ends or holds too much.
+#[cfg(unix)]
+mod secrets;
+
 // `check --probe`: every answer, and what it must never do.
 mod odd;
 mod probe;

@@ -40,15 +40,15 @@ const VARIABLES: [(&str, &str); 14] = [
 ];
 
 /// A home of our own, with a config file in it or not.
-struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 impl Home {
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(TempDir::new().unwrap())
     }
 
     /// Puts `text` where the config file is looked for, for the owner's eyes only.
-    fn with(text: &str) -> Self {
+    pub(crate) fn with(text: &str) -> Self {
         let home = Self::empty();
         let path = home.config();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -57,7 +57,7 @@ impl Home {
         home
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
@@ -71,16 +71,16 @@ impl Home {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
         ended(&mut self.command(args))
     }
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn ended(command: &mut Command) -> Ended {
+pub(crate) fn ended(command: &mut Command) -> Ended {
     Ended::of(command.output().unwrap())
 }
 
@@ -99,7 +99,7 @@ fn shown(ended: &Ended) -> BTreeMap<String, (String, String)> {
 }
 
 /// Expects a mistake in the settings that is told with all of `words`.
-fn refused(ended: &Ended, words: &[&str]) {
+pub(crate) fn refused(ended: &Ended, words: &[&str]) {
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
         (Some(2), ""),
@@ -112,7 +112,7 @@ fn refused(ended: &Ended, words: &[&str]) {
 }
 
 /// Flags that name the service and the client, but no secret.
-fn access(server: &Server) -> [String; 4] {
+pub(crate) fn access(server: &Server) -> [String; 4] {
     [
         "--base-url".to_owned(),
         format!("http://{}", server.address),
@@ -122,7 +122,7 @@ fn access(server: &Server) -> [String; 4] {
 }
 
 /// A profile that names the service and the client, with one more line.
-fn profile(server: &Server, line: &str) -> String {
+pub(crate) fn profile(server: &Server, line: &str) -> String {
     format!(
         "[profiles.default]\nbase_url = \"http://{}\"\nclient_id = \"{}\"\n{line}\n",
         server.address, server.client_id
@@ -130,11 +130,11 @@ fn profile(server: &Server, line: &str) -> String {
 }
 
 /// Fetches a batch, to see whether the credentials were right.
-fn fetch(home: &Home) -> Command {
+pub(crate) fn fetch(home: &Home) -> Command {
     home.command(&["export", "--limit", "1", "-f", "ndjson", "--retries", "0"])
 }
 
-fn fetched(ended: &Ended) {
+pub(crate) fn fetched(ended: &Ended) {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 1, "{ended:?}");
     assert!(!ended.stderr.contains("hunter2"), "{ended:?}");

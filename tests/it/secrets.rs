@@ -1,0 +1,198 @@
+//! Secrets, config and certificates from sources that never end or hold too much.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Ended, Server};
+use crate::settings::{Home, access, ended, fetch, fetched, profile, refused, set_mode};
+
+/// Makes a file of 64 MiB that takes no space.
+fn make_large(home: &Home, name: &str) -> String {
+    let path = home.path().join(name);
+    File::create(&path).unwrap().set_len(64 << 20).unwrap();
+    set_mode(&path, 0o600);
+    path.to_str().unwrap().to_owned()
+}
+
+fn asked_nothing(server: Server) {
+    let told = server.stop().stderr;
+    assert!(told.contains("stopped after 0 requests"), "{told}");
+}
+
+#[test]
+fn a_secret_is_at_most_64_kib() {
+    let server = Server::start(&[]);
+    let home = Home::empty();
+    let large = make_large(&home, "large");
+    for file in ["/dev/zero", &large] {
+        let mut command = fetch(&home);
+        command
+            .args(access(&server))
+            .args(["--client-secret-file", file]);
+        let says = format!("cannot read the client secret from `{file}`");
+        refused(&ended(&mut command), &[&says, "larger than 64 KiB"]);
+    }
+    let mut command = fetch(&home);
+    command
+        .args(access(&server))
+        .args(["--client-secret-file", "-"])
+        .stdin(File::open("/dev/zero").unwrap());
+    refused(&ended(&mut command), &["larger than 64 KiB"]);
+    for line in [
+        "cat /dev/zero",
+        "yes hunter2",
+        "cat /dev/zero; echo hunter2",
+    ] {
+        let line = format!("client_secret_command = \"{line}\"");
+        let home = Home::with(&profile(&server, &line));
+        let words = ["`client_secret_command`", "it printed more than 64 KiB"];
+        refused(&ended(&mut fetch(&home)), &words);
+    }
+    asked_nothing(server);
+}
+
+#[test]
+fn a_config_file_is_at_most_1_mib() {
+    let home = Home::empty();
+    let large = make_large(&home, "large.toml");
+    for file in ["/dev/zero", &large] {
+        for command in ["show", "path"] {
+            let ended = home.run(&["config", command, "--config", file]);
+            if command == "path" {
+                assert_eq!(ended.code, Some(0), "it is not read: {ended:?}");
+            } else {
+                let says = format!("cannot read the config file `{file}`");
+                refused(&ended, &[&says, "larger than 1 MiB"]);
+            }
+        }
+    }
+    let just_right = home.path().join("right.toml");
+    fs::write(&just_right, "#".repeat(1 << 20)).unwrap();
+    let ended = home.run(&["config", "show", "--config", just_right.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn certificates_are_bounded_too() {
+    let server = Server::start(&[]);
+    let home = Home::empty();
+    let mut command = fetch(&home);
+    command
+        .args(access(&server))
+        .args(["--client-secret", "hunter2", "--ca-cert", "/dev/zero"]);
+    refused(&ended(&mut command), &["`/dev/zero`", "larger than 16 MiB"]);
+    asked_nothing(server);
+}
+
+#[test]
+fn what_a_command_says_is_for_verbose_runs_that_succeed() {
+    let server = Server::start(&[]);
+    let secret = &server.client_secret;
+    let line = format!("echo unlocking >&2; echo 'it is {secret}.' >&2; echo '{secret}'");
+    let home = Home::with(&profile(
+        &server,
+        &format!("client_secret_command = \"{line}\""),
+    ));
+    let quiet = ended(&mut fetch(&home));
+    fetched(&quiet);
+    assert!(!quiet.stderr.contains("unlocking"), "{quiet:?}");
+    let verbose = ended(fetch(&home).arg("-v"));
+    fetched(&verbose);
+    for line in [
+        "client_secret_command: unlocking\n",
+        "client_secret_command: it is ….\n",
+    ] {
+        assert!(verbose.stderr.contains(line), "{verbose:?}");
+    }
+    assert!(!verbose.stderr.contains(secret.as_str()), "{verbose:?}");
+
+    let line = "client_secret_command = \"echo hunter2 unlocking >&2; echo hunter2; exit 7\"";
+    let home = Home::with(&profile(&server, line));
+    for args in [&[][..], &["-v"], &["-vv"]] {
+        let failed = ended(fetch(&home).args(args));
+        refused(&failed, &["exit status: 7"]);
+        assert!(!failed.stderr.contains("unlocking"), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_secret_file_that_others_can_read_draws_a_warning() {
+    let server = Server::start(&[]);
+    let home = Home::with(&profile(&server, "client_secret_file = \"~/secret\""));
+    let path = home.path().join("secret");
+    fs::write(&path, &server.client_secret).unwrap();
+    for (mode, warns) in [
+        (0o644, true),
+        (0o640, true),
+        (0o604, true),
+        (0o600, false),
+        (0o400, false),
+    ] {
+        set_mode(&path, mode);
+        let run = ended(&mut fetch(&home));
+        fetched(&run);
+        let shown = home.run(&["config", "show"]);
+        let flag = path.to_str().unwrap();
+        let given = home.run(&["config", "show", "--client-secret-file", flag]);
+        let warning = format!("warning: others can read `{flag}`, and it holds a secret");
+        for ended in [run, shown, given] {
+            let count = ended.stderr.matches(&warning).count();
+            assert_eq!(count, usize::from(warns), "{mode:o}: {ended:?}");
+        }
+    }
+}
+
+/// Ends with what the child printed, however long it takes.
+fn end(mut child: std::process::Child) -> Ended {
+    let mut stderr = String::new();
+    let mut pipe = child.stderr.take().unwrap();
+    pipe.read_to_string(&mut stderr).unwrap();
+    Ended {
+        code: child.wait().unwrap().code(),
+        stdout: String::new(),
+        stderr,
+    }
+}
+
+#[test]
+#[ignore = "slow: waits for ten seconds"]
+fn a_secret_that_does_not_come_ends_the_run_after_ten_seconds() {
+    let server = Server::start(&[]);
+    let home = Home::with(&profile(&server, "client_secret_command = \"sleep 300\""));
+    let pipe = home.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let pipe = pipe.to_str().unwrap();
+    let started = Instant::now();
+    let spawn = |command: &mut Command| {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut waiting = Vec::new();
+    // The command of the profile, a pipe that nobody opens, and one that nobody closes.
+    waiting.push(spawn(&mut fetch(&home)));
+    waiting.push(spawn(fetch(&home).args(["--client-secret-file", pipe])));
+    waiting.push(spawn(fetch(&home).args(["--config", pipe])));
+    let mut child = spawn(
+        fetch(&home)
+            .args(["--client-secret-file", "-"])
+            .stdin(Stdio::piped()),
+    );
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"hunter2").unwrap();
+    waiting.push(child);
+    let ends: Vec<_> = waiting
+        .into_iter()
+        .map(|child| thread::spawn(move || end(child)))
+        .collect();
+    for end in ends {
+        refused(&end.join().unwrap(), &["it did not end within 10s"]);
+    }
+    let took = started.elapsed();
+    assert!(took >= Duration::from_secs(10), "{took:?}");
+    drop(stdin);
+    asked_nothing(server);
+}
