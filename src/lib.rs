@@ -69,6 +69,9 @@ mod cloud;
 // What an end without warning would leave behind.
 mod unfinished;
 
+// Temporary files, and how the next run removes those of a killed one.
+mod temporary;
+
 // Formats, and where bytes end up.
 mod writers;
 

@@ -9,13 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tempfile::TempPath;
+use tempfile::NamedTempFile;
+
+pub(crate) use crate::temporary::Scratch;
 
 #[derive(Default)]
 struct Unfinished {
     files: HashSet<PathBuf>,
     /// Each behind those it is in.
     folders: Vec<PathBuf>,
+    /// The batches are in their place, or on their way there: a signal comes too late.
+    is_committed: bool,
 }
 
 /// Nothing once it was swept: then no more is begun or published.
@@ -48,7 +52,11 @@ fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T>
 
 /// Removes all of it, and lets nothing be published after.
 pub(crate) fn sweep() {
-    let State::Some(unfinished) = std::mem::replace(&mut *state(), State::Over) else {
+    sweep_in(&mut state());
+}
+
+fn sweep_in(state: &mut State) {
+    let State::Some(unfinished) = std::mem::replace(state, State::Over) else {
         return;
     };
     // Where something cannot be removed, nobody else could either.
@@ -58,11 +66,38 @@ pub(crate) fn sweep() {
     remove(&unfinished.folders);
 }
 
-/// Notes a file that was begun.
-pub(crate) fn begin(path: &Path) -> io::Result<()> {
+/// Ends the run early: removes what is unfinished, and lets nothing be published after that.
+///
+/// Returns false, and changes nothing, if the run has published its result already. While it publishes, this
+/// waits.
+pub(crate) fn stop() -> bool {
+    let mut state = state();
+    if let State::Some(Unfinished {
+        is_committed: true, ..
+    }) = *state
+    {
+        return false;
+    }
+    sweep_in(&mut state);
+    true
+}
+
+/// Notes that the result is in its place, or about to be put there. Files do this as they are published.
+pub(crate) fn commit() -> io::Result<()> {
     with(|unfinished| {
-        unfinished.files.insert(path.to_owned());
+        unfinished.is_committed = true;
         Ok(())
+    })
+}
+
+/// Creates a file as `create` does, and notes it. A run that was told to stop creates none.
+pub(crate) fn begin(
+    create: impl FnOnce() -> io::Result<NamedTempFile>,
+) -> io::Result<NamedTempFile> {
+    with(|unfinished| {
+        let file = create()?;
+        unfinished.files.insert(file.path().to_owned());
+        Ok(file)
     })
 }
 
@@ -85,6 +120,7 @@ pub(crate) fn publish<T>(work: impl FnOnce(&mut Publishing<'_>) -> T) -> io::Res
         };
         let worked = work(&mut publishing);
         let placed = publishing.placed;
+        unfinished.is_committed |= placed > 0;
         // Only the first time: what follows is no batches.
         let _ = PUBLISHED.compare_exchange(0, placed, Ordering::Relaxed, Ordering::Relaxed);
         Ok(worked)
@@ -164,35 +200,5 @@ impl Drop for Folders {
 fn remove(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);
-    }
-}
-
-/// A file for a while, which nobody else may read.
-pub(crate) struct Scratch(TempPath);
-
-impl Scratch {
-    /// Makes an empty one, with the endings of `name`.
-    pub(crate) fn new(name: &Path) -> io::Result<Self> {
-        let name = name.file_name().unwrap_or_default().to_string_lossy();
-        let endings = name.find('.').map_or("", |start| &name[start..]);
-        // Names have their limits, and endings that tell anything are short.
-        let endings = endings.get(endings.len().saturating_sub(40)..);
-        let scratch = tempfile::Builder::new()
-            .prefix(".trayscan-")
-            .suffix(endings.unwrap_or_default())
-            .tempfile()?
-            .into_temp_path();
-        begin(&scratch)?;
-        Ok(Self(scratch))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        forget(&self.0);
     }
 }

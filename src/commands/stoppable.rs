@@ -1,13 +1,19 @@
 //! Work that a signal ends at once, whatever it waits for.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use tokio::runtime::Handle;
+use tokio::task::JoinError;
 
 use crate::cloud;
 use crate::error::{Failure, Kind};
 use crate::signals::Signals;
 use crate::ui;
 use crate::unfinished;
+
+/// How long a run whose result is in its place may take to finish after a signal.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Does `work` to its end, or until a signal comes; `left_behind` says what is there then.
 pub(super) fn run<W>(work: W, left_behind: impl FnOnce() -> String) -> anyhow::Result<()>
@@ -26,14 +32,21 @@ where
         };
         // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
         let runtime = Handle::current();
-        let working = tokio::task::spawn_blocking(move || runtime.block_on(work()));
+        let mut working = tokio::task::spawn_blocking(move || runtime.block_on(work()));
+        let kind = tokio::select! {
+            // If both are ready, the run was faster than the signal.
+            biased;
+            ended = &mut working => return Ended::Ran(joined(ended)),
+            kind = signals.next() => kind,
+        };
+        if unfinished::stop() {
+            return Ended::Told(kind);
+        }
+        // The result is in its place, so the run has succeeded. The manifest and the last line follow.
         tokio::select! {
-            kind = signals.next() => Ended::Told(kind),
-            ended = working => match ended {
-                Ok(ended) => Ended::Ran(ended),
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(error) => Ended::Ran(Err(error.into())),
-            },
+            biased;
+            ended = &mut working => Ended::Ran(joined(ended)),
+            () = tokio::time::sleep(PATIENCE) => Ended::Told(kind),
         }
     });
     match ended {
@@ -52,6 +65,14 @@ where
             let state = left_behind();
             Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
         }
+    }
+}
+
+fn joined(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+    match ended {
+        Ok(ended) => ended,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -6,6 +6,8 @@ use crate::batch::Batch;
 use crate::error::Failure;
 #[cfg(feature = "postgres")]
 use crate::postgres::Loading;
+#[cfg(feature = "postgres")]
+use crate::unfinished;
 
 pub(crate) enum Files {
     One {
@@ -75,6 +77,8 @@ impl Files {
             #[cfg(feature = "postgres")]
             Self::Table { loading, place } => {
                 let (counts, escaped_cells) = loading.finish()?;
+                // If the run is over already, its end says what is in the table.
+                let _ = unfinished::commit();
                 let written = Written {
                     place,
                     published: Published::default(),

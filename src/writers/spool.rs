@@ -5,7 +5,7 @@
 //! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
 //! is published before everything is written.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use memchr::memchr;
 
 use super::files::{Share, Written};
 use super::output::Sealed;
-use super::target::{annotate, resolved};
+use super::target::{annotate, folder_of, follow_links, resolved};
 use super::template::{Crops, Template};
 use super::{BatchWriter, Compression, Notes, Output, Place, Target};
 use crate::batch::{Batch, Representation};
 use crate::cloud::{self, Address};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
+use crate::temporary::Parts;
 use crate::unfinished::Folders;
 
 /// Bytes that wait in memory, in all.
@@ -71,6 +72,14 @@ struct Part {
     pieces: Vec<(u64, usize)>,
 }
 
+impl Part {
+    fn place(&self) -> Result<Place, Failure> {
+        // A file of this name, and not standard output.
+        let name = if self.name == "-" { "./-" } else { &self.name };
+        Place::new(Some(Path::new(name)))
+    }
+}
+
 impl Spool {
     /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
     pub(crate) fn new(template: Template, manner: Manner) -> Result<Self, Failure> {
@@ -83,17 +92,7 @@ impl Spool {
             }
             None => existing(&folder),
         };
-        let aside = tempfile::tempfile_in(&folder).map_err(|error| {
-            Failure::new(
-                Kind::Output,
-                format!(
-                    "cannot write to the folder {}",
-                    Place::File(folder.clone()).name()
-                ),
-            )
-            .caused_by(error)
-            .hint("choose another place with `-o`")
-        })?;
+        let aside = tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
         Ok(Self {
             template,
             crops: Crops::default(),
@@ -146,15 +145,13 @@ impl Spool {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
+        let mut temporary = self.temporary_files(&parts, &mut folders)?;
         let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
         let mut notes = Notes::default();
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
-            // A file of this name, and not standard output.
-            let name = if part.name == "-" { "./-" } else { &part.name };
-            let path = PathBuf::from(name);
-            let file = Place::new(Some(&path))?;
+            let file = part.place()?;
             if let Place::File(path) = &file {
                 folders
                     .make_for(path)
@@ -169,7 +166,7 @@ impl Spool {
             if manifest.is_some_and(|manifest| manifest.is(&file)) {
                 return Err(taken(&file));
             }
-            let target = Target::open_among(&file, self.manner.no_clobber)?;
+            let target = Target::open_among(&file, self.manner.no_clobber, temporary.as_mut())?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
             written.push((file, share));
             all.push(sealed);
@@ -182,6 +179,31 @@ impl Spool {
             share,
         });
         Ok((written.collect(), notes))
+    }
+
+    /// Prepares the temporary files of all parts; nothing if they are objects.
+    fn temporary_files(
+        &self,
+        parts: &[Part],
+        folders: &mut Folders,
+    ) -> Result<Option<Parts>, Failure> {
+        let mut places = BTreeSet::new();
+        for part in parts {
+            if let Place::File(path) = part.place()? {
+                let path = follow_links(&path).unwrap_or(path);
+                places.insert(folder_of(&path).to_owned());
+            }
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let inside = self.template.folder().join("name");
+        folders
+            .make_for(&inside)
+            .map_err(|error| cannot_make(&inside, error))?;
+        let base = folder_of(&inside);
+        let parts = Parts::new(base, &places);
+        parts.map(Some).map_err(|error| cannot_write(base, error))
     }
 
     fn write_part(
@@ -287,6 +309,13 @@ fn taken(place: &Place) -> Failure {
         ),
     )
     .hint("give the manifest a name that no value makes")
+}
+
+fn cannot_write(folder: &Path, error: io::Error) -> Failure {
+    let name = Place::File(folder.to_owned()).name();
+    Failure::new(Kind::Output, format!("cannot write to the folder {name}"))
+        .caused_by(error)
+        .hint("choose another place with `-o`")
 }
 
 fn cannot_make(path: &Path, error: io::Error) -> Failure {

@@ -8,14 +8,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::TempPath;
 
 use super::leftovers;
 use super::place::Place;
 use crate::archive::Archive;
 use crate::cloud::Upload;
 use crate::error::{Failure, Kind};
-use crate::unfinished::{self, Publishing, Scratch};
+use crate::temporary::{self, Parts, Scratch, sync_folder};
+use crate::unfinished::{self, Publishing};
 
 pub(crate) struct Target {
     sink: Sink,
@@ -44,6 +45,9 @@ struct Fresh {
     file: Option<File>,
     /// Removes the file when dropped.
     temporary: Option<TempPath>,
+    /// The file once it is sealed, if a lock on it tells other runs that it is in use.
+    lock: Option<File>,
+    is_locked: bool,
     path: PathBuf,
     replace: bool,
     /// What SQLite keeps beside a database must not stand beside it.
@@ -53,20 +57,29 @@ struct Fresh {
 impl Target {
     /// Opens `place`; finds out now whether it can be written.
     pub(crate) fn open(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
-        Self::open_as(place, no_clobber, true)
+        Self::open_as(place, no_clobber, true, None)
     }
 
     /// Opens `place`, one of many that are written one after the other: of objects, those that cannot be
     /// written are found out later.
-    pub(super) fn open_among(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
-        Self::open_as(place, no_clobber, false)
+    pub(super) fn open_among(
+        place: &Place,
+        no_clobber: bool,
+        parts: Option<&mut Parts>,
+    ) -> Result<Self, Failure> {
+        Self::open_as(place, no_clobber, false, parts)
     }
 
-    fn open_as(place: &Place, no_clobber: bool, alone: bool) -> Result<Self, Failure> {
+    fn open_as(
+        place: &Place,
+        no_clobber: bool,
+        alone: bool,
+        parts: Option<&mut Parts>,
+    ) -> Result<Self, Failure> {
         let name = place.name();
         let sink = match place {
             Place::Stdout => Sink::Stdout(io::stdout()),
-            Place::File(path) => Sink::file(path, &name, no_clobber)?,
+            Place::File(path) => Sink::file(path, &name, no_clobber, parts)?,
             Place::Object(address) => Sink::Object(Box::new(Object {
                 upload: Upload::begin(address, no_clobber, alone)?,
                 local: None,
@@ -148,6 +161,12 @@ impl Target {
         for folder in folders {
             sync_folder(&folder).map_err(Failure::from_output)?;
         }
+        if targets
+            .iter()
+            .any(|target| matches!(target.sink, Sink::Object(_)))
+        {
+            unfinished::commit().map_err(Failure::from_output)?;
+        }
         for target in targets {
             let flushed = match target.sink {
                 Sink::Stdout(mut stdout) => stdout.flush(),
@@ -205,7 +224,12 @@ impl Object {
 }
 
 impl Sink {
-    fn file(path: &Path, name: &str, no_clobber: bool) -> Result<Self, Failure> {
+    fn file(
+        path: &Path,
+        name: &str,
+        no_clobber: bool,
+        parts: Option<&mut Parts>,
+    ) -> Result<Self, Failure> {
         let failure = |error: io::Error| cannot_write(name, path, error);
         let existing = match fs::metadata(path) {
             Ok(metadata) => Some(metadata),
@@ -237,7 +261,8 @@ impl Sink {
             }
             existing => {
                 let path = follow_links(path).map_err(failure)?;
-                Self::Fresh(Fresh::create(path, existing.as_ref(), !no_clobber).map_err(failure)?)
+                let fresh = Fresh::create(path, existing.as_ref(), !no_clobber, parts);
+                Self::Fresh(fresh.map_err(failure)?)
             }
         })
     }
@@ -340,7 +365,7 @@ fn is_open_file(path: &Path) -> bool {
 }
 
 /// Returns the file that a chain of links leads to, whether it exists or not.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn follow_links(path: &Path) -> io::Result<PathBuf> {
     // As many as Linux follows.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
@@ -364,7 +389,12 @@ pub(super) fn resolved(path: &Path) -> Option<PathBuf> {
 }
 
 impl Fresh {
-    fn create(path: PathBuf, existing: Option<&fs::Metadata>, replace: bool) -> io::Result<Self> {
+    fn create(
+        path: PathBuf,
+        existing: Option<&fs::Metadata>,
+        replace: bool,
+        parts: Option<&mut Parts>,
+    ) -> io::Result<Self> {
         if let Some(metadata) = existing
             && metadata.permissions().readonly()
         {
@@ -374,27 +404,36 @@ impl Fresh {
                 "the file is write-protected",
             ));
         }
-        let file = temporary(&path, existing).map_err(without_path)?;
-        let (file, temporary) = file.into_parts();
-        if let Some(metadata) = existing {
-            keep_owner_and_mode(&file, metadata)?;
-        }
-        unfinished::begin(&temporary)?;
-        Ok(Self {
+        let (folder, permissions) = (folder_of(&path), permissions(existing));
+        let is_locked = parts.is_none();
+        let file = match parts {
+            Some(parts) => parts.create(folder, permissions),
+            None => temporary::create(folder, permissions),
+        };
+        let (file, temporary) = file.map_err(without_path)?.into_parts();
+        let fresh = Self {
             file: Some(file),
             temporary: Some(temporary),
             path,
+            lock: None,
+            is_locked,
             replace,
             is_database: false,
-        })
+        };
+        if let (Some(metadata), Some(file)) = (existing, &fresh.file) {
+            keep_owner_and_mode(file, metadata)?;
+        }
+        Ok(fresh)
     }
 
-    /// Gets everything to the disk, and closes the file.
+    /// Gets everything to the disk, and closes the file unless that would release its lock.
     fn seal(&mut self) -> io::Result<()> {
-        match self.file.take() {
-            Some(file) => file.sync_all(),
-            None => Ok(()),
-        }
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        file.sync_all()?;
+        self.lock = Some(file).filter(|_| self.is_locked);
+        Ok(())
     }
 
     fn place(&mut self, publishing: &mut Publishing<'_>) -> io::Result<()> {
@@ -427,24 +466,22 @@ impl Drop for Fresh {
     }
 }
 
-/// Makes the file that will be renamed, in the folder of `path`.
+/// Returns what a new file is created with, before the umask.
 #[cfg(unix)]
-fn temporary(path: &Path, existing: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "elsewhere, there is no such thing"
+)]
+fn permissions(existing: Option<&fs::Metadata>) -> Option<fs::Permissions> {
     use std::os::unix::fs::PermissionsExt as _;
     // The umask takes its share, as with any new file.
     let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
-    let folder = folder_of(path);
-    tempfile::Builder::new()
-        .prefix(".trayscan-")
-        .permissions(fs::Permissions::from_mode(mode))
-        .tempfile_in(folder)
+    Some(fs::Permissions::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn temporary(path: &Path, _: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(".trayscan-")
-        .tempfile_in(folder_of(path))
+fn permissions(_: Option<&fs::Metadata>) -> Option<fs::Permissions> {
+    None
 }
 
 /// Takes the name of the temporary file out of an error: nobody knows it.
@@ -456,7 +493,7 @@ fn without_path(error: io::Error) -> io::Error {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
@@ -476,27 +513,6 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(metadata.permissions())
-}
-
-#[cfg(unix)]
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some folders may be written but not read, and some file systems know no such thing.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
-            ) =>
-        {
-            Ok(())
-        }
-        result => result,
-    }
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 impl Write for Target {

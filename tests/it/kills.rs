@@ -348,7 +348,7 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
 // Exports.
 
 /// Asserts that an export that was killed left the old file or the new one, whole, and at most one
-/// hidden file beside it; and that the next one ends well.
+/// hidden file beside it; and that the next one ends well and removes that file.
 fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -376,6 +376,7 @@ fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(0), "{moment:?}: {ended:?}");
     assert!(fs::read(&path).unwrap() == whole, "{moment:?}");
+    assert_eq!(names(folder.path()), ["a.csv"], "{moment:?}: no litter");
 }
 
 fn kill_exports(moments: &[Moment]) {

@@ -105,6 +105,10 @@ mod upkeep;
 #[cfg(target_os = "linux")]
 mod kills;
 
+// Temporary files of killed runs, and signals after the rename.
+#[cfg(target_os = "linux")]
+mod strays;
+
 // Weeks of syncing against a model of the service.
 #[cfg(target_os = "linux")]
 mod month;

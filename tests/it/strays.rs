@@ -1,0 +1,399 @@
+//! Temporary files of runs that were killed, and signals that come when a run has already succeeded.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::files::{OLD, Running, SLOW, export, export_to, names};
+use crate::harness::{Ended, SOON, Server, trayscan};
+use crate::kills::strace_kills;
+
+/// The name of a temporary file, as runs make them.
+const STRAY: &str = ".trayscan-0123456789ab.tmp";
+
+/// Returns `command` under `strace`, with `inject` done to `calls`.
+fn traced(command: &Command, calls: &str, inject: &str) -> Command {
+    let mut traced = Command::new("strace");
+    traced
+        .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={calls}:{inject}")])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .stdin(Stdio::null());
+    for (key, value) in command.get_envs() {
+        traced.env(key, value.unwrap_or_default());
+    }
+    if let Some(folder) = command.get_current_dir() {
+        traced.current_dir(folder);
+    }
+    traced
+}
+
+/// Returns the files below `folder`, by their paths from there.
+fn tree(folder: &Path) -> Vec<String> {
+    fn add(folder: &Path, base: &Path, found: &mut Vec<String>) {
+        for name in names(folder) {
+            let path = folder.join(name);
+            if path.is_dir() {
+                add(&path, base, found);
+            } else {
+                let path = path.strip_prefix(base).unwrap();
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    add(folder, folder, &mut found);
+    found
+}
+
+fn hidden(folder: &Path) -> usize {
+    let is_hidden = |path: &String| path.rsplit('/').next().unwrap().starts_with(".trayscan-");
+    tree(folder).iter().filter(|path| is_hidden(path)).count()
+}
+
+fn succeeds(command: &mut Command) -> Ended {
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+#[test]
+fn the_next_run_in_the_folder_removes_what_a_killed_one_left() {
+    let slow = Server::start(&SLOW);
+    let fast = Server::start(&["--batches", "3"]);
+    for name in ["a.csv", "a.json.gz", "a.xlsx", "a.parquet", "a.sqlite"] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, OLD).unwrap();
+        let manifest = folder.path().join("m.json");
+        let manifest = ["--parallel", "1", "--manifest", manifest.to_str().unwrap()];
+        let mut command = export_to(&slow, &path, &manifest);
+        let mut running = Running::in_the_middle(&mut command);
+        running.signal("KILL");
+        running.ends_within(SOON).unwrap();
+        assert_eq!(
+            hidden(folder.path()),
+            2,
+            "{name}: the file and its manifest"
+        );
+        succeeds(&mut export_to(&fast, &folder.path().join("b.csv"), &["-q"]));
+        assert_eq!(names(folder.path()), [name, "b.csv"]);
+        assert!(fs::read(&path).unwrap() == OLD);
+    }
+}
+
+#[test]
+fn summary_and_report_remove_strays_too() {
+    for command in [["summary", "s.json"], ["report", "r.html"]] {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join(STRAY), "half").unwrap();
+        let mut run = trayscan(&[command[0], "--sandbox", "-q", "-o", command[1]]);
+        succeeds(run.current_dir(folder.path()));
+        assert_eq!(names(folder.path()), [command[1]]);
+    }
+}
+
+#[test]
+fn nothing_else_is_removed() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let foreign = [
+        ".trayscan-",
+        ".trayscan-ABC123",
+        ".trayscan-0123456789abc.tmp",
+        ".trayscan-0123456789ab.tmp.csv",
+        ".trayscan-0123456789ab.tmp-journal",
+        ".trayscan-0123456789ab-1.part",
+        "trayscan-0123456789ab.tmp",
+    ];
+    for name in foreign {
+        fs::write(at(name), "theirs").unwrap();
+    }
+    fs::create_dir(at(".trayscan-dddddddddddd.tmp")).unwrap();
+    fs::write(at("target"), "theirs").unwrap();
+    symlink("target", at(".trayscan-eeeeeeeeeeee.tmp")).unwrap();
+    symlink("nowhere", at(".trayscan-ffffffffffff.list")).unwrap();
+    let pipe = at(".trayscan-gggggggggggg.tmp");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    // A run that is still at work.
+    let locked = File::create(at(".trayscan-hhhhhhhhhhhh.tmp")).unwrap();
+    locked.lock().unwrap();
+    let mut kept = foreign.len() + 6;
+    let theirs = at(".trayscan-iiiiiiiiiiii.tmp");
+    fs::write(&theirs, "theirs").unwrap();
+    if chown(&theirs, Some(12345), None).is_ok() {
+        kept += 1;
+    } else {
+        eprintln!("skipped: this user may not give files away");
+        fs::remove_file(&theirs).unwrap();
+    }
+    let path = at("a.csv");
+    fs::write(at(STRAY), "ours").unwrap();
+    succeeds(&mut export_to(&server, &path, &["-q"]));
+    assert_eq!(
+        names(folder.path()).len(),
+        kept + 1,
+        "{:?}",
+        names(folder.path())
+    );
+    assert!(!at(STRAY).exists());
+    assert_eq!(fs::read(at("target")).unwrap(), b"theirs");
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    drop(locked);
+    succeeds(&mut export_to(&server, &path, &["-q"]));
+    assert_eq!(names(folder.path()).len(), kept, "its run has ended");
+}
+
+#[test]
+fn runs_in_one_folder_leave_each_others_files_alone() {
+    let slow = Server::start(&[
+        "--batches",
+        "60",
+        "--page-size",
+        "10",
+        "--fault",
+        "latency:40ms",
+    ]);
+    let fast = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    for name in ["a.csv", "a.xlsx", "a.sqlite"] {
+        let path = folder.path().join(name);
+        let running = Running::in_the_middle(&mut export_to(&slow, &path, &["--parallel", "1"]));
+        succeeds(&mut export_to(&fast, &folder.path().join("b.csv"), &["-q"]));
+        assert_eq!(hidden(folder.path()), 1, "{name}");
+        running.ends_soon_with(0);
+        assert!(path.exists());
+    }
+}
+
+/// A lake whose files are being renamed, one of them slowly.
+struct Lake {
+    folder: TempDir,
+    server: Server,
+}
+
+impl Lake {
+    const RENAMING: &str = "rename,renameat,renameat2";
+
+    fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+            server: Server::start(&["--batches", "400"]),
+        }
+    }
+
+    fn base(&self) -> PathBuf {
+        self.folder.path().join("lake")
+    }
+
+    fn export(&self, args: &[&str]) -> Command {
+        let template = self.base().join("year={year}/month={month}/b.csv");
+        export_to(&self.server, &template, args)
+    }
+
+    /// Kills an export when some of its files are in their places.
+    fn kill(&self) {
+        let mut command = traced(&self.export(&["-q"]), Self::RENAMING, "signal=KILL:when=5");
+        assert!(!command.status().unwrap().success());
+        assert_eq!(tree(&self.base()).len(), 37, "36 files and a list");
+        assert!(hidden(&self.base()) > 30, "{:?}", tree(&self.base()));
+    }
+}
+
+#[test]
+fn the_next_run_removes_the_parts_of_a_killed_lake() {
+    if !strace_kills() {
+        eprintln!("skipped: a kill at one moment needs strace");
+        return;
+    }
+    // The same lake again, a few files of it, one folder in it, and one file beside it.
+    for (name, args) in [
+        ("", &[][..]),
+        ("", &["--start", "2026-10"]),
+        ("lake/year=2025/month=03/other.csv", &[]),
+        ("lake/other.csv", &[]),
+    ] {
+        let lake = Lake::new();
+        lake.kill();
+        let mut next = if name.is_empty() {
+            lake.export(args)
+        } else {
+            export_to(&lake.server, &lake.folder.path().join(name), args)
+        };
+        succeeds(&mut next);
+        assert_eq!(
+            hidden(lake.folder.path()),
+            0,
+            "{name}: {:?}",
+            tree(&lake.base())
+        );
+    }
+}
+
+#[test]
+fn a_lake_in_the_making_is_left_alone() {
+    if !strace_kills() {
+        eprintln!("skipped: a slow rename needs strace");
+        return;
+    }
+    let lake = Lake::new();
+    let mut slow = traced(
+        &lake.export(&["-q"]),
+        Lake::RENAMING,
+        "delay_enter=800000:when=3",
+    );
+    let mut child = slow.spawn().unwrap();
+    let started = Instant::now();
+    let is_named = |path: &String| path.ends_with("/b.csv");
+    while !tree(lake.folder.path()).iter().any(is_named) {
+        assert!(started.elapsed() < SOON);
+        thread::sleep(Duration::from_millis(5));
+    }
+    // In one of its folders, and over all of it.
+    let beside = lake.base().join("year=2026/month=09/other.csv");
+    succeeds(&mut export_to(&lake.server, &beside, &["-q"]));
+    succeeds(&mut lake.export(&["-q"]));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(hidden(lake.folder.path()), 0);
+    assert_eq!(tree(lake.folder.path()).len(), 37);
+}
+
+#[cfg(feature = "cloud")]
+#[test]
+fn the_folder_for_temporary_files_is_tidied_too() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(".trayscan-0123456789ab.tmp.csv.gz"), "x").unwrap();
+    fs::write(folder.path().join("theirs.tmp.csv.gz"), "x").unwrap();
+    let mut command = trayscan(&["verify", "s3://bucket/a.json", "--against", "x.csv"]);
+    command
+        .args(["--retries", "0"])
+        .env("TMPDIR", folder.path())
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("AWS_REGION", "eu-west-1")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1");
+    let ended = Ended::of(command.output().unwrap());
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(names(folder.path()), ["theirs.tmp.csv.gz"], "{ended:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_no_obstacle_and_told_with_v() {
+    let server = Server::start(&["--batches", "3"]);
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join(STRAY), "half").unwrap();
+    let ended = succeeds(&mut export_to(
+        &server,
+        &folder.path().join("a.csv"),
+        &["-v"],
+    ));
+    let told = format!("info: removed `{}/{STRAY}`", folder.path().display());
+    assert!(ended.stderr.contains(&told), "{ended:?}");
+}
+
+// Signals after the result is in its place.
+
+/// As much as a pipe holds: whoever writes more waits.
+const PIPE: usize = 65536;
+
+fn signal(child: &Child) {
+    let kill = format!("kill -TERM {}", child.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Waits until there is another file at `path` than the old one.
+fn wait_for_new(path: &Path) {
+    let started = Instant::now();
+    while fs::metadata(path).is_ok_and(|file| file.len() == OLD.len() as u64) {
+        assert!(started.elapsed() < SOON);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_signal_after_the_rename_comes_too_late() {
+    for args in [
+        &["export", "-o", "a.csv"][..],
+        &["summary", "-o", "a.csv", "-f", "csv"],
+        &["report", "-o", "a.csv"],
+    ] {
+        let folder = TempDir::new().unwrap();
+        let name = if args[0] == "report" {
+            "a.html"
+        } else {
+            "a.csv"
+        };
+        let path = folder.path().join(name);
+        fs::write(&path, OLD).unwrap();
+        // The last line has to wait for a reader.
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[b'x'; PIPE]).unwrap();
+        let mut command = trayscan(&[args[0], "--sandbox", "-o", name]);
+        command.current_dir(folder.path()).stderr(writer);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        wait_for_new(&path);
+        signal(&child);
+        thread::sleep(Duration::from_millis(300));
+        let mut told = String::new();
+        reader.read_to_string(&mut told).unwrap();
+        let told = told.trim_start_matches('x');
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
+        assert!(told.contains("250 batches"), "{told}");
+        assert_eq!(names(folder.path()), [name]);
+    }
+}
+
+#[test]
+fn a_signal_before_the_manifest_lets_it_be_written() {
+    let server = Server::start(&["--batches", "50"]);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, OLD).unwrap();
+    let manifest = folder.path().join("manifest");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&manifest)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut pipe = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&manifest)
+        .unwrap();
+    pipe.write_all(&[b'x'; PIPE]).unwrap();
+    let mut command = export(&server, &["--manifest", manifest.to_str().unwrap()]);
+    command.arg("-o").arg(&path).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for_new(&path);
+    signal(&child);
+    thread::sleep(Duration::from_millis(300));
+    let mut filler = vec![0; PIPE];
+    pipe.read_exact(&mut filler).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("50 batches ("), "{ended:?}");
+    // What is left in the pipe is the manifest.
+    let mut text = vec![0; PIPE];
+    let length = pipe.read(&mut text).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&text[..length]).unwrap();
+    assert_eq!(manifest["complete"], true);
+}
