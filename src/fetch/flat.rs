@@ -3,12 +3,13 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::asker::Refused;
 use super::asker::{Asker, Wanted};
 use super::crew::Place;
 use super::lane::{Lane, Outcome};
-use super::page::Roll;
 use super::reading::{Got, Reading, Source};
-use super::window::{self, Sample};
+use super::sample::{self, Hint, Sample};
+use super::window;
 use crate::batch::Batch;
 use crate::dates::Range;
 use crate::error::Failure;
@@ -16,8 +17,6 @@ use crate::service::{Answer, Fault, ServiceError, Version};
 
 /// From so many batches on, an answer may not be whole (interface, section 8).
 pub(super) const LIMIT: usize = 1000;
-/// So many tell where to cut, where they come in order; the rest would only come again.
-const ENOUGH: usize = 4 * LIMIT;
 /// What a service may answer where it would be more (interface, section 8).
 pub(super) const TOO_MUCH: [u16; 2] = [413, 422];
 /// What is read of an answer at a time.
@@ -30,7 +29,7 @@ pub(super) struct Flat {
     pub(super) asker: Arc<Asker>,
     pub(super) window: Range,
     pub(super) is_whole: bool,
-    workers: usize,
+    hint: Hint,
     pub(super) lane: Lane,
     pub(super) repeats: Arc<Repeats>,
 }
@@ -48,7 +47,7 @@ impl Flat {
         asker: Arc<Asker>,
         window: Range,
         is_whole: bool,
-        workers: usize,
+        hint: Hint,
         lane: Lane,
         repeats: Arc<Repeats>,
     ) -> Self {
@@ -56,7 +55,7 @@ impl Flat {
             asker,
             window,
             is_whole,
-            workers,
+            hint,
             lane,
             repeats,
         }
@@ -66,56 +65,106 @@ impl Flat {
         let Some(halves) = window::halves(&self.window) else {
             return self.fetch_uncut().await;
         };
-        let wanted = Wanted {
-            version: Version::V1,
-            range: self.window,
-            next_token: None,
-        };
-        let source = Source {
-            window: (!self.is_whole).then_some(self.window),
-            page: 1,
-        };
-        let asker = Arc::clone(&self.asker);
-        let mut asking = asker.tries(&wanted);
-        let asked = loop {
-            let (answer, place) = match asking.send().await {
-                Ok(answer) => answer,
-                Err(refused) => break Err(refused),
-            };
-            let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
-            match sample(&asker, answer, place, reading).await {
-                Ok(answered) => break Ok(answered),
-                Err(error) => {
-                    if let Err(refused) = asking.failed(error).await {
-                        break Err(refused);
-                    }
-                }
-            }
-        };
-        match asked {
+        match self.ask(self.window).await {
             Ok(Answered::Whole(got)) => {
                 self.lane.deliver(got).await;
                 Ok(Outcome::Done)
             }
-            Ok(Answered::Crowded(sample)) => {
-                let whole = self.is_whole.then_some(self.window);
-                let plan = whole.and_then(|whole| sample.plan(whole, self.workers));
-                Ok(match plan {
-                    Some(plan) => Outcome::Opened(plan, Roll::new()),
-                    None => Outcome::Cut(sample.cut(&self.window)),
-                })
-            }
+            Ok(Answered::Crowded(sample)) => Ok(Outcome::Cut(sample.cut(&self.window, self.hint))),
             Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
                 log::info!("{error}; asking for half of it");
-                Ok(Outcome::Cut(halves.into()))
+                match self.hint.newest_first {
+                    Some(newest_first) => Ok(Outcome::Cut(sample::extents(
+                        halves.into(),
+                        newest_first,
+                        0,
+                    ))),
+                    None => self.find_order(halves).await,
+                }
             }
             Err((error, tries)) => Err(tries.failure(error)),
         }
     }
+
+    /// Asks for parts of a window that was refused, the earliest first, until one of them shows in
+    /// which order the service answers: the parts must come in the same order.
+    async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<Outcome, Failure> {
+        let mut ahead = vec![later, earlier];
+        let mut small = Vec::new();
+        let mut batches = 0;
+        let mut newest_first = None;
+        while newest_first.is_none()
+            && let Some(window) = ahead.pop()
+        {
+            match self.ask(window).await {
+                Ok(Answered::Whole(got)) => {
+                    newest_first = sample::is_newest_first(&got.page.created().collect::<Vec<_>>());
+                    batches += got.received;
+                    small.push(window);
+                    self.asker.give_back(got.page);
+                }
+                Ok(Answered::Crowded(sample)) => {
+                    newest_first = Some(sample.is_newest_first());
+                    ahead.push(window);
+                }
+                Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
+                    if let Some([earlier, later]) = window::halves(&window) {
+                        ahead.extend([later, earlier]);
+                    } else {
+                        // This will end the run, unless its seconds can be had alone.
+                        newest_first = Some(false);
+                        ahead.push(window);
+                    }
+                }
+                Err((error, tries)) => return Err(tries.failure(error)),
+            }
+        }
+        ahead.reverse();
+        let parts = [joined(small, batches), ahead].concat();
+        Ok(Outcome::Cut(sample::extents(
+            parts,
+            newest_first.unwrap_or_default(),
+            0,
+        )))
+    }
+
+    /// Asks for `window` until its answer was read, or is known to be too large.
+    async fn ask(&self, window: Range) -> Result<Answered, Refused> {
+        let wanted = Wanted {
+            version: Version::V1,
+            range: window,
+            next_token: None,
+        };
+        let source = Source {
+            window: (!self.is_whole || window != self.window).then_some(window),
+            page: 1,
+        };
+        let asker = &self.asker;
+        let mut asking = asker.tries(&wanted);
+        loop {
+            let (answer, place) = asking.send().await?;
+            let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
+            match read(asker, answer, place, reading).await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => asking.failed(error).await?,
+            }
+        }
+    }
 }
 
-/// Reads a window that can be cut: where it holds much, only when its batches were created.
-async fn sample(
+/// Joins `windows`, which lie side by side and hold so many batches, if one answer can hold them all.
+fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
+    match (windows.first(), windows.last()) {
+        (Some(first), Some(last)) if batches < LIMIT => vec![Range {
+            start: first.start,
+            ..*last
+        }],
+        _ => windows,
+    }
+}
+
+/// Reads an answer: if it is large, only when its batches were created.
+async fn read(
     asker: &Asker,
     mut answer: Answer,
     place: Place<'_>,
@@ -128,11 +177,10 @@ async fn sample(
             .map_err(|unreadable| answer.unreadable(unreadable))?;
         if reading.got.received >= LIMIT {
             let page = reading.take(asker.blank()).page;
-            for batch in &page.batches {
-                sample.add(batch.created().map(|created| created.second));
-            }
+            let created = |batch: &Batch| batch.created().map(|created| created.second);
+            let is_enough = page.batches.iter().any(|batch| sample.add(created(batch)));
             asker.give_back(page);
-            if reading.got.received >= ENOUGH && sample.is_ordered() {
+            if is_enough {
                 return Ok(Answered::Crowded(sample));
             }
         }

@@ -7,6 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use super::page::Roll;
 use super::plan::Plan;
 use super::reading::{Findings, Got};
+use super::walk::Extent;
 use super::{Fetched, Page};
 use crate::dates::Range;
 use crate::error::Failure;
@@ -16,8 +17,8 @@ use crate::service::ServiceError;
 pub(super) enum Outcome {
     /// All of it has come.
     Done,
-    /// It holds too much: these are to be fetched instead.
-    Cut(Vec<Range>),
+    /// It holds too much: these are to be fetched instead, in this order.
+    Cut(Vec<(Range, Extent)>),
     /// The first page of a range has come, and many can share in the others. Its batches come again.
     Opened(Plan, Roll),
     /// The first pages of a range have come, in no order of time, and somebody wants to know early which

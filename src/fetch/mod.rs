@@ -16,6 +16,7 @@ mod reading;
 // One window, in each version, and one page of the second.
 mod cursor;
 mod flat;
+mod sample;
 mod second;
 mod walk;
 
@@ -47,6 +48,7 @@ use lane::{Outcome, Report};
 use lanes::{Event, Lanes};
 use page::Roll;
 use plan::Plan;
+use sample::Hint;
 use walk::{Extent, Walk};
 
 /// Windows that may be under way or wait to be taken, for each worker.
@@ -333,8 +335,8 @@ impl Pages {
         }
     }
 
-    /// How many windows may be under way: where there is a plan, one more than may ask, which asks
-    /// while another is read. Without one, each further window may be asked for in vain.
+    /// Returns how many windows may be under way: if there is a plan, one more than may ask, which asks
+    /// while another is read. Without one, a further window may be asked for in vain.
     fn most_at_work(&self) -> usize {
         let planned = self.plan.is_some() && self.manner.order != Order::Frugal;
         self.asker.crew.allowed() + usize::from(planned)
@@ -345,11 +347,15 @@ impl Pages {
         let asker = Arc::clone(&self.asker);
         let (version, whole) = (self.version, self.range);
         let may_be_missing = self.manner.api == Api::Auto && !self.is_there;
-        let Manner { workers, order, .. } = self.manner;
+        let order = self.manner.order;
         let repeats = Arc::clone(&self.repeats);
         self.lanes.start(|window, extent, lane| async move {
             let (lane, ended) = if version == Some(Version::V1) {
-                let mut flat = Flat::new(asker, window, window == whole, workers, lane, repeats);
+                let hint = match extent {
+                    Extent::Flat(hint) => hint,
+                    _ => Hint::default(),
+                };
+                let mut flat = Flat::new(asker, window, window == whole, hint, lane, repeats);
                 let ended = flat.run().await;
                 (flat.lane, ended)
             } else {
@@ -373,12 +379,7 @@ impl Pages {
                     plan.empty(&report.sum.fetched.window);
                 }
             }
-            Outcome::Cut(parts) => {
-                let newest_first = self.plan.as_ref().is_some_and(Plan::is_newest_first);
-                let extent = Extent::share(1, newest_first);
-                let parts: Vec<_> = parts.iter().map(|part| (*part, extent)).collect();
-                self.lanes.insert(&report, &parts);
-            }
+            Outcome::Cut(parts) => self.lanes.insert(&report, &parts),
             Outcome::Opened(plan, first) => {
                 self.is_there = true;
                 self.plan = Some(plan);

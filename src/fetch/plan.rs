@@ -133,10 +133,6 @@ impl Plan {
         left.max(0) as f64
     }
 
-    pub(super) fn is_newest_first(&self) -> bool {
-        self.newest_first
-    }
-
     /// Returns the next window, and how far to walk in it.
     pub(super) fn next(&mut self) -> Option<(Range, Extent)> {
         if self.ended {

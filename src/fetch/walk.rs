@@ -16,6 +16,7 @@ use super::lane::{Lane, Outcome};
 use super::page::Roll;
 use super::plan::Plan;
 use super::reading::{Got, Source};
+use super::sample::Hint;
 use super::window;
 use crate::dates::Range;
 use crate::error::Failure;
@@ -40,6 +41,8 @@ pub(super) enum Extent {
     Share { pages: u64, newest_first: bool },
     /// To the end, whatever comes.
     Whole,
+    /// Version 1: one answer, which is cut if it may not be whole.
+    Flat(Hint),
 }
 
 impl Extent {
@@ -222,7 +225,7 @@ impl Walk {
                 in_windows,
             } => (workers == 1 && !in_windows) || page > 1,
             Extent::Share { pages, .. } => page < pages,
-            Extent::Whole => true,
+            Extent::Whole | Extent::Flat(_) => true,
         }
     }
 
@@ -311,17 +314,18 @@ impl Walk {
     }
 
     /// Cuts the window anew by what was `seen` on the last page.
-    fn cut(&mut self, seen: &[i64]) -> Option<Vec<Range>> {
+    fn cut(&mut self, seen: &[i64]) -> Option<Vec<(Range, Extent)>> {
         let Extent::Share { newest_first, .. } = self.extent else {
             return None;
         };
         let pages = self.lane.pages();
-        let parts = window::parts(&self.window, pages, seen, newest_first);
-        if parts.is_none() {
+        let Some(parts) = window::parts(&self.window, pages, seen, newest_first) else {
             // It is nearly done, or one second.
             self.extent = Extent::share(pages, newest_first);
-        }
-        parts
+            return None;
+        };
+        let extent = Extent::share(1, newest_first);
+        Some(parts.into_iter().map(|part| (part, extent)).collect())
     }
 
     /// Begins anew where the cursor is no longer taken; any other error is final.

@@ -6,7 +6,6 @@
 
 use chrono::Utc;
 
-use super::plan::Plan;
 use crate::dates::Range;
 
 /// The seconds that four digits of a year can write.
@@ -14,20 +13,23 @@ const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 /// Before this, nobody scanned trays; an open start is looked for from here first.
 pub(super) const LIKELY_FIRST: i64 = 946_684_800;
+/// The year 2100. Where the order of the output depends on a cut, this stands for an open end: the
+/// current time would change the order from run to run.
+pub(super) const LIKELY_LAST: i64 = 4_102_444_800;
 /// Pages that a part of a dense window should have.
 const PART: u64 = 4;
 /// The most parts of a window of pages.
 const PARTS: u64 = 64;
-/// Batches that a part of a crowded window should have: fewer than an answer of version 1 may hold.
-const CALM: usize = 900;
 /// The parts of a range whose batches come in no order of time.
 const EVEN_PARTS: usize = 16;
-/// The most dates that a sample holds.
-const SAMPLE: usize = 1 << 16;
-
-/// Cuts `window` in two in the middle; nothing where it is one second.
+/// Cuts `window` in two in the middle; nothing where it is one second. The cut does not depend on the
+/// clock.
 pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
-    let (low, high) = extent(window);
+    middle(window, extent_at(window, LIKELY_LAST))
+}
+
+/// Cuts `window`, which reaches from `low` to `high`, in two in the middle.
+fn middle(window: &Range, (low, high): (i64, i64)) -> Option<[Range; 2]> {
     // Between two neighbouring seconds lie fractions: such a window must stay whole.
     if high - low <= 1 {
         return None;
@@ -38,7 +40,7 @@ pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
 
 /// Returns the two seconds of a window of neighbouring ones; nothing where it is one.
 pub(super) fn seconds(window: &Range) -> Option<[Range; 2]> {
-    let (low, high) = extent(window);
+    let (low, high) = extent_at(window, LIKELY_LAST);
     let alone = |second: i64| Range {
         start: Some(second),
         end: Some(second),
@@ -50,11 +52,13 @@ pub(super) fn seconds(window: &Range) -> Option<[Range; 2]> {
 /// Cuts `window` in two in the middle; nothing where it is no longer than so many seconds.
 pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
     let (low, high) = extent(window);
-    (high - low > seconds).then(|| halves(window)).flatten()
+    (high - low > seconds)
+        .then(|| middle(window, (low, high)))
+        .flatten()
 }
 
 /// Cuts `window` at `bounds`, which lie inside of it and ascend.
-fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
+pub(super) fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     let mut parts = Vec::with_capacity(bounds.len() + 1);
     let mut rest = *window;
     for &bound in bounds {
@@ -125,86 +129,16 @@ pub(super) fn parts(
     Some(parts)
 }
 
-/// When the batches of an answer were created, in the order in which they came: all of them, or every
-/// so many.
-#[derive(Debug, Default)]
-pub(super) struct Sample {
-    seconds: Vec<i64>,
-    /// Of so many batches (a power of two, as its exponent) one is held.
-    thinned: u32,
-    seen: u64,
-}
-
-impl Sample {
-    pub(super) fn add(&mut self, second: Option<i64>) {
-        let Some(second) = second else {
-            return;
-        };
-        if self.seen.trailing_zeros() >= self.thinned {
-            self.seconds.push(second);
-        }
-        self.seen += 1;
-        if self.seconds.len() == SAMPLE {
-            let mut place = 0;
-            self.seconds.retain(|_| {
-                place += 1;
-                place % 2 == 1
-            });
-            self.thinned += 1;
-        }
-    }
-
-    /// Tells whether the batches came in an order of time.
-    pub(super) fn is_ordered(&self) -> bool {
-        self.seconds.is_sorted() || self.seconds.iter().rev().is_sorted()
-    }
-
-    /// Makes a plan for `whole`, of which this is the beginning.
-    pub(super) fn plan(&self, whole: Range, workers: usize) -> Option<Plan> {
-        // Each window is to be answered at once, however small it is.
-        let page = self.seconds.get(..CALM >> self.thinned)?;
-        Plan::new(whole, page, usize::MAX, workers)
-    }
-
-    /// Cuts the window of the answer so that each part may be answered whole; every part is smaller.
-    ///
-    /// An answer that came in order may be only the beginning, or the end, of what there is: then what
-    /// was seen lies in parts that are just small enough, and the rest in one more.
-    pub(super) fn cut(mut self, window: &Range) -> Vec<Range> {
-        let (low, high) = extent(window);
-        let ascends = self.seconds.is_sorted();
-        let descends = !ascends && self.seconds.iter().rev().is_sorted();
-        let calm = if ascends || descends { CALM } else { CALM / 2 };
-        let step = (calm >> self.thinned).max(1);
-        self.seconds.sort_unstable();
-        let count = self.seconds.len();
-        let places: Vec<usize> = if descends {
-            let mut places: Vec<usize> =
-                (1..=count / step).map(|part| count - part * step).collect();
-            places.reverse();
-            places
-        } else {
-            (1..=count / step).map(|part| part * step).collect()
-        };
-        let mut bounds: Vec<i64> = places
-            .into_iter()
-            .filter_map(|place| self.seconds.get(place).copied())
-            .filter(|bound| low < *bound && *bound < high)
-            .collect();
-        bounds.dedup();
-        if bounds.is_empty() {
-            return halves(window).map_or_else(|| vec![*window], Vec::from);
-        }
-        at(window, &bounds)
-    }
-}
-
 /// Returns the bounds of a window, guessed where they are open.
 pub(super) fn extent(window: &Range) -> (i64, i64) {
-    let now = Utc::now().timestamp();
+    extent_at(window, Utc::now().timestamp())
+}
+
+/// Returns the bounds of a window, guessed where they are open: an open end is taken for `last`.
+fn extent_at(window: &Range, last: i64) -> (i64, i64) {
     let high = window.end.unwrap_or(match window.start {
-        Some(start) if start >= now - 1 => LAST,
-        _ => now,
+        Some(start) if start >= last - 1 => LAST,
+        _ => last,
     });
     let low = window.start.unwrap_or(if high > LIKELY_FIRST + 1 {
         LIKELY_FIRST
@@ -217,7 +151,6 @@ pub(super) fn extent(window: &Range) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn range(start: Option<i64>, end: Option<i64>) -> Range {
         Range {
@@ -227,48 +160,8 @@ mod tests {
         }
     }
 
-    fn sample(seconds: &[i64]) -> Sample {
-        let mut sample = Sample::default();
-        for second in seconds {
-            sample.add(Some(*second));
-        }
-        sample
-    }
-
     fn bounds(parts: &[Range]) -> Vec<Option<i64>> {
         parts[1..].iter().map(|part| part.start).collect()
-    }
-
-    #[test]
-    fn what_comes_in_order_is_cut_near_its_far_side() {
-        let ascending: Vec<i64> = (1..=1000).collect();
-        let descending: Vec<i64> = ascending.iter().rev().copied().collect();
-        let cut = |seen: &[i64]| bounds(&sample(seen).cut(&range(Some(0), Some(5000))));
-        assert_eq!(cut(&ascending), [Some(901)]);
-        assert_eq!(cut(&descending), [Some(101)]);
-        let mixed: Vec<i64> = (0..1000).map(|number| number * 7 % 1000).collect();
-        assert_eq!(cut(&mixed), [Some(450), Some(900)]);
-        assert_eq!(
-            cut(&[0, 5000, 0]),
-            [Some(2500)],
-            "nothing is gained at the edge"
-        );
-    }
-
-    #[test]
-    fn a_flood_is_cut_into_many_by_a_bounded_sample() {
-        let seconds: Vec<i64> = (1_700_000_000..1_700_300_000).collect();
-        let sample = sample(&seconds);
-        assert!(sample.seconds.len() <= SAMPLE);
-        let parts = sample.cut(&range(None, None));
-        assert!((300..450).contains(&parts.len()), "{}", parts.len());
-        assert_eq!((parts[0].start, parts[parts.len() - 1].end), (None, None));
-        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
-        assert!(
-            parts[1..parts.len() - 1]
-                .iter()
-                .all(|part| part.end.expect("an end") - part.start.expect("a start") < 1000)
-        );
     }
 
     #[test]
@@ -305,39 +198,15 @@ mod tests {
         assert_eq!(earlier.end, later.start);
     }
 
-    proptest! {
-        /// Cuts until every window holds few batches, as a client does; none may be lost.
-        #[test]
-        fn no_instant_falls_between_windows(
-            mut tenths in prop::collection::vec(0_i64..20_000, 1..60),
-            open_start: bool, open_end: bool, blind: bool,
-        ) {
-            tenths.sort_unstable();
-            let whole = range((!open_start).then_some(0), (!open_end).then_some(2_000));
-            let mut windows = vec![whole];
-            let mut found = Vec::new();
-            let mut asked = 0;
-            while let Some(window) = windows.pop() {
-                asked += 1;
-                prop_assert!(asked < 5_000, "it never ends");
-                let inside: Vec<i64> = tenths.iter().copied().filter(|tenth| {
-                    window.start.is_none_or(|start| *tenth >= start * 10)
-                        && window.end.is_none_or(|end| *tenth <= end * 10)
-                }).collect();
-                let halves = halves(&window);
-                if inside.len() <= 3 || halves.is_none() {
-                    found.extend(inside);
-                } else if blind {
-                    windows.extend(halves.into_iter().flatten());
-                } else {
-                    let seen: Vec<i64> = inside.iter().map(|tenth| tenth / 10).collect();
-                    windows.extend(sample(&seen).cut(&window));
-                }
-            }
-            found.sort_unstable();
-            found.dedup();
-            tenths.dedup();
-            prop_assert_eq!(found, tenths);
-        }
+    #[test]
+    fn halves_do_not_depend_on_the_clock() {
+        let cut = |start, end| halves(&range(start, end)).map(|[earlier, _]| earlier.end);
+        let middle = i64::midpoint(LIKELY_FIRST, LIKELY_LAST);
+        assert_eq!(cut(None, None), Some(Some(middle)));
+        let start = 1_700_000_000;
+        let middle = i64::midpoint(start, LIKELY_LAST);
+        assert_eq!(cut(Some(start), None), Some(Some(middle)));
+        let middle = i64::midpoint(LIKELY_LAST, LAST);
+        assert_eq!(cut(Some(LIKELY_LAST), None), Some(Some(middle)));
     }
 }

@@ -24,6 +24,9 @@ mod data;
 // `export` against every reading of the interface, in every format.
 mod export;
 
+// The order of an export without `--sort`.
+mod order;
+
 // What `--parallel` promises, however many fetch.
 #[cfg(unix)]
 mod parallel;

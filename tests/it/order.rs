@@ -1,0 +1,200 @@
+//! The order of an export without `--sort`: the same bytes in every run, with any number of workers.
+//!
+//! Each case compares whole outputs. Where the service answers in order of time, the output must be in
+//! that order too, in both versions.
+
+use std::time::Duration;
+
+use crate::export::{PATIENT, texts, with};
+use crate::harness::{Server, export, export_with};
+use crate::scripted::{Answer, Asked, Scripted};
+use crate::wire::{fields, object, token};
+
+/// Returns the output of an export as lines.
+fn exported(server: &Server, args: &[&str]) -> String {
+    let flags = [&["-f", "ndjson"], &PATIENT[..], args].concat();
+    let ended = export(server, &flags);
+    assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
+    ended.stdout
+}
+
+/// Asserts that exports by one worker and by `crews` are the same; returns what they are.
+fn same_bytes(server: &Server, crews: &[&str], args: &[&str], what: &str) -> String {
+    let by = |workers| exported(server, &[args, &["--parallel", workers]].concat());
+    let alone = by("1");
+    for workers in crews {
+        assert!(by(workers) == alone, "{what} {args:?}: {workers} workers");
+    }
+    alone
+}
+
+/// Joins batches as lines, the newest first if that is how the service answers.
+fn lines(mut texts: Vec<String>, newest_first: bool) -> String {
+    if newest_first {
+        texts.reverse();
+    }
+    texts.iter().map(|text| format!("{text}\n")).collect()
+}
+
+/// Readings of what version 1 does with more than 1000 batches.
+const LIMITS: [&[&str]; 5] = [
+    &[],
+    &["--fault", "v1-truncate"],
+    &["--fault", "v1-refuse"],
+    &["--v1-limit", "1500"],
+    &["--v1-limit", "1700"],
+];
+
+const NEWEST_FIRST: &str = "newest-first";
+
+#[test]
+fn runs_against_a_service_that_answers_the_newest_first_are_the_same() {
+    let server = with(&["--batches", "6000"], &[NEWEST_FIRST]);
+    let found = same_bytes(&server, &["1", "8"], &["--api", "v1"], NEWEST_FIRST);
+    let all = texts(&Server::start(&["--batches", "6000"]), "");
+    assert!(found == lines(all, true), "not the order of the service");
+}
+
+#[test]
+fn version_1_keeps_the_order_of_time_whatever_its_limit_is() {
+    let batches = ["--batches", "2600"];
+    let all = texts(&Server::start(&batches), "");
+    for (order, newest_first) in [(&[][..], false), (&[NEWEST_FIRST], true)] {
+        let expected = lines(all.clone(), newest_first);
+        for limit in &LIMITS[1..4] {
+            let server = with(&[&batches[..], limit].concat(), order);
+            let found = same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
+            assert!(found == expected, "{order:?} {limit:?}: another order");
+        }
+    }
+}
+
+#[test]
+fn version_1_has_one_order_where_the_service_has_none() {
+    for limit in &LIMITS[..3] {
+        let server = with(&[&["--batches", "2600"], *limit].concat(), &["shuffle"]);
+        same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
+    }
+}
+
+#[test]
+fn a_range_has_one_order_in_both_versions() {
+    let server = with(&["--batches", "4000"], &[NEWEST_FIRST, "v1-refuse"]);
+    for range in [&["--start", "2024-03"][..], &["--end", "2025-09"]] {
+        let found = same_bytes(&server, &["8"], &[&["--api", "v1"], range].concat(), "v1");
+        let by_pages = same_bytes(&server, &["8"], &[&["--api", "v2"], range].concat(), "v2");
+        assert!(found.lines().count() > 1000, "{range:?}");
+        assert!(found == by_pages, "{range:?}");
+    }
+}
+
+#[test]
+fn a_bad_network_does_not_change_the_order() {
+    let batches = ["--batches", "6000"];
+    let expected = lines(texts(&Server::start(&batches), ""), true);
+    let faults = [
+        NEWEST_FIRST,
+        "reset:0.1",
+        "503:0.1",
+        "latency:2ms",
+        "bandwidth:400",
+    ];
+    let server = with(&batches, &faults);
+    for api in ["v1", "v2"] {
+        let found = same_bytes(&server, &["8"], &["--api", api], "bad network");
+        assert!(found == expected, "{api}");
+    }
+}
+
+#[test]
+#[ignore = "slow: every order, limit, range and kind of network"]
+fn every_combination_has_one_order() {
+    let networks: [&[&str]; 5] = [
+        &[],
+        &["latency:3ms", "bandwidth:400"],
+        &["503:0.1", "duplicates:0.2"],
+        &["reset:0.1", "truncate:0.1", "gzip"],
+        &["busy:3", "latency:2ms", "cursor-expiry:3"],
+    ];
+    let ranges: [&[&str]; 4] = [
+        &[],
+        &["--start", "2024-03"],
+        &["--end", "2025-09"],
+        &["--start", "2024-03", "--end", "2025-09-15T10:11:12Z"],
+    ];
+    for order in [&[][..], &[NEWEST_FIRST], &["shuffle"]] {
+        for (limit, network) in LIMITS
+            .iter()
+            .flat_map(|limit| networks.map(|network| (limit, network)))
+        {
+            let options = [&["--batches", "6000"], *limit].concat();
+            let server = with(&options, &[order, network].concat());
+            for range in ranges {
+                let what = format!("{order:?} {limit:?} {network:?}");
+                let [flat, pages] = ["v1", "v2"].map(|api| {
+                    let args = [&["--api", api], range].concat();
+                    same_bytes(&server, &["1", "4", "8", "16"], &args, &what)
+                });
+                assert!(flat == pages || order == ["shuffle"], "{what} {range:?}");
+                assert_eq!(
+                    flat.lines().count(),
+                    pages.lines().count(),
+                    "{what} {range:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A service of version 1 with `count` batches further and further apart, the newest first, that sends its answers in
+/// pieces of so many bytes.
+fn in_pieces(count: i64, size: usize) -> Scripted {
+    let first = 1_700_000_000;
+    let texts: Vec<(i64, String)> = (0..count)
+        .rev()
+        .map(|number| {
+            let second = first + number * number * 10;
+            let date = chrono::DateTime::from_timestamp(second, 0).unwrap();
+            let mut fields = fields(&format!("b{number}"));
+            fields[2].1 = format!("\"{}\"", date.format("%Y-%m-%dT%H:%M:%SZ"));
+            (second, object(&fields))
+        })
+        .collect();
+    let bound = |asked: &Asked, name: &str| {
+        let date = asked.query(name)?;
+        Some(
+            chrono::DateTime::parse_from_rfc3339(&date)
+                .unwrap()
+                .timestamp(),
+        )
+    };
+    Scripted::start(move |asked| {
+        if asked.path() == "/v1/auth" {
+            return token();
+        }
+        let start = bound(asked, "start_date").unwrap_or(i64::MIN);
+        let end = bound(asked, "end_date").unwrap_or(i64::MAX);
+        let inside = texts
+            .iter()
+            .filter(|(second, _)| (start..=end).contains(second));
+        let inside: Vec<&str> = inside.map(|(_, text)| text.as_str()).collect();
+        Answer::ok(format!("[{}]", inside.join(","))).in_pieces(size, Duration::ZERO)
+    })
+}
+
+#[test]
+fn the_order_does_not_depend_on_how_a_body_arrives() {
+    let mut outputs = Vec::new();
+    for size in [60_000, usize::MAX] {
+        let service = in_pieces(5000, size);
+        let flags = ["--api", "v1", "-f", "ndjson", "--fields", "batch_id"];
+        let ended = export_with(service.address, "secret-of-pieces", &flags);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        outputs.push(ended.stdout);
+    }
+    let ids = (0..5000).rev();
+    let expected: String = ids
+        .map(|number| format!("{{\"batch_id\":\"b{number}\"}}\n"))
+        .collect();
+    assert!(outputs.iter().all(|output| *output == expected));
+}
