@@ -211,6 +211,7 @@ Register-ArgumentCompleter -Native -CommandName 'trayscan' -ScriptBlock {
             break
         }
         'trayscan;verify' {
+            [CompletionResult]::new('--fields', '--fields', [CompletionResultType]::ParameterName, 'Compare these fields only (a,b,c), or all but some (-a,-b)')
             [CompletionResult]::new('--manifest', '--manifest', [CompletionResultType]::ParameterName, 'Compare with the receipt that `export --manifest` wrote')
             [CompletionResult]::new('--against', '--against', [CompletionResultType]::ParameterName, 'Compare with another file, in any format that can be verified; `-` for standard input')
             [CompletionResult]::new('--archive', '--archive', [CompletionResultType]::ParameterName, 'Compare with an archive that `trayscan sync` keeps, in place of the service')

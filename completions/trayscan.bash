@@ -1676,12 +1676,19 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__verify)
-            opts="-f -q -v -h --manifest --against --service --archive --format --since --start --until --end --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-f -q -v -h --fields --manifest --against --service --archive --format --since --start --until --end --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --fields)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 --manifest)
                     local oldifs
                     if [ -n "${IFS+x}" ]; then

@@ -203,6 +203,7 @@ set edit:completion:arg-completer[trayscan] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'trayscan;verify'= {
+            cand --fields 'Compare these fields only (a,b,c), or all but some (-a,-b)'
             cand --manifest 'Compare with the receipt that `export --manifest` wrote'
             cand --against 'Compare with another file, in any format that can be verified; `-` for standard input'
             cand --archive 'Compare with an archive that `trayscan sync` keeps, in place of the service'

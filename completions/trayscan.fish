@@ -224,6 +224,7 @@ complete -c trayscan -n "__fish_trayscan_using_subcommand report" -l sandbox -d 
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s q -l quiet -d 'Show errors only'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s v -l verbose -d 'Tell more; twice: every request'
 complete -c trayscan -n "__fish_trayscan_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l fields -d 'Compare these fields only (a,b,c), or all but some (-a,-b)' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l manifest -d 'Compare with the receipt that `export --manifest` wrote' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l against -d 'Compare with another file, in any format that can be verified; `-` for standard input' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand verify" -l archive -d 'Compare with an archive that `trayscan sync` keeps, in place of the service' -r -F
