@@ -93,7 +93,7 @@ pub(crate) async fn run(
         let Some(page) = pages.next().await? else {
             break;
         };
-        let arrivals = seen.note(&page.digests);
+        let arrivals = seen.note(&page.digests).arrivals;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             match arrival {
                 Arrival::New => {}

@@ -1,9 +1,12 @@
-//! Which batches have been written: what makes "exactly once" certain.
+//! Which batches have been received: what makes "exactly once" certain.
 //!
-//! Ten bytes a batch, thirteen with the room between them: part of a digest of its identifier, and
-//! of its content; where it is kept says another eight bits. Two batches are taken for one only if 71
-//! bits agree by chance, with a key that nobody knows beforehand: among ten million, once in forty
-//! million runs.
+//! Twelve bytes a batch, about sixteen with the room between them: part of a digest of its
+//! identifier, and of its content; where it is kept says another eight bits. Two batches are taken for
+//! one only if 71 bits agree by chance, with a key that nobody knows beforehand: among ten million,
+//! once in forty million runs. A change of content goes unnoticed once in four billion times.
+//!
+//! Beside each batch, in bytes that would be empty otherwise, there is a mark of the walk that had it
+//! last. So it costs no memory to know whether a page brings anything that its walk has not had.
 
 use std::sync::LazyLock;
 
@@ -16,9 +19,13 @@ const SHARD_BITS: u32 = 8;
 /// Batches that are looked up together.
 const BLOCK: usize = 256;
 /// Batches in a bucket.
-const PLACES: usize = 6;
-/// From so many buckets on, a shard grows in small steps.
+const PLACES: usize = 5;
+/// From so many buckets on, a shard grows in smaller steps.
+const MEDIUM: usize = 256;
 const LARGE: usize = 1024;
+/// Bits of the mark of a walk; zero is no walk.
+const MARK_BITS: usize = 6;
+const MARKS: u32 = (1 << MARK_BITS) - 1;
 
 /// What is known of a batch that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +61,7 @@ impl Digest {
             known: Known {
                 // None is zero, which is an empty place.
                 id: [low(id >> 48), low(id >> 32), low(id >> 16), low(id) | 1],
-                content: low(content.into()),
+                content: [low((content >> 16).into()), low(content.into())],
             },
         }
     }
@@ -62,18 +69,43 @@ impl Digest {
 
 pub(crate) struct Seen {
     shards: Vec<Shard>,
+    /// The mark of the current walk.
+    mark: u32,
+}
+
+/// What is known of batches that arrived together.
+pub(crate) struct Noted {
+    pub(crate) arrivals: Vec<Arrival>,
+    /// Whether the current walk had any of them for the first time.
+    pub(crate) is_progress: bool,
 }
 
 impl Seen {
     pub(crate) fn new() -> Self {
         Self {
             shards: vec![Shard::default(); 1 << SHARD_BITS],
+            mark: 1,
         }
     }
 
-    /// Notes that batches arrived, and tells for each whether it is new.
-    pub(crate) fn note(&mut self, digests: &[Digest]) -> Vec<Arrival> {
+    /// Begins another walk, which has had nothing yet.
+    pub(crate) fn begin_walk(&mut self) {
+        for bucket in self.shards.iter_mut().flat_map(|shard| &mut shard.buckets) {
+            bucket.marks = 0;
+        }
+        self.mark = 1;
+    }
+
+    /// Begins a walk through the next of many windows. This costs nothing, because marks are used again
+    /// only after many windows: batches lie in one window, or in two neighbouring ones.
+    pub(crate) fn begin_window(&mut self) {
+        self.mark = self.mark % MARKS + 1;
+    }
+
+    /// Notes that batches arrived in the current walk, and tells for each whether it is new.
+    pub(crate) fn note(&mut self, digests: &[Digest]) -> Noted {
         let mut arrivals = Vec::with_capacity(digests.len());
+        let mut is_progress = false;
         for block in digests.chunks(BLOCK) {
             // Memory that is asked for together comes sooner than one place after another.
             let glances = block
@@ -81,10 +113,15 @@ impl Seen {
                 .map(|digest| self.shards[digest.shard].glance(&digest.known));
             std::hint::black_box(glances.fold(0, u16::wrapping_add));
             for digest in block {
-                arrivals.push(self.shards[digest.shard].note(digest.known));
+                let (arrival, mark) = self.shards[digest.shard].note(digest.known, self.mark);
+                is_progress |= mark != self.mark;
+                arrivals.push(arrival);
             }
         }
-        arrivals
+        Noted {
+            arrivals,
+            is_progress,
+        }
     }
 }
 
@@ -100,13 +137,28 @@ fn low(digest: u128) -> u16 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     id: [u16; 4],
-    content: u16,
+    content: [u16; 2],
 }
 
 /// As many as the processor fetches at once.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Bucket([Known; PLACES]);
+struct Bucket {
+    places: [Known; PLACES],
+    /// The mark of each place, in as many bits.
+    marks: u32,
+}
+
+impl Bucket {
+    fn mark(&self, place: usize) -> u32 {
+        self.marks >> (place * MARK_BITS) & MARKS
+    }
+
+    fn set_mark(&mut self, place: usize, mark: u32) {
+        let shift = place * MARK_BITS;
+        self.marks = self.marks & !(MARKS << shift) | mark << shift;
+    }
+}
 
 /// Batches in the bucket that their identifier names, or the next that has room.
 #[derive(Clone, Default)]
@@ -116,26 +168,30 @@ struct Shard {
 }
 
 impl Shard {
-    fn note(&mut self, known: Known) -> Arrival {
+    /// Notes a batch of the walk with this `mark`; returns what is known of it, and its mark before.
+    fn note(&mut self, known: Known, mark: u32) -> (Arrival, u32) {
         if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
             self.grow();
         }
-        let there = self.find(known.id);
+        let (bucket, place) = self.find(known.id);
+        let before = bucket.mark(place);
+        bucket.set_mark(place, mark);
+        let there = &mut bucket.places[place];
         if there.id != known.id {
             *there = known;
             self.taken += 1;
-            Arrival::New
+            (Arrival::New, before)
         } else if there.content == known.content {
-            Arrival::Again
+            (Arrival::Again, before)
         } else {
-            Arrival::Changed
+            (Arrival::Changed, before)
         }
     }
 
     /// Looks into the bucket that the identifier names, whatever is there.
     fn glance(&self, known: &Known) -> u16 {
         let bucket = self.buckets.get(self.named_by(known.id));
-        bucket.map_or(0, |bucket| bucket.0[0].content)
+        bucket.map_or(0, |bucket| bucket.places[0].content[0])
     }
 
     fn named_by(&self, id: [u16; 4]) -> usize {
@@ -145,11 +201,11 @@ impl Shard {
     }
 
     /// Returns the place where `id` is, or is to be put.
-    fn find(&mut self, id: [u16; 4]) -> &mut Known {
+    fn find(&mut self, id: [u16; 4]) -> (&mut Bucket, usize) {
         let mut number = self.named_by(id);
         let place = loop {
-            let bucket = &self.buckets[number].0;
-            let place = bucket
+            let places = &self.buckets[number].places;
+            let place = places
                 .iter()
                 .position(|there| there.id == id || there.id == [0; 4]);
             if let Some(place) = place {
@@ -161,23 +217,25 @@ impl Shard {
                 number + 1
             };
         };
-        &mut self.buckets[number].0[place]
+        (&mut self.buckets[number], place)
     }
 
-    /// Makes room; where there is much already, only a little at a time.
+    /// Makes room; the more there is already, the smaller the step.
     #[cold]
     fn grow(&mut self) {
-        let count = self.buckets.len();
-        let count = count
-            + if count < LARGE {
-                count / 2 + 4
-            } else {
-                count / 8
-            };
+        let count = match self.buckets.len() {
+            count if count < MEDIUM => count + count / 2 + 4,
+            count if count < LARGE => count + count / 4,
+            count => count + count / 8,
+        };
         let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
-        let batches = before.iter().flat_map(|bucket| &bucket.0);
-        for known in batches.filter(|known| known.id != [0; 4]) {
-            *self.find(known.id) = *known;
+        for bucket in &before {
+            let taken = bucket.places.iter().enumerate();
+            for (place, known) in taken.filter(|(_, known)| known.id != [0; 4]) {
+                let (new, free) = self.find(known.id);
+                new.places[free] = *known;
+                new.set_mark(free, bucket.mark(place));
+            }
         }
     }
 }
@@ -186,7 +244,7 @@ impl Shard {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     fn batch(fields: &str) -> Batch {
         let date = r#""batch_creation_date":"2026-05-01T06:00:00Z""#;
@@ -197,7 +255,7 @@ mod tests {
     }
 
     fn note(seen: &mut Seen, batch: &Batch) -> Arrival {
-        seen.note(&[Digest::of(batch)])[0]
+        seen.note(&[Digest::of(batch)]).arrivals[0]
     }
 
     #[test]
@@ -232,7 +290,7 @@ mod tests {
             for block in arrivals.chunks(700) {
                 let digests: Vec<Digest> = block.iter().map(|(id, content)| Digest {
                     shard: usize::from(id % 2),
-                    known: Known { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: *content },
+                    known: Known { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: [0, *content] },
                 }).collect();
                 let expected: Vec<Arrival> = block.iter().map(|(id, content)| {
                     match map.insert(*id, *map.get(id).unwrap_or(content)) {
@@ -241,9 +299,61 @@ mod tests {
                         Some(_) => Arrival::Changed,
                     }
                 }).collect();
-                prop_assert_eq!(seen.note(&digests), expected);
+                prop_assert_eq!(seen.note(&digests).arrivals, expected);
             }
         }
+    }
+
+    #[test]
+    fn contents_are_told_apart_by_all_of_their_32_bits() {
+        for bit in 0..32 {
+            let content = 1_u32 << bit;
+            let [high, low] = [content >> 16, content & 0xffff].map(|half| half as u16);
+            let digest = |content| Digest {
+                shard: 0,
+                known: Known {
+                    id: [1; 4],
+                    content,
+                },
+            };
+            let mut seen = Seen::new();
+            let arrivals = seen.note(&[digest([0, 0]), digest([high, low])]).arrivals;
+            assert_eq!(arrivals, [Arrival::New, Arrival::Changed], "bit {bit}");
+        }
+        let contents = (0..10_000).map(|number| {
+            let text = format!(r#""batch_id":"a","comment":"{number}""#);
+            Digest::of(&batch(&text)).known.content
+        });
+        let different: HashSet<[u16; 2]> = contents.collect();
+        // With 16 bits some 700 of them would meet another.
+        assert!(different.len() > 9_990, "{}", different.len());
+    }
+
+    #[test]
+    fn a_walk_makes_progress_with_what_it_has_not_had() {
+        let mut seen = Seen::new();
+        let name = |number: u32| Digest::of(&batch(&format!(r#""batch_id":"id-{number}""#)));
+        let digests: Vec<Digest> = (0..5000).map(name).collect();
+        let (first, second) = digests.split_at(2500);
+        assert!(seen.note(first).is_progress);
+        assert!(!seen.note(first).is_progress);
+        assert!(seen.note(second).is_progress, "the marks survive growth");
+        assert!(!seen.note(&digests).is_progress);
+        for _ in 0..200 {
+            seen.begin_window();
+            assert!(seen.note(&first[..10]).is_progress);
+            assert!(!seen.note(&first[..10]).is_progress);
+        }
+        seen.begin_walk();
+        assert!(seen.note(&first[..10]).is_progress);
+        assert!(seen.note(&digests[5..11]).is_progress);
+        assert!(!seen.note(&digests[..11]).is_progress);
+        assert!(!seen.note(&[]).is_progress);
+    }
+
+    #[test]
+    fn a_bucket_is_no_larger_than_what_the_processor_fetches() {
+        assert_eq!(size_of::<Bucket>(), 64);
     }
 
     #[test]

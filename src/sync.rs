@@ -253,7 +253,7 @@ impl Sync<'_> {
 
     fn store(&mut self, page: Page) -> Result<(), Failure> {
         let now = self.now();
-        let arrivals = self.seen.note(&page.digests);
+        let arrivals = self.seen.note(&page.digests).arrivals;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             // Windows share their bounds: what came twice in one run is no news.
             if arrival == Arrival::Again {
