@@ -4,8 +4,8 @@ use crate::batch::{Batch, CREATION_DATE, Representation, canonical_date};
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::Failure;
-use crate::fetch::Page;
-use crate::seen::{Arrival, Seen};
+use crate::fetch::{Page, Received};
+use crate::seen::Arrival;
 use crate::select::{Condition, Sorting};
 use crate::service::Stats;
 use crate::writers::Files;
@@ -86,14 +86,14 @@ pub(crate) async fn run(
     stats: &Stats,
 ) -> Result<Tally, Failure> {
     let mut tally = Tally::default();
-    let mut seen = Seen::new();
+    let mut received = Received::new();
     let mut held: Vec<Batch> = Vec::new();
     let limit = plan.limit.unwrap_or(u64::MAX);
     'pages: while plan.sorting.is_some() || tally.written < limit {
         let Some(page) = pages.next().await? else {
             break;
         };
-        let arrivals = seen.note(&page.digests).arrivals;
+        let arrivals = received.note(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             match arrival {
                 Arrival::New => {}

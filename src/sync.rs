@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use crate::archive::{Archive, Coverage, Outcome, Owner, Run, Sightings, Store, Stored};
 use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
-use crate::fetch::{self, Fetched, Findings, Page, Pages};
-use crate::seen::{Arrival, Seen};
+use crate::fetch::{self, Fetched, Findings, Page, Pages, Received};
+use crate::seen::Arrival;
 use crate::service::Stats;
 
 /// A commit comes no sooner than this after the last, and than so many times what that one took.
@@ -47,6 +47,8 @@ pub(crate) struct Report {
     pub(crate) run: Run,
     pub(crate) findings: Findings,
     pub(crate) failure: Option<Failure>,
+    /// Whether all was asked for: what failed is a gap, and everything else is there.
+    pub(crate) is_through: bool,
 }
 
 /// Somebody may say at any time that it is enough, and by which signal.
@@ -77,13 +79,14 @@ pub(crate) async fn run(
         pages,
         stats,
         stop,
-        seen: Seen::new(),
+        received: Received::new(),
         mark: 0,
         kept: (run.clone(), coverage.clone()),
         run,
         coverage,
         findings: Findings::default(),
         broken: None,
+        is_through: false,
         pace: Pace::new(),
     };
     let ended = sync.fetch(order).await;
@@ -97,7 +100,7 @@ struct Sync<'a> {
     pages: Pages,
     stats: &'a Stats,
     stop: Stop,
-    seen: Seen,
+    received: Received,
     /// The second up to which anything can be complete: that of the beginning.
     mark: i64,
     run: Run,
@@ -107,6 +110,7 @@ struct Sync<'a> {
     findings: Findings,
     /// The first window that breaks the interface; those beside it were fetched nevertheless.
     broken: Option<Failure>,
+    is_through: bool,
     pace: Pace,
 }
 
@@ -138,6 +142,7 @@ impl Sync<'_> {
         if order.full && self.broken.is_none() {
             self.find_vanished(since).await?;
         }
+        self.is_through = true;
         self.broken.take().map_or(Ok(()), Err)
     }
 
@@ -196,8 +201,10 @@ impl Sync<'_> {
             let Err(failure) = ended else {
                 continue;
             };
-            // Where dates do not tell what is answered, no part of it would fare better.
-            if failure.kind != Kind::Protocol || restarts > 0 || search.is_in_vain() {
+            // Where dates do not tell what is answered, or cursors lead nowhere, no part of it would
+            // fare better.
+            let is_final = restarts > 0 || self.is_looping() || search.is_in_vain();
+            if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
             }
             let window = self.pages.failed().unwrap_or(range);
@@ -225,6 +232,11 @@ impl Sync<'_> {
         Ok(())
     }
 
+    /// Returns whether the pages of the service would never end.
+    fn is_looping(&self) -> bool {
+        self.received.is_looping() || self.pages.is_looping()
+    }
+
     /// Fetches the range of the pages, beyond which so much is complete already.
     async fn range(&mut self, before: &Coverage) -> Result<(), Failure> {
         let mut stop = self.stop.clone();
@@ -236,7 +248,11 @@ impl Sync<'_> {
                 next = self.pages.next() => next,
             };
             match next {
-                Ok(Some(page)) => self.store(page)?,
+                Ok(Some(page)) => {
+                    if let Err(failure) = self.store(page) {
+                        break Err(failure);
+                    }
+                }
                 Ok(None) => break Ok(()),
                 Err(failure) => break Err(failure),
             }
@@ -253,7 +269,7 @@ impl Sync<'_> {
 
     fn store(&mut self, page: Page) -> Result<(), Failure> {
         let now = self.now();
-        let arrivals = self.seen.note(&page.digests).arrivals;
+        let arrivals = self.received.note(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             // Windows share their bounds: what came twice in one run is no news.
             if arrival == Arrival::Again {
@@ -329,6 +345,7 @@ impl Sync<'_> {
         Report {
             run: self.run,
             findings: self.findings,
+            is_through: self.is_through,
             // Where the end could not be written down, the run has not ended well.
             failure: failure.or(noted.err()),
         }

@@ -15,7 +15,7 @@ use super::{changes, status};
 use crate::archive::{Archive, Owner, Run, Since};
 use crate::cli::{Cli, SyncArgs};
 use crate::dates::{Range, written};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::fetch::{self, Manner};
 use crate::signals::Signals;
 use crate::sync::{self, Order, Report};
@@ -122,9 +122,14 @@ async fn synchronise(
     let report = ran?;
     tell_findings(&report, args.lenient);
     let requests = count(source.stats.requests.get(), "request", "requests");
-    let Report { run, failure, .. } = report;
+    let Report {
+        run,
+        failure,
+        is_through,
+        ..
+    } = report;
     if let Some(failure) = failure {
-        return Err(stopped(failure, &run, args));
+        return Err(stopped(failure, &run, is_through, args));
     }
     if let gaps @ 1.. = gaps {
         let gaps = count(gaps, "gap", "gaps");
@@ -193,14 +198,15 @@ fn summary(run: &Run) -> String {
 }
 
 /// Says what a run leaves behind that did not come to its end.
-fn stopped(failure: Failure, run: &Run, args: &SyncArgs) -> anyhow::Error {
+fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> anyhow::Error {
     let path = args.archive.display();
     if run.added + run.changed + run.unchanged == 0 {
         return failure.into();
     }
-    let next = match failure.kind {
-        Kind::Protocol => "all else is up to date",
-        _ => "the next run carries on from there",
+    let next = if is_through {
+        "all else is up to date"
+    } else {
+        "the next run carries on from there"
     };
     anyhow::Error::new(failure).context(format!(
         "the run has not finished; `{path}` keeps what came ({}), and {next}",

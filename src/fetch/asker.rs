@@ -1,7 +1,7 @@
 //! Asking for one answer until it comes whole, with a token that is taken, and not more at a time
 //! than the service bears. Shared by everybody who asks.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Page;
@@ -26,6 +26,10 @@ pub(super) struct Asker {
     spare: Mutex<Vec<Page>>,
     /// Whether dates are repeated with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
+    /// Walks that were begun.
+    walks: AtomicU64,
+    /// Whether a cursor came twice in one walk.
+    pub(super) is_looping: AtomicBool,
 }
 
 /// What is asked for.
@@ -56,7 +60,14 @@ impl Asker {
             lenient,
             spare: Mutex::default(),
             dates_with_cursor: AtomicBool::new(true),
+            walks: AtomicU64::new(0),
+            is_looping: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the number of a further walk.
+    pub(super) fn next_walk(&self) -> u64 {
+        self.walks.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a page with nothing in it.

@@ -20,8 +20,9 @@ mod sample;
 mod second;
 mod walk;
 
-// How much of the range has come.
+// How much of the range has come, and whether pages still bring anything new.
 mod covered;
+mod received;
 
 // Many windows: where to cut, which come next, and their pages in order.
 mod lane;
@@ -30,6 +31,7 @@ mod plan;
 mod window;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::cli::Api;
 use crate::dates::Range;
@@ -39,6 +41,7 @@ use crate::service::{Service, ServiceError, Stats, Version};
 
 pub(crate) use page::Page;
 pub(crate) use reading::Findings;
+pub(crate) use received::Received;
 pub(crate) use window::halves_of_long as halves;
 
 use asker::Asker;
@@ -278,6 +281,11 @@ impl Pages {
     /// The window that could not be fetched, where that is only part of the range.
     pub(crate) fn failed(&self) -> Option<Range> {
         self.lanes.failed().filter(|window| *window != self.range)
+    }
+
+    /// Returns whether a cursor came twice in one walk.
+    pub(crate) fn is_looping(&self) -> bool {
+        self.asker.is_looping.load(Ordering::Relaxed)
     }
 
     /// What was wrong with the batches so far.

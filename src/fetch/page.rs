@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::lane::Sighting;
+use super::received::WalkId;
 use crate::batch::Batch;
 use crate::seen::{Digest, Id};
 
@@ -18,6 +19,8 @@ pub(crate) struct Page {
     pub(crate) digests: Vec<Digest>,
     /// What they stand in.
     pub(super) texts: Vec<Arc<String>>,
+    /// The walk that it is of; `None` unless it came with a cursor or could have.
+    pub(super) walk: Option<WalkId>,
 }
 
 impl Page {
@@ -73,6 +76,7 @@ impl Page {
     pub(super) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.batches.clear();
         self.digests.clear();
+        self.walk = None;
         let texts = self.texts.drain(..);
         texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
     }

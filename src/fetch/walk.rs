@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinHandle};
@@ -16,13 +17,14 @@ use super::lane::{Lane, Outcome};
 use super::page::Roll;
 use super::plan::Plan;
 use super::reading::{Got, Source};
+use super::received::{WalkId, looping};
 use super::sample::Hint;
 use super::window;
 use crate::dates::Range;
 use crate::error::Failure;
 use crate::seen::{Digest, Id};
+use crate::service::ServiceError;
 use crate::service::retry::Tries;
-use crate::service::{Fault, ServiceError};
 use crate::settings::Secret;
 
 /// How often a window is walked anew without anything new in it.
@@ -71,6 +73,7 @@ pub(super) struct Walk {
     /// Every cursor of this walk, as a digest of 128 bits: none may come again.
     cursors: HashSet<u128>,
     hasher: RandomState,
+    id: WalkId,
     restarts: u32,
     /// The most pages that arrived before a restart.
     furthest: u64,
@@ -104,7 +107,12 @@ impl Walk {
         may_be_missing: bool,
         lane: Lane,
     ) -> Self {
+        let id = WalkId {
+            number: asker.next_walk(),
+            is_window: matches!(extent, Extent::Share { .. }),
+        };
         Self {
+            id,
             asker,
             window,
             extent,
@@ -157,7 +165,7 @@ impl Walk {
                 // The runtime ends, and with it this walk at its next step.
                 Err(_) => std::future::pending().await,
             };
-            let (got, cursor) = match answered {
+            let (mut got, cursor) = match answered {
                 Ok(got) => got,
                 Err((error, _))
                     if self.may_be_missing && pages + self.furthest == 0 && error.is_missing() =>
@@ -184,9 +192,11 @@ impl Walk {
             if self.is_disordered(&got.page, &seen) {
                 return Ok(Outcome::Disordered);
             }
+            got.page.walk = Some(self.id);
             let opened = self.open(&got, cursor.is_some());
             let parts = self.split(&got);
-            let seen = self.is_crowded().then_some(seen);
+            let seen = self.is_crowded(&got.page).then_some(seen);
+            self.remember(&got.page);
             if !self.lane.deliver(got).await {
                 return Ok(Outcome::Done);
             }
@@ -207,10 +217,9 @@ impl Walk {
                 return Ok(Outcome::Cut(parts));
             }
             if !self.cursors.insert(self.digest(&cursor)) {
+                self.asker.is_looping.store(true, Ordering::Relaxed);
                 let why = "the same next_token came twice: the pages would never end";
-                let request = "GET /v2/batches".to_owned();
-                let fault = Fault::Broken(why.to_owned());
-                return Err(ServiceError { request, fault }.into_failure(1));
+                return Err(looping(why));
             }
             next_token = Some(Secret::cursor(cursor));
         }
@@ -294,7 +303,6 @@ impl Walk {
             so_far.max()
         }
         .copied();
-        self.known.extend(page.digests.iter().map(Digest::id));
         is_disordered
     }
 
@@ -308,9 +316,19 @@ impl Walk {
             .collect()
     }
 
-    /// Tells whether there is far more in the window than was thought, with one more page.
-    fn is_crowded(&self) -> bool {
-        matches!(self.extent, Extent::Share { pages, .. } if self.lane.pages() + 1 >= pages)
+    /// Remembers what a window had, as long as it may be cut because of it.
+    fn remember(&mut self, page: &Page) {
+        if matches!(self.extent, Extent::Share { pages, .. } if pages < u64::MAX) {
+            self.known.extend(page.digests.iter().map(Digest::id));
+        }
+    }
+
+    /// Returns whether there is far more in the window than was thought, with one more page. Pages that
+    /// bring nothing new do not show that: a service that ignores cursors would send them for ever.
+    fn is_crowded(&self, page: &Page) -> bool {
+        let has_many = |pages| self.lane.pages() + 1 >= pages;
+        let is_many = matches!(self.extent, Extent::Share { pages, .. } if has_many(pages));
+        is_many && !self.new_on(page).is_empty()
     }
 
     /// Cuts the window anew by what was `seen` on the last page.
@@ -348,6 +366,7 @@ impl Walk {
         log::warn!("{error}; fetching this range again from its start");
         self.restarts += 1;
         self.cursors.clear();
+        self.id.number = self.asker.next_walk();
         // What came of this window comes again.
         self.lane.forget();
         self.reached = None;

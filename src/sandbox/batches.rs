@@ -69,9 +69,9 @@ impl Batches {
         let all = edition.catalog.between(cursor.start, cursor.end);
         let selection = Selection::new(self, edition, all);
         let len = selection.batches.len();
-        let first = usize::try_from(cursor.position)
-            .unwrap_or(usize::MAX)
-            .min(len);
+        let is_ignored = self.faults.cursor_ignored;
+        let asked_for = if is_ignored { 0 } else { cursor.position };
+        let first = usize::try_from(asked_for).unwrap_or(usize::MAX).min(len);
 
         let leave_empty = happens(mix(self.seed, cursor.position), self.faults.empty_pages);
         if leave_empty && !cursor.after_empty {
@@ -91,8 +91,10 @@ impl Batches {
         let count = past - first + again.len();
         let mut parts = selection.text(first..past);
         parts.extend(selection.behind(past - first, &again));
+        // A cursor that is ignored still counts on, so that no two are the same.
+        let passed = if is_ignored { cursor.position } else { 0 };
         let next = Cursor {
-            position: past as u64,
+            position: passed.saturating_add(past as u64),
             after_empty: false,
             ..cursor
         };

@@ -13,7 +13,7 @@ use crate::error::{Failure, Kind};
 use crate::words;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
-const ALL: [(&str, &str, &str); 26] = [
+const ALL: [(&str, &str, &str); 27] = [
     ("503", "P", "answer 503, with this probability"),
     ("500", "P", "answer 500, likewise"),
     ("429", "P", "answer 429, likewise"),
@@ -44,6 +44,11 @@ const ALL: [(&str, &str, &str); 26] = [
         "cursor-expiry",
         "N",
         "refuse the cursor of page N once a range",
+    ),
+    (
+        "cursor-ignored",
+        "",
+        "answer the first page to every cursor, with a new cursor",
     ),
     (
         "dates-with-cursor",
@@ -126,6 +131,8 @@ pub(crate) struct Faults {
     pub(super) v2_missing: bool,
     pub(super) v1_excess: Option<Excess>,
     pub(super) cursor_expiry: Option<u64>,
+    /// Every cursor is answered with the first page and a new cursor.
+    pub(super) cursor_ignored: bool,
     pub(super) dates_with_cursor: DatesWithCursor,
     pub(super) empty_pages: f64,
     pub(super) order: Order,
@@ -176,6 +183,7 @@ impl Default for Faults {
             v2_missing: false,
             v1_excess: None,
             cursor_expiry: None,
+            cursor_ignored: false,
             dates_with_cursor: DatesWithCursor::Allowed,
             empty_pages: 0.0,
             order: Order::OldestFirst,
@@ -229,6 +237,7 @@ impl Faults {
             ("v1-refuse", Some(value)) => self.v1_excess = Some(Excess::Refuse(status(value)?)),
             // Page 1 has no cursor that could be refused.
             ("cursor-expiry", Some(value)) => self.cursor_expiry = Some(at_least(2, value)?),
+            ("cursor-ignored", None) => self.cursor_ignored = true,
             ("dates-with-cursor", Some("required")) => {
                 self.dates_with_cursor = DatesWithCursor::Required;
             }

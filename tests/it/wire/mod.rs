@@ -9,6 +9,9 @@ mod cut;
 // What is no page, and no batch.
 mod pages;
 
+// Cursors that lead nowhere.
+mod circles;
+
 // More than anybody should have to hold.
 mod bounds;
 

@@ -1,0 +1,190 @@
+//! Cursors that lead nowhere: a walk through pages ends, whatever the service says.
+
+use tempfile::TempDir;
+
+use super::{TOKEN, batch, configured, cursor, export, page, token};
+use crate::export::with;
+use crate::harness::{Ended, export as export_from, trayscan};
+use crate::scripted::{Answer, Scripted};
+
+/// More requests than a client may send, even if it reads ahead; what follows is another error.
+const TOO_MANY: usize = 2000;
+
+/// A service of version 2 that takes no dates. Its pages hold the batches that `ids` names for their
+/// numbers, and each has a new cursor, but for the page with the number `last`.
+fn service(ids: fn(usize) -> Vec<usize>, last: usize) -> Scripted {
+    Scripted::start(move |asked| {
+        if asked.path() == "/v2/auth" {
+            return token();
+        }
+        if asked.nth > TOO_MANY {
+            return Answer::error(400, "asked for ever");
+        }
+        let number = asked.query("next_token").map_or(0, |token| {
+            let digits = token.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+            digits.parse::<usize>().unwrap()
+        });
+        let batches: Vec<String> = ids(number)
+            .iter()
+            .map(|id| batch(&format!("b{id}")))
+            .collect();
+        let next = (number != last).then(|| cursor(number + 1));
+        Answer::ok(page(&batches, next.as_deref()))
+    })
+}
+
+/// The first page for ever.
+fn first_page(_: usize) -> Vec<usize> {
+    vec![0, 1, 2]
+}
+
+/// Pages that begin again after the twenty-fifth.
+fn circle(number: usize) -> Vec<usize> {
+    let first = number % 25 * 3;
+    (first..first + 3).collect()
+}
+
+/// Pages that begin again at the twentieth after the thirtieth, with empty ones between them.
+fn circle_behind_a_way(number: usize) -> Vec<usize> {
+    match number / 2 {
+        _ if number % 2 == 1 => Vec::new(),
+        number if number < 30 => vec![number],
+        number => vec![20 + number % 10],
+    }
+}
+
+#[test]
+fn ten_pages_with_nothing_new_end_an_export() {
+    for (ids, pages) in [
+        (first_page as fn(usize) -> Vec<usize>, 1 + 10),
+        (circle, 25 + 10),
+        (circle_behind_a_way, 2 * (30 + 10) - 1),
+    ] {
+        for args in [
+            &["--limit", "200"][..],
+            &["--parallel", "1"],
+            &["--parallel", "8"],
+            &["--sort", "batch_id"],
+            &["--start", "2026-05", "--end", "2026-06"],
+        ] {
+            let service = service(ids, usize::MAX);
+            let exported = export(&service, args).expect(7);
+            let told = "the last 10 pages held only batches that came before";
+            assert!(exported.has(told), "{args:?}: {}", exported.stderr);
+            assert!(exported.has("GET /v2/batches"), "{}", exported.stderr);
+            let asked = service.asked_for("/batches").len();
+            assert!(asked >= pages, "{args:?}: {asked} requests");
+            if args.contains(&"--limit") {
+                assert_eq!(asked, pages, "{args:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nine_pages_with_nothing_new_are_legal() {
+    // Each new batch comes on ten pages, with an empty one among them.
+    fn slow(number: usize) -> Vec<usize> {
+        match number % 11 {
+            5 => Vec::new(),
+            _ => vec![number / 11],
+        }
+    }
+    for args in [&[][..], &["--limit", "100"], &["--parallel", "1"]] {
+        let exported = export(&service(slow, 99), args).expect(0);
+        assert_eq!(exported.ids().len(), 10, "{args:?}");
+    }
+}
+
+#[test]
+fn any_number_of_empty_pages_is_legal() {
+    fn rare(number: usize) -> Vec<usize> {
+        if number.is_multiple_of(50) {
+            vec![number]
+        } else {
+            Vec::new()
+        }
+    }
+    let exported = export(&service(rare, 150), &[]).expect(0);
+    assert_eq!(exported.ids(), ["b0", "b50", "b100", "b150"]);
+}
+
+#[test]
+fn a_walk_that_begins_again_may_repeat_many_pages() {
+    let options = ["--batches", "250", "--page-size", "10"];
+    for faults in [
+        &["cursor-expiry:20"][..],
+        &["cursor-expiry:20", "shuffle"],
+        &["duplicates:1"],
+        &["duplicates:1", "empty-pages:0.5", "newest-first"],
+    ] {
+        let server = with(&options, faults);
+        for workers in ["1", "8"] {
+            let ended = export_from(&server, &["-f", "ndjson", "--parallel", workers]);
+            assert_eq!(ended.code, Some(0), "{faults:?}: {}", ended.stderr);
+            assert_eq!(ended.stdout.lines().count(), 250, "{faults:?}");
+        }
+    }
+}
+
+#[test]
+fn the_embedded_service_can_ignore_cursors() {
+    for faults in [
+        &["cursor-ignored"][..],
+        &["cursor-ignored", "empty-pages:0.5"],
+    ] {
+        let server = with(&["--page-size", "20"], faults);
+        for args in [
+            &["--limit", "100"][..],
+            &["--parallel", "1"],
+            &["--parallel", "8"],
+        ] {
+            let ended = export_from(&server, &[&["-f", "ndjson"], args].concat());
+            assert_eq!(ended.code, Some(7), "{faults:?} {args:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains("ignores next_token"), "{ended:?}");
+        }
+        let small = export_from(&server, &["-f", "ndjson", "--start", "2026-10-20"]);
+        let count = small.stdout.lines().count();
+        assert_eq!(small.code, Some(0), "one page needs no cursor: {small:?}");
+        assert!((1..=20).contains(&count), "{count}");
+    }
+}
+
+#[test]
+fn a_sync_ends_with_the_same_error_and_keeps_what_came() {
+    // Both kinds: new cursors, and the same one for ever.
+    let same_cursor = Scripted::start(|asked| match asked.path() {
+        "/v2/auth" => token(),
+        _ => Answer::ok(page(
+            &[batch("b0"), batch("b1"), batch("b2")],
+            Some(&cursor(7)),
+        )),
+    });
+    for (service, told) in [
+        (
+            service(first_page, usize::MAX),
+            "held only batches that came before",
+        ),
+        (same_cursor, "the same next_token came twice"),
+    ] {
+        for workers in ["1", "8"] {
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join("a.db");
+            let mut command = configured(trayscan(&["sync"]), &service.base_url());
+            command.arg(&path).args(["--parallel", workers]);
+            let before = service.asked_for("/batches").len();
+            let ended = Ended::of(command.output().unwrap());
+            assert_eq!(ended.code, Some(7), "{ended:?}");
+            assert!(ended.stderr.contains(told), "{ended:?}");
+            assert!(!ended.stderr.contains(TOKEN), "{ended:?}");
+            assert!(!ended.stderr.contains("up to date"), "{ended:?}");
+            let asked = service.asked_for("/batches").len() - before;
+            assert!(asked < 600, "{asked} requests");
+            let db = rusqlite::Connection::open(&path).unwrap();
+            let count: i64 = db
+                .query_row("SELECT count(*) FROM batches", [], |row| row.get(0))
+                .unwrap();
+            assert_eq!(count, 3);
+        }
+    }
+}
