@@ -24,6 +24,9 @@ mod changes;
 // A database without anything of an archive's own.
 mod plain;
 
+// Checks of a whole database.
+mod integrity;
+
 // Batches that go out.
 mod pages;
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OpenFlags};
 
+use super::integrity::{check_pages, check_table, damage};
 use super::schema::column_definition;
 use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, EXACT_DIGITS, Kind, Values, find_column,
-    significant_digits,
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, Kind, Values,
+    find_column, significant_digits,
 };
 use crate::error::{self, Failure};
 
@@ -166,13 +167,7 @@ impl PlainTable {
         let failure =
             |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
         let db = super::connect(path, flags).map_err(failure)?;
-        // What is damaged may still be read, and have lost some of it.
-        let found: String = db
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-            .map_err(failure)?;
-        if found != "ok" {
-            return Err(damage(path, anyhow::Error::msg(found)));
-        }
+        check_table(&db, path)?;
         let columns = columns(&db).map_err(failure)?;
         if columns.is_empty() {
             return Err(refused());
@@ -202,17 +197,47 @@ impl PlainTable {
         let sql = format!("SELECT {} FROM batches", names.join(", "));
         let mut rows = self.db.prepare(&sql).map_err(failure)?;
         let mut rows = rows.query([]).map_err(failure)?;
+        let mut count = 0;
         while let Some(row) = rows.next().map_err(failure)? {
+            count += 1;
             let mut texts = [const { None }; COLUMNS.len()];
             for (place, &column) in self.columns.iter().enumerate() {
                 let cell = row.get_ref(place).map_err(failure)?;
-                texts[column] = text(cell, COLUMNS[column].kind);
+                match text(cell, COLUMNS[column].kind) {
+                    Ok(text) => texts[column] = text,
+                    Err(found) => return Err(self.wrong_type(count, column, found)),
+                }
             }
             if take(&PlainRow(texts))? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
+            // Who takes only the first row wants to know the columns, and that should not take long.
+            if count == 1 {
+                check_pages(&self.db, &self.path)?;
+            }
+        }
+        if count == 0 {
+            check_pages(&self.db, &self.path)?;
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn wrong_type(&self, row: u64, column: usize, found: &str) -> Failure {
+        // Damage explains it better, if there is any.
+        if let Err(failure) = check_pages(&self.db, &self.path) {
+            return failure;
+        }
+        let Column { name, kind, .. } = COLUMNS[column];
+        let expected = match kind {
+            Kind::Text | Kind::Date => "text",
+            Kind::Integer => "an integer",
+            Kind::Decimal => "a number",
+            Kind::Boolean => "0 or 1",
+        };
+        let path = self.path.display();
+        let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
+        Failure::new(error::Kind::Protocol, message)
+            .hint("somebody has changed the database; export it again")
     }
 }
 
@@ -225,13 +250,6 @@ fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Err
     }
 }
 
-fn damage(path: &Path, why: anyhow::Error) -> Failure {
-    let message = format!("`{}` is damaged or cut short", path.display());
-    Failure::new(error::Kind::Protocol, message)
-        .caused_by(why)
-        .hint("copy or export it again")
-}
-
 /// Returns the fields that the table has a column for.
 fn columns(db: &Connection) -> rusqlite::Result<Vec<usize>> {
     let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
@@ -241,13 +259,58 @@ fn columns(db: &Connection) -> rusqlite::Result<Vec<usize>> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-fn text(cell: ValueRef<'_>, kind: Kind) -> Option<String> {
-    Some(match cell {
-        ValueRef::Null => return None,
-        ValueRef::Integer(number) if kind == Kind::Boolean => (number != 0).to_string(),
-        ValueRef::Integer(number) => number.to_string(),
+/// Returns what a cell says; an error names what it is, where its column does not hold that.
+fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>, &'static str> {
+    Ok(Some(match (cell, kind) {
+        (ValueRef::Null, _) => return Ok(None),
+        (ValueRef::Integer(number @ 0..=1), Kind::Boolean) => (number == 1).to_string(),
+        (ValueRef::Integer(number), Kind::Integer | Kind::Decimal) => number.to_string(),
         // The shortest text that gives the same number: the digits that were written.
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
-    })
+        (ValueRef::Real(number), Kind::Decimal) if number.is_finite() => number.to_string(),
+        (ValueRef::Text(text), Kind::Text | Kind::Date) => match std::str::from_utf8(text) {
+            Ok(text) => text.to_owned(),
+            Err(_) => return Err("not UTF-8"),
+        },
+        (ValueRef::Integer(_), _) => return Err("an integer"),
+        (ValueRef::Real(_), _) => return Err("a floating-point number"),
+        (ValueRef::Text(_), _) => return Err("text"),
+        (ValueRef::Blob(_), _) => return Err("a blob"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_the_types_of_their_columns() {
+        for (cell, kind, expected) in [
+            (ValueRef::Null, Kind::Decimal, Ok(None)),
+            (ValueRef::Integer(1), Kind::Boolean, Ok(Some("true"))),
+            (ValueRef::Integer(2), Kind::Boolean, Err("an integer")),
+            (ValueRef::Integer(7), Kind::Integer, Ok(Some("7"))),
+            (ValueRef::Integer(87), Kind::Decimal, Ok(Some("87"))),
+            (ValueRef::Integer(7), Kind::Text, Err("an integer")),
+            (ValueRef::Real(87.5), Kind::Decimal, Ok(Some("87.5"))),
+            (
+                ValueRef::Real(f64::INFINITY),
+                Kind::Decimal,
+                Err("a floating-point number"),
+            ),
+            (
+                ValueRef::Real(7.0),
+                Kind::Integer,
+                Err("a floating-point number"),
+            ),
+            (ValueRef::Text(b"87.5"), Kind::Decimal, Err("text")),
+            (ValueRef::Text(b"true"), Kind::Boolean, Err("text")),
+            (ValueRef::Text(b"a\0b"), Kind::Text, Ok(Some("a\0b"))),
+            (ValueRef::Text(b"\xff"), Kind::Text, Err("not UTF-8")),
+            (ValueRef::Blob(b"a"), Kind::Text, Err("a blob")),
+        ] {
+            let found = text(cell, kind);
+            let found = found.as_ref().map(Option::as_deref).map_err(|found| *found);
+            assert_eq!(found, expected, "{cell:?} as {kind:?}");
+        }
+    }
 }

@@ -38,6 +38,7 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
             }
         }
     }
+    archive.check().map_err(or_damaged)?;
     Ok(remarks)
 }
 

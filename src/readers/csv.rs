@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
-use super::dialect::{Dialect, with_point};
+use super::dialect::{Dialect, MARK, with_point};
+use super::lines::{BadLine, LineChecker};
 use super::{Each, Place, Record, Remarks, Unreadable};
 use crate::batch::{COLUMNS, Kind, Values, is_number};
 
@@ -27,8 +28,13 @@ pub(super) fn read(
     };
     let mut watched = Watched {
         bytes,
-        quotes: 0,
-        last: b'\n',
+        lines: LineChecker::new(dialect.delimiter),
+        bad_line: None,
+        mark: if head.starts_with(MARK) {
+            MARK.len()
+        } else {
+            0
+        },
         since_row: 0,
     };
     let mut reader = ReaderBuilder::new()
@@ -39,6 +45,7 @@ pub(super) fn read(
         .from_reader(&mut watched);
     let columns = dialect.columns();
     let mut separator = Separator::Unknown;
+    let mut mistyped = None;
     let mut record = StringRecord::new();
     let mut skip = dialect.header;
     // Counted here: the csv crate puts the line feed of CR LF to the next row.
@@ -47,6 +54,9 @@ pub(super) fn read(
         let line = next;
         let place = Place::Line(line);
         let more = reader.read_record(&mut record);
+        if let Some(bad) = reader.get_mut().bad_line.take() {
+            return Err(bad.into());
+        }
         if !more.map_err(|error| broken(error, place, &dialect))? {
             break;
         }
@@ -71,6 +81,10 @@ pub(super) fn read(
         if separator == Separator::Unknown {
             separator = Separator::of(&record, &dialect);
         }
+        dialect.check_formulas(&record, place)?;
+        if separator == Separator::Comma && mistyped.is_none() {
+            mistyped = with_wrong_point(&record, &dialect, place);
+        }
         let row = Row {
             record: &record,
             dialect: &dialect,
@@ -89,7 +103,7 @@ pub(super) fn read(
             });
         }
     }
-    if watched.quotes % 2 != 0 {
+    if !watched.lines.is_complete() {
         return Err(Unreadable::Broken {
             place: None,
             why: "the file ends inside a cell in quotes".to_owned(),
@@ -98,7 +112,8 @@ pub(super) fn read(
     }
     Ok(Remarks {
         columns: Some(columns),
-        unended: watched.last != b'\n',
+        unended: watched.lines.last() != b'\n',
+        mistyped,
         unknown: dialect.unknown,
         ..Remarks::default()
     })
@@ -164,26 +179,47 @@ impl Values for Row<'_> {
     }
 }
 
-/// Watches what goes by for signs that it was cut short.
+/// Names a decimal point where the decimals of a file have a comma: other programs would read text there.
+fn with_wrong_point(record: &StringRecord, dialect: &Dialect, place: Place) -> Option<String> {
+    let mut columns = dialect.cells.iter().zip(&COLUMNS);
+    let (_, column) = columns.find(|(cell, column)| {
+        let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
+        column.kind == Kind::Decimal && cell.contains('.') && is_number(cell)
+    })?;
+    let name = column.name;
+    Some(format!(
+        "{place}: `{name}` has a decimal point, and earlier decimals have a comma"
+    ))
+}
+
+/// Checks the lines of a file as they are read.
 struct Watched<R> {
     bytes: R,
-    quotes: u64,
-    last: u8,
+    lines: LineChecker,
+    bad_line: Option<BadLine>,
+    /// Bytes of the byte order mark that are still to come.
+    mark: usize,
     /// How much was read since the last row was complete.
     since_row: usize,
 }
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        if self.since_row > ROW_LIMIT {
+        if self.since_row > ROW_LIMIT || self.bad_line.is_some() {
             // As if it ended here: whoever reads looks why.
             return Ok(0);
         }
         let length = self.bytes.read(room)?;
         self.since_row += length;
-        let read = &room[..length];
-        self.quotes += memchr::memchr_iter(b'"', read).count() as u64;
-        self.last = read.last().copied().unwrap_or(self.last);
+        let marked = self.mark.min(length);
+        self.mark -= marked;
+        self.bad_line = self.lines.check(&room[marked..length]).err();
         Ok(length)
+    }
+}
+
+impl From<BadLine> for Unreadable {
+    fn from(bad: BadLine) -> Self {
+        Self::broken(Place::Line(bad.line), bad.why)
     }
 }

@@ -16,7 +16,7 @@ const NOTHING: u8 = 0xff;
 const ROWS: usize = 20;
 
 /// The byte order mark, which the csv crate skips at the start of a file.
-const MARK: &[u8] = "\u{feff}".as_bytes();
+pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How the cells of a file are parted and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +112,34 @@ impl Dialect {
         (0..COLUMNS.len())
             .filter(|&column| self.cells[column].is_some())
             .fold(0, |columns, column| columns | 1 << column)
+    }
+
+    /// Refuses a cell made for Excel that would run as a formula. Numbers and dates never do.
+    pub(super) fn check_formulas(
+        &self,
+        record: &StringRecord,
+        place: super::Place,
+    ) -> Result<(), Unreadable> {
+        if !self.excel {
+            return Ok(());
+        }
+        for (column, cell) in self.cells.iter().enumerate() {
+            let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
+            let column = &COLUMNS[column];
+            let runs =
+                cell.starts_with(FORMULA) && (column.kind == Kind::Text || !fits(column, cell));
+            if runs {
+                return Err(Unreadable::Broken {
+                    place: Some(place),
+                    why: format!(
+                        "`{}` would run as a formula: the apostrophe before it is missing",
+                        column.name
+                    ),
+                    hint: Some("somebody has changed the file; export it again with `--excel`"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Takes away what `--excel` put before a text.

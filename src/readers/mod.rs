@@ -19,6 +19,7 @@ mod csv;
 mod database;
 mod dialect;
 mod json;
+mod lines;
 mod parquet;
 #[cfg(feature = "postgres")]
 mod table;
@@ -82,6 +83,9 @@ pub(crate) struct Remarks {
     pub(crate) keeps_unknown_fields: bool,
     /// Its last line has no end.
     pub(crate) unended: bool,
+    /// The first value that is stored as another type than an export stores it, such as a number as text.
+    /// Only `export --lenient` writes such values.
+    pub(crate) mistyped: Option<String>,
     pub(crate) claim: Option<Claim>,
 }
 
@@ -97,10 +101,27 @@ impl Remarks {
                 self.unknown.push(name);
             }
         }
+        self.mistyped = self.mistyped.or(other.mistyped);
         self.unended |= other.unended;
         self.absent_is_null &= other.absent_is_null;
         self.keeps_unknown_fields &= other.keeps_unknown_fields;
         self
+    }
+
+    /// Refuses values that are stored as other types, unless they may be: those are only mentioned.
+    pub(crate) fn check_types(&self, name: &str, lenient: bool) -> Result<(), Failure> {
+        match &self.mistyped {
+            Some(what) if lenient => {
+                log::warn!("{name}: {what}; other programs take it for something else");
+                Ok(())
+            }
+            Some(what) => Err(
+                Failure::new(Kind::Protocol, format!("{name}: {what}")).hint(
+                    "somebody altered it, or `export --lenient` wrote it: then name its manifest",
+                ),
+            ),
+            None => Ok(()),
+        }
     }
 }
 

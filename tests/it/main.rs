@@ -139,6 +139,9 @@ mod browser;
 // `verify`: files held against manifests, other files and the service.
 mod verify;
 
+// `verify`: damaged and altered containers of the right batches.
+mod containers;
+
 // `summary`: every figure recomputed from an export.
 #[cfg(unix)]
 mod summary;

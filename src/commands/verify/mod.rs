@@ -200,6 +200,7 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
     let Some(expected) = expected else {
         let (scan, scope) = file.scan_alone()?;
         tell_remarks(file.source.name(), &scan);
+        scan.remarks.check_types(file.source.name(), true)?;
         let mut report = Report::new(file, &scan, scope);
         report.claim = scan.remarks.claim.filter(|_| file.fields.is_none());
         return Ok(report);
@@ -207,6 +208,8 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
     let scope = expected.scope();
     let (scan, _) = file.index(&scope)?;
     tell_remarks(file.source.name(), &scan);
+    let lenient = expected.lenient();
+    scan.remarks.check_types(file.source.name(), lenient)?;
     let mut report = Report::new(file, &scan, scope);
     report.manifest = Some(expected.judge(file, &scan, &scope)?);
     Ok(report)
@@ -226,6 +229,8 @@ fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
         }
         tell_remarks(file.source.name(), &here);
         tell_remarks(other.name(), &there);
+        here.remarks.check_types(file.source.name(), false)?;
+        there.remarks.check_types(other.name(), false)?;
         let mut report = Report::new(file, &here, scope);
         report.compare_unknown_fields(&there.digest, there.remarks.keeps_unknown_fields);
         report.other = Some(Other::file(other.name(), &there, scope));

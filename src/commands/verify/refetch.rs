@@ -98,6 +98,8 @@ impl Refetch {
         };
         let (scan, ledger) = file.index(&scope)?;
         tell_remarks(file.source.name(), &scan);
+        let lenient = expected.is_some_and(Expected::lenient);
+        scan.remarks.check_types(file.source.name(), lenient)?;
         scope.unknown_fields &= scan.remarks.keeps_unknown_fields;
         let mut report = Report::new(file, &scan, scope);
         match expected {

@@ -1,0 +1,300 @@
+//! `verify` of files that hold the right batches, and whose container is damaged or altered: other programs
+//! would read something else, or refuse them.
+
+use std::fs;
+
+use rusqlite::Connection;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{Ended, export_with, run};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{fields, object, page, token};
+
+/// An export, and the same batches as ndjson.
+struct Exported {
+    folder: TempDir,
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Exported {
+    /// Exports three batches with comments that need care.
+    fn new(name: &str, args: &[&str]) -> Self {
+        let comments = ["=1+1", "plain, \"quoted\"\r\nlines", "'-2"];
+        let batches: Vec<String> = (1..)
+            .zip(comments)
+            .map(|(number, comment)| {
+                let mut fields = fields(&format!("b{number}"));
+                fields.retain(|(name, _)| name != "comment" && name != "analysis_link");
+                let link = format!("https://scan.example.com/analysis/{number}");
+                fields.push(("analysis_link".to_owned(), json!(link).to_string()));
+                fields.push(("comment".to_owned(), json!(comment).to_string()));
+                object(&fields)
+            })
+            .collect();
+        let folder = TempDir::new().unwrap();
+        for (name, args) in [("whole.ndjson", &[][..]), (name, args)] {
+            let answers = vec![Answer::ok(page(&batches, None))];
+            let service = Scripted::answering(vec![token()], answers);
+            let path = folder.path().join(name).to_str().unwrap().to_owned();
+            let ended = export_with(service.address, "secret", &[&["-o", &path], args].concat());
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let exported = Self {
+            folder,
+            name: name.to_owned(),
+            bytes,
+        };
+        exported.assert_equal(&exported.bytes);
+        exported
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Verifies `bytes` in the place of the export.
+    fn verify(&self, bytes: &[u8]) -> [Ended; 2] {
+        let path = self.path(&format!("altered-{}", self.name));
+        fs::write(&path, bytes).unwrap();
+        let whole = self.path("whole.ndjson");
+        [
+            run(&["verify", &path]),
+            run(&["verify", &path, "--against", &whole]),
+        ]
+    }
+
+    #[track_caller]
+    fn assert_equal(&self, bytes: &[u8]) {
+        for ended in self.verify(bytes) {
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+        }
+    }
+
+    /// Verifies what must be refused, alone and against the batches that it seems to hold.
+    #[track_caller]
+    fn assert_refused(&self, what: &str, bytes: &[u8], why: &str) {
+        assert_ne!(bytes, self.bytes, "{what} changes nothing");
+        for ended in self.verify(bytes) {
+            assert_eq!(ended.code, Some(7), "{what}: {ended:?}");
+            assert!(
+                ended.stderr.contains(why),
+                "{what}: {why} is not in {ended:?}"
+            );
+        }
+    }
+}
+
+impl Exported {
+    /// Verifies what only `--lenient` writes: against other batches it differs, alone that is mentioned.
+    #[track_caller]
+    fn assert_mistyped(&self, what: &str, bytes: &[u8], why: &str) {
+        let codes = [Some(0), Some(7)];
+        for (ended, code) in self.verify(bytes).iter().zip(codes) {
+            assert_eq!(ended.code, code, "{what}: {ended:?}");
+            assert!(
+                ended.stderr.contains(why),
+                "{what}: {why} is not in {ended:?}"
+            );
+        }
+    }
+}
+
+/// Replaces the first `from` behind `start`.
+#[track_caller]
+fn replaced(bytes: &[u8], start: usize, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut places = bytes[start..].windows(from.len());
+    let at = places.position(|window| window == from);
+    let at = start + at.unwrap_or_else(|| panic!("no {}", String::from_utf8_lossy(from)));
+    [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// Changes a database with SQL, its schema too.
+fn with_sql(path: &str, sql: &str) -> Vec<u8> {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(sql).unwrap();
+    drop(db);
+    fs::read(path).unwrap()
+}
+
+/// Changes a text in the index of a column, and not in its rows.
+fn with_other_index(bytes: &[u8], text: &str) -> Vec<u8> {
+    let size = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
+    let mut altered = bytes.to_vec();
+    for page in altered.chunks_mut(size).filter(|page| page[0] == 0x0a) {
+        let mut places = page.windows(text.len());
+        if let Some(at) = places.position(|window| window == text.as_bytes()) {
+            page[at + text.len() - 1] += 1;
+            return altered;
+        }
+    }
+    panic!("{text} is in no index");
+}
+
+#[test]
+fn a_database_with_a_damaged_index_is_damaged() {
+    let export = Exported::new("a.sqlite", &[]);
+    let damaged = with_other_index(&export.bytes, "2026-05-01T06:00:00Z");
+    export.assert_refused("index", &damaged, "is damaged or cut short");
+}
+
+#[test]
+fn batches_must_be_a_plain_table() {
+    let export = Exported::new("a.sqlite", &[]);
+    let path = export.path("altered.sqlite");
+    fs::write(&path, &export.bytes).unwrap();
+    let sql = "ALTER TABLE batches RENAME TO others; CREATE VIEW batches AS SELECT * FROM others";
+    let view = with_sql(&path, sql);
+    export.assert_refused("view", &view, "`batches` is a view, not a plain table");
+}
+
+#[test]
+fn cells_of_a_database_have_the_types_of_their_columns() {
+    let export = Exported::new("a.sqlite", &[]);
+    let schema = |from: &str, to: &str| {
+        format!(
+            "PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = replace(replace(sql, ') STRICT', ')'), '{from}', '{to}')
+                WHERE name = 'batches';"
+        )
+    };
+    for (column, from, to, cast, why) in [
+        (
+            "avg_germination_rate",
+            "REAL",
+            "TEXT",
+            "TEXT",
+            "is text, not a number",
+        ),
+        (
+            "number_of_images",
+            "INTEGER",
+            "TEXT",
+            "TEXT",
+            "is text, not an integer",
+        ),
+        (
+            "number_of_images",
+            "INTEGER",
+            "REAL",
+            "REAL",
+            "is a floating-point number",
+        ),
+        ("comment", "TEXT", "BLOB", "BLOB", "is a blob, not text"),
+    ] {
+        let path = export.path("altered.sqlite");
+        fs::write(&path, &export.bytes).unwrap();
+        let (from, to) = (format!("{column} {from}"), format!("{column} {to}"));
+        with_sql(&path, &schema(&from, &to));
+        let sql = format!("UPDATE batches SET {column} = CAST({column} AS {cast})");
+        let altered = with_sql(&path, &sql);
+        export.assert_refused(column, &altered, why);
+    }
+    let path = export.path("altered.sqlite");
+    fs::write(&path, &export.bytes).unwrap();
+    let altered = with_sql(&path, "UPDATE batches SET warnings = 2");
+    export.assert_refused("boolean", &altered, "`warnings` is an integer, not 0 or 1");
+}
+
+#[test]
+fn an_archive_is_checked_as_people_query_it() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.db").to_str().unwrap().to_owned();
+    assert_eq!(run(&["sync", &path, "--sandbox", "-q"]).code, Some(0));
+    let whole = fs::read(&path).unwrap();
+    assert_eq!(run(&["verify", &path]).code, Some(0));
+    let refused = |why: &str| {
+        let ended = run(&["verify", &path]);
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+    };
+    fs::write(&path, with_other_index(&whole, "Aubergine")).unwrap();
+    refused("is damaged or cut short");
+    for (set, column) in [
+        ("avg_germination_rate = 99.5", "avg_germination_rate"),
+        ("comment = 'other'", "comment"),
+        ("warnings = 1 - warnings", "warnings"),
+        ("crop_type = NULL", "crop_type"),
+    ] {
+        fs::write(&path, &whole).unwrap();
+        with_sql(&path, &format!("UPDATE batches SET {set} WHERE rowid = 1"));
+        refused(&format!(
+            "the column `{column}` differs from the batch as received"
+        ));
+    }
+}
+
+#[test]
+fn cells_for_excel_keep_their_apostrophe() {
+    let export = Exported::new("a.csv", &["--excel"]);
+    let bare = replaced(&export.bytes, 0, b"'=1+1", b"=1+1");
+    export.assert_refused(
+        "apostrophe",
+        &bare,
+        "line 2: `comment` would run as a formula",
+    );
+    // Without the mark it is any CSV, in which an apostrophe is one.
+    let plain = Exported::new("a.csv", &[]);
+    plain.assert_equal(&replaced(&plain.bytes, 0, b"b1", b"b1"));
+}
+
+#[test]
+fn lines_that_readers_take_differently_are_refused() {
+    let export = Exported::new("a.csv", &[]);
+    let at = |from: &str, to: &str| replaced(&export.bytes, 0, from.as_bytes(), to.as_bytes());
+    for (what, bytes, why) in [
+        (
+            "empty line",
+            at("\nb2,", "\n\nb2,"),
+            "line 3: the line is empty",
+        ),
+        (
+            "empty last line",
+            [&export.bytes[..], b"\n"].concat(),
+            "the line is empty",
+        ),
+        ("CR LF", at("\nb2,", "\r\nb2,"), "LF and CR LF are mixed"),
+        (
+            "CR",
+            at("\nb2,", "\rb2,"),
+            "line 2: a carriage return stands without a line feed",
+        ),
+        (
+            "quotes",
+            at("\nb2,", "\n\"b\"2,"),
+            "line 3: text follows the closing quote",
+        ),
+        (
+            "blank",
+            at("lines\",", "lines\" ,"),
+            "text follows the closing quote",
+        ),
+    ] {
+        export.assert_refused(what, &bytes, why);
+    }
+    let name = at(",Tray,", ",Tr\"ay\",");
+    export.assert_refused(
+        "bare",
+        &name,
+        "line 2: a quote stands inside a cell without quotes",
+    );
+    // A file that others wrote with quotes around everything is fine.
+    export.assert_equal(&at("\nb2,Tray,", "\n\"b2\",\"Tray\","));
+}
+
+#[test]
+fn decimals_have_one_separator() {
+    let export = Exported::new("a.csv", &["--decimal-comma"]);
+    let last = export
+        .bytes
+        .windows(5)
+        .rposition(|window| window == b"87,50");
+    let point = replaced(&export.bytes, last.unwrap(), b"87,50", b"87.50");
+    export.assert_mistyped(
+        "point",
+        &point,
+        "`avg_germination_rate` has a decimal point",
+    );
+}
