@@ -1,6 +1,9 @@
 //! `verify` of files that hold the right batches, and whose container is damaged or altered: other programs
 //! would read something else, or refuse them.
 
+// One file for each format that has parts of its own.
+mod parquet;
+
 use std::fs;
 
 use rusqlite::Connection;

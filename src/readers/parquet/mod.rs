@@ -3,17 +3,27 @@
 // What values mean.
 mod form;
 
-// What pages take.
+// What pages take, and those that would take too much.
+mod delta;
+mod guard;
 mod pages;
+
+// What the file says of itself and of its values, and whether it holds.
+mod footer;
+mod layout;
+mod statistics;
+mod thrift;
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ::parquet::basic::Compression;
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use ::parquet::data_type::{AsBytes as _, ByteArray, DataType};
+use ::parquet::bloom_filter::Sbbf;
+use ::parquet::column::page::PageReader as _;
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use ::parquet::data_type::{AsBytes, ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
@@ -22,8 +32,11 @@ use ::parquet::schema::types::ColumnDescriptor;
 use super::{Claim, Each, Place, Record, Remarks, Unreadable, version};
 use crate::batch::{COLUMNS, Values, find_column};
 use crate::ui;
+use footer::Footer;
 use form::{Form, form, whole, written};
-use pages::Refused;
+use guard::PageGuard;
+use pages::{Refused, Room};
+use statistics::{Claims, ColumnAudit};
 
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;
@@ -31,18 +44,21 @@ const ROWS: usize = 4096;
 /// The column that holds the fields that nobody announced: they are not compared.
 const EXTRA: &str = "extra";
 
-/// The longest description of a file: what is read of it takes many times its size.
-const FOOTER: u32 = 16 << 20;
 /// The longest text of a batch.
 const TEXT: usize = 16 << 20;
 
 pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
-    check_footer(&file)?;
+    let footer = Footer::read(&file).map_err(refused)?;
     let again = file.try_clone()?;
     let reader = contained(|| SerializedFileReader::new(file))?;
+    // One that is too short was met by the crate.
+    let footer = footer.ok_or_else(|| broken("it is damaged or cut short".to_owned()))?;
     check_packing(reader.metadata())?;
-    let (columns, unknown) = columns(reader.metadata().file_metadata().schema_descr().columns())?;
-    let bits = columns.iter().fold(0, |all, found| all | 1 << found.column);
+    let schema = reader.metadata().file_metadata().schema_descr();
+    footer.check(schema).map_err(refused)?;
+    let (columns, unknown) = columns(schema.columns())?;
+    let fields = columns.iter().filter_map(|leaf| leaf.field);
+    let bits = fields.fold(0, |all, (column, _)| all | 1 << column);
     let remarks = Remarks {
         columns: Some(bits),
         unknown,
@@ -50,11 +66,9 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
         ..Remarks::default()
     };
     let mut count = 0;
-    for group in 0..reader.num_row_groups() {
-        let leaves = columns.iter().map(|found| found.leaf);
-        pages::check(&again, reader.metadata().row_group(group), leaves).map_err(refused)?;
-        let group = contained(|| reader.get_row_group(group))?;
-        let mut rows = Rows::new(group.as_ref(), &columns)?;
+    for place in 0..reader.num_row_groups() {
+        let group = contained(|| reader.get_row_group(place))?;
+        let mut rows = Rows::new(&footer, &again, (place, group.as_ref()), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
                 count += 1;
@@ -69,6 +83,7 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
                 }
             }
         }
+        rows.finish(footer.rows(place))?;
     }
     Ok(remarks)
 }
@@ -78,23 +93,6 @@ fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Unr
     let read = ui::caught(work).ok();
     let read = read.unwrap_or_else(|| Err(ParquetError::General("no sense in it".to_owned())));
     read.map_err(damaged)
-}
-
-/// Refuses a file whose description is longer than that of any export.
-fn check_footer(mut file: &File) -> Result<(), Unreadable> {
-    let mut end = [0; 4];
-    // One that is too short is met again.
-    if file.seek(SeekFrom::End(-8)).is_ok() {
-        file.read_exact(&mut end)?;
-    }
-    file.rewind()?;
-    if u32::from_le_bytes(end) > FOOTER {
-        return Err(broken(format!(
-            "it is damaged or cut short: its description takes more than {} MiB",
-            FOOTER >> 20
-        )));
-    }
-    Ok(())
 }
 
 /// Reads what the file says of itself.
@@ -118,7 +116,7 @@ fn refused(refused: Refused) -> Unreadable {
         Refused::Broken(why) => broken(format!("it is damaged or cut short: {why}")),
         Refused::Foreign(why) => Unreadable::Foreign {
             why: format!("is a Parquet file that {why}, which cannot be read"),
-            hint: "write it with plain texts or dictionaries: version 1 of the pages",
+            hint: "write it again with the defaults of pyarrow, DuckDB or Spark",
         },
     }
 }
@@ -130,16 +128,19 @@ fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
     let known = |packing: &Compression| {
         matches!(
             packing,
-            Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_)
+            Compression::UNCOMPRESSED
+                | Compression::SNAPPY
+                | Compression::GZIP(_)
+                | Compression::ZSTD(_)
         )
     };
     match packings.find(|packing| !known(packing)) {
         None => Ok(()),
         Some(packing) => Err(Unreadable::Foreign {
             why: format!(
-                "is a Parquet file packed with {packing}, and only zstd and snappy can be unpacked"
+                "is a Parquet file compressed with {packing}, and only gzip, snappy and zstd can be read"
             ),
-            hint: "write it with zstd or snappy, or without packing",
+            hint: "write it with zstd, snappy or gzip, or uncompressed",
         }),
     }
 }
@@ -164,39 +165,45 @@ fn broken(why: String) -> Unreadable {
     }
 }
 
-/// A field, and where and how it stands in the file.
-struct Found {
-    /// Which of all columns of the file.
-    leaf: usize,
-    column: usize,
-    form: Form,
+/// A column of the file.
+struct Leaf {
+    descriptor: Arc<ColumnDescriptor>,
+    /// The field that it holds, and how.
+    field: Option<(usize, Form)>,
 }
 
 /// Finds the fields of batches among the columns of a file, and names the others.
-fn columns<'a>(
-    leaves: impl IntoIterator<Item = &'a std::sync::Arc<ColumnDescriptor>>,
-) -> Result<(Vec<Found>, Vec<String>), Unreadable> {
-    let (mut columns, mut unknown) = (Vec::<Found>::new(), Vec::new());
-    for (leaf, descriptor) in leaves.into_iter().enumerate() {
+fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>), Unreadable> {
+    let (mut columns, mut unknown) = (Vec::<Leaf>::new(), Vec::new());
+    for descriptor in leaves {
         let name = descriptor.path().string();
+        let descriptor = Arc::clone(descriptor);
         let Some(column) = find_column(&name) else {
             if name != EXTRA {
                 unknown.push(name);
             }
+            columns.push(Leaf {
+                descriptor,
+                field: None,
+            });
             continue;
         };
-        if columns.iter().any(|found| found.column == column) {
+        let is_it = |leaf: &Leaf| leaf.field.is_some_and(|(known, _)| known == column);
+        if columns.iter().any(is_it) {
             return Err(broken(format!("`{name}` is there twice")));
         }
         let form =
-            form(descriptor, COLUMNS[column].kind).filter(|_| descriptor.max_rep_level() == 0);
+            form(&descriptor, COLUMNS[column].kind).filter(|_| descriptor.max_rep_level() == 0);
         let form = form.ok_or_else(|| Unreadable::Foreign {
             why: format!("is a Parquet file whose column `{name}` has another type than a batch"),
             hint: "name a file that `trayscan export -f parquet` wrote",
         })?;
-        columns.push(Found { leaf, column, form });
+        columns.push(Leaf {
+            descriptor,
+            field: Some((column, form)),
+        });
     }
-    if columns.is_empty() {
+    if columns.iter().all(|leaf| leaf.field.is_none()) {
         return Err(Unreadable::Foreign {
             why: "is a Parquet file without any field of a batch".to_owned(),
             hint: "name a file that `trayscan export -f parquet` wrote",
@@ -207,9 +214,16 @@ fn columns<'a>(
 
 /// Some rows of a group, column by column.
 struct Rows<'a> {
-    columns: Vec<(&'a Found, ColumnReader)>,
+    columns: Vec<OpenColumn<'a>>,
     /// Of each column of a batch, the rows that were taken; nothing where the file has none.
     texts: [Vec<Option<Cell>>; COLUMNS.len()],
+}
+
+/// A column of a row group that is being read.
+struct OpenColumn<'a> {
+    leaf: &'a Leaf,
+    reader: ColumnReader,
+    audit: ColumnAudit,
 }
 
 /// A value.
@@ -221,16 +235,46 @@ enum Cell {
 }
 
 impl<'a> Rows<'a> {
-    fn new(group: &dyn RowGroupReader, columns: &'a [Found]) -> Result<Self, Unreadable> {
-        let reader = |found: &'a Found| {
-            let reader = contained(|| group.get_column_reader(found.leaf))?;
-            Ok((found, reader))
-        };
+    fn new(
+        footer: &Footer,
+        file: &File,
+        (place, group): (usize, &dyn RowGroupReader),
+        leaves: &'a [Leaf],
+    ) -> Result<Self, Unreadable> {
+        let mut room = Room::new();
+        let mut columns = Vec::new();
+        for (number, leaf) in leaves.iter().enumerate() {
+            let descriptor = &leaf.descriptor;
+            let chunk = group.metadata().column(number);
+            let pages = pages::read(file, chunk, footer.start, &mut room).map_err(refused)?;
+            let index = footer.indexes(file, (place, number), descriptor, &pages);
+            let index = index.map_err(refused)?;
+            let page_reader = contained(|| group.get_column_page_reader(number))?;
+            let mut page_reader = PageGuard::new(page_reader, descriptor);
+            if descriptor.max_rep_level() > 0 {
+                // No field of a batch: it is only unpacked.
+                while contained(|| page_reader.get_next_page())?.is_some() {}
+                continue;
+            }
+            let filter = match footer.has_filter(place, number) {
+                true => contained(|| Sbbf::read_from_column_chunk(chunk, file))?,
+                false => None,
+            };
+            let claims = Claims {
+                column: footer.claimed(place, number),
+                pages,
+                index,
+                filter,
+                sorted: footer.sorted(place, number),
+            };
+            columns.push(OpenColumn {
+                leaf,
+                reader: get_column_reader(Arc::clone(descriptor), Box::new(page_reader)),
+                audit: ColumnAudit::new(descriptor, claims),
+            });
+        }
         Ok(Self {
-            columns: columns
-                .iter()
-                .map(reader)
-                .collect::<Result<_, Unreadable>>()?,
+            columns,
             texts: [const { Vec::new() }; COLUMNS.len()],
         })
     }
@@ -238,18 +282,32 @@ impl<'a> Rows<'a> {
     /// Takes more rows; tells how many, or nothing at the end of the group.
     fn next(&mut self) -> Result<Option<usize>, Unreadable> {
         let mut length = None;
-        for (found, reader) in &mut self.columns {
-            let texts = &mut self.texts[found.column];
-            texts.clear();
-            take(reader, found, texts)?;
-            if *length.get_or_insert(texts.len()) != texts.len() {
-                let name = COLUMNS[found.column].name;
+        for column in &mut self.columns {
+            let rows = match column.leaf.field {
+                None => skip(column)?,
+                Some((field, form)) => {
+                    let texts = &mut self.texts[field];
+                    texts.clear();
+                    take(column, (field, form), texts)?;
+                    texts.len()
+                }
+            };
+            if *length.get_or_insert(rows) != rows {
+                let name = column.leaf.descriptor.path().string();
                 return Err(broken(format!(
                     "`{name}` has more or fewer rows than others"
                 )));
             }
         }
         Ok(length.filter(|length| *length > 0))
+    }
+
+    /// Ends the group, which must have `rows` rows.
+    fn finish(self, rows: u64) -> Result<(), Unreadable> {
+        for column in self.columns {
+            column.audit.finish(rows).map_err(altered)?;
+        }
+        Ok(())
     }
 
     fn row(&self, row: usize) -> Row<'_> {
@@ -275,80 +333,117 @@ impl Values for Row<'_> {
 
 /// Takes rows from a column as plain text.
 fn take(
-    reader: &mut ColumnReader,
-    found: &Found,
+    column: &mut OpenColumn<'_>,
+    (field, form): (usize, Form),
     texts: &mut Vec<Option<Cell>>,
 ) -> Result<(), Unreadable> {
-    let name = COLUMNS[found.column].name;
+    let name = COLUMNS[field].name;
+    let audit = &mut column.audit;
     let number = |number: i128| {
-        let written = written(number, found.form).map(Cell::Written);
+        let written = written(number, form).map(Cell::Written);
         written.ok_or_else(|| broken(format!("`{name}` has a date that cannot be: {number}")))
     };
     let decimal = |bytes: &[u8]| {
         let whole = whole(bytes);
         number(whole.ok_or_else(|| broken(format!("`{name}` has a number past all digits")))?)
     };
-    match reader {
-        ColumnReader::BoolColumnReader(reader) => {
-            values(reader, texts, |flag| Ok(Cell::Written(flag.to_string())))
-        }
-        ColumnReader::Int32ColumnReader(reader) => {
-            values(reader, texts, |value| number(i128::from(*value)))
-        }
-        ColumnReader::Int64ColumnReader(reader) => {
-            values(reader, texts, |value| number(i128::from(*value)))
-        }
-        ColumnReader::Int96ColumnReader(reader) => {
-            values(reader, texts, |value| number(i128::from(value.to_nanos())))
-        }
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            values(reader, texts, |value| decimal(value.as_bytes()))
-        }
-        ColumnReader::ByteArrayColumnReader(reader) if found.form != Form::Text => {
-            values(reader, texts, |value: &ByteArray| decimal(value.data()))
-        }
-        ColumnReader::ByteArrayColumnReader(reader) => {
-            values(reader, texts, |value: &ByteArray| {
-                if value.len() > TEXT {
-                    let limit = TEXT >> 20;
-                    return Err(broken(format!("`{name}` has more than {limit} MiB")));
-                }
-                match std::str::from_utf8(value.data()) {
-                    Ok(_) => Ok(Cell::Text(value.clone())),
-                    Err(_) => Err(broken(format!("`{name}` is not UTF-8"))),
-                }
+    match &mut column.reader {
+        ColumnReader::BoolColumnReader(reader) => values(reader, audit, |flag| {
+            texts.push(flag.map(|flag| Cell::Written(flag.to_string())));
+            Ok(())
+        }),
+        ColumnReader::Int32ColumnReader(reader) => values(reader, audit, |value| {
+            texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
+            Ok(())
+        }),
+        ColumnReader::Int64ColumnReader(reader) => values(reader, audit, |value| {
+            texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
+            Ok(())
+        }),
+        ColumnReader::Int96ColumnReader(reader) => values(reader, audit, |value| {
+            let value = value.map(|value| number(i128::from(value.to_nanos())));
+            texts.push(value.transpose()?);
+            Ok(())
+        }),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => values(reader, audit, |value| {
+            texts.push(value.map(|value| decimal(value.as_bytes())).transpose()?);
+            Ok(())
+        }),
+        ColumnReader::ByteArrayColumnReader(reader) if form != Form::Text => {
+            values(reader, audit, |value| {
+                texts.push(value.map(|value| decimal(value.data())).transpose()?);
+                Ok(())
             })
         }
+        ColumnReader::ByteArrayColumnReader(reader) => values(reader, audit, |value| {
+            texts.push(value.map(|value| text(name, value)).transpose()?);
+            Ok(())
+        }),
         // Types were looked at before.
         _ => Err(broken(format!(
             "`{name}` has another type than the schema says"
         ))),
     }
+    .map(drop)
 }
 
-/// Takes rows from a column of one type.
+fn text(name: &str, value: &ByteArray) -> Result<Cell, Unreadable> {
+    if value.len() > TEXT {
+        let limit = TEXT >> 20;
+        return Err(broken(format!("`{name}` has more than {limit} MiB")));
+    }
+    match std::str::from_utf8(value.data()) {
+        Ok(_) => Ok(Cell::Text(value.clone())),
+        Err(_) => Err(broken(format!("`{name}` is not UTF-8"))),
+    }
+}
+
+/// Reads rows of a column that is no field, only to check it; tells how many.
+fn skip(column: &mut OpenColumn<'_>) -> Result<usize, Unreadable> {
+    let audit = &mut column.audit;
+    match &mut column.reader {
+        ColumnReader::BoolColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::Int32ColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::Int64ColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::Int96ColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::FloatColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::DoubleColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::ByteArrayColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => values(reader, audit, |_| Ok(())),
+    }
+}
+
+/// Takes rows from a column of one type; tells how many.
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
-    texts: &mut Vec<Option<Cell>>,
-    text: impl Fn(&T::T) -> Result<Cell, Unreadable>,
-) -> Result<(), Unreadable> {
+    audit: &mut ColumnAudit,
+    mut take: impl FnMut(Option<&T::T>) -> Result<(), Unreadable>,
+) -> Result<usize, Unreadable> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
         contained(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
-    let mut values = values[..found].iter().map(text);
+    let not_null = audit.level();
+    let mut take = |value: Option<&T::T>| {
+        audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
+        take(value)
+    };
+    let mut values = values[..found].iter();
     if levels.is_empty() {
         for value in values {
-            texts.push(Some(value?));
+            take(Some(value))?;
         }
-        return Ok(());
+        return Ok(found);
     }
     for level in &levels[..rows] {
-        texts.push(match level {
-            0 => None,
-            _ => values.next().transpose()?,
-        });
+        let value = (*level == not_null).then(|| values.next()).flatten();
+        take(value)?;
     }
-    Ok(())
+    Ok(rows)
+}
+
+/// Says that the file is not what it says of itself.
+fn altered(why: String) -> Unreadable {
+    broken(format!("it is damaged or altered: {why}"))
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
-//! What the pages of a file take once they are unpacked, found out before any of them is.
+//! What the pages of a file say of themselves, read before any of them is unpacked.
 //!
 //! A page says how long it will be, and that much is set aside for it: a few kilobytes can ask for
 //! gigabytes. So the headers are read first, and by hand, for the parquet crate shows them to nobody.
-//! They are structs of Thrift in its compact form.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 
-use ::parquet::file::metadata::RowGroupMetaData;
+use ::parquet::basic::Compression;
+use ::parquet::file::metadata::ColumnChunkMetaData;
 
+use super::layout::PAGE_HEADER;
+use super::statistics::Claimed;
+use super::thrift::Node;
 use crate::ui;
 
 /// What one page may take (DuckDB makes them of up to 100 MB), and what the pages of all columns may that
@@ -17,12 +20,15 @@ const PAGE: u64 = 112 << 20;
 const HELD: u64 = 512 << 20;
 /// What a value of a dictionary takes besides its letters.
 const EACH_VALUE: u64 = 40;
-/// Headers do not go deeper than this.
-const DEPTH: usize = 8;
 /// The longest header: it may quote the smallest and the largest value.
 const HEADER: u64 = 16 << 20;
-/// Encodings whose lengths are unpacked all at once, however many they say there are.
-const BOUNDLESS: [i64; 2] = [6, 7];
+/// What is kept of all headers of a row group.
+const HEADERS: u64 = 64 << 20;
+
+/// Types of pages.
+const DATA: i64 = 0;
+const DICTIONARY: i64 = 2;
+const DATA_V2: i64 = 3;
 
 /// Why a file is not read.
 #[derive(Debug)]
@@ -34,261 +40,244 @@ pub(super) enum Refused {
     Foreign(String),
 }
 
+impl Refused {
+    pub(super) fn broken(why: impl Into<String>) -> Self {
+        Self::Broken(why.into())
+    }
+}
+
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Broken("a page has no end".to_owned()),
+            io::ErrorKind::UnexpectedEof => Self::broken("it ends too early"),
             _ => Self::Io(error),
         }
     }
 }
 
-/// Looks at the headers of all pages of these columns of a row group.
-pub(super) fn check(
-    file: &File,
-    group: &RowGroupMetaData,
-    leaves: impl Iterator<Item = usize>,
-) -> Result<(), Refused> {
-    let mut held = 0;
-    for leaf in leaves {
-        let column = group.column(leaf);
-        // Where that makes no sense, it panics.
-        let Ok((start, length)) = ui::caught(|| column.byte_range()) else {
-            return Err(Refused::Broken("a column is nowhere".to_owned()));
-        };
-        held += check_column(file, start, length)?;
-        if held > HELD {
-            let why = format!("its pages unpack to more than {} MiB", HELD >> 20);
-            return Err(Refused::Broken(why));
-        }
-    }
-    Ok(())
+/// A page of data.
+#[derive(Debug, PartialEq)]
+pub(super) struct DataPage {
+    /// Where its header begins, and how long both are.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    /// Values in it, nulls among them.
+    pub(super) values: u64,
+    /// What its header says of them.
+    pub(super) claimed: Claimed,
 }
 
-/// Returns what the largest page of a column takes, and its dictionary.
-fn check_column(file: &File, start: u64, length: u64) -> Result<u64, Refused> {
-    let mut file = BufReader::with_capacity(4096, file);
-    file.seek(SeekFrom::Start(start))?;
-    let (mut largest, mut dictionaries) = (0, 0);
-    let mut at = 0;
-    while at < length {
-        let mut compact = Compact {
-            bytes: (&mut file).take(HEADER),
-        };
-        let header = compact.header()?;
-        at += HEADER - compact.bytes.limit();
-        let (Ok(packed), Ok(unpacked)) =
-            (u64::try_from(header.packed), u64::try_from(header.unpacked))
-        else {
-            return Err(Refused::Broken("a page has no size".to_owned()));
+/// What the pages of a row group may still take.
+pub(super) struct Room {
+    held: u64,
+    headers: u64,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self {
+            held: HELD,
+            headers: HEADERS,
+        }
+    }
+
+    fn take(&mut self, held: u64) -> Result<(), Refused> {
+        let rest = self.held.checked_sub(held);
+        self.held = rest.ok_or_else(|| {
+            let why = format!("its pages unpack to more than {} MiB", HELD >> 20);
+            Refused::Broken(why)
+        })?;
+        Ok(())
+    }
+
+    fn keep(&mut self, header: u64) -> Result<(), Refused> {
+        let rest = self.headers.checked_sub(header);
+        self.headers = rest.ok_or_else(|| {
+            let why = format!("its page headers take more than {} MiB", HEADERS >> 20);
+            Refused::Broken(why)
+        })?;
+        Ok(())
+    }
+}
+
+/// Reads the headers of all pages of a column, which lie before `end`.
+pub(super) fn read(
+    file: &File,
+    column: &ColumnChunkMetaData,
+    end: u64,
+    room: &mut Room,
+) -> Result<Vec<DataPage>, Refused> {
+    // Where that makes no sense, it panics.
+    let Ok((start, length)) = ui::caught(|| column.byte_range()) else {
+        return Err(Refused::broken("a column is nowhere"));
+    };
+    if start < 4 || start.checked_add(length).is_none_or(|last| last > end) {
+        return Err(Refused::broken("a column lies outside of the data"));
+    }
+    let mut walk = Walk {
+        file: BufReader::with_capacity(4096, file),
+        is_gzip: matches!(column.compression(), Compression::GZIP(_)),
+        largest: 0,
+        dictionaries: 0,
+        unpacked: 0,
+        pages: Vec::new(),
+    };
+    walk.file.seek(SeekFrom::Start(start))?;
+    let mut at = start;
+    while at < start + length {
+        at += walk.page(at, at == start, room)?;
+    }
+    if at != start + length {
+        return Err(Refused::broken(
+            "the pages of a column are longer than it says",
+        ));
+    }
+    walk.check(column)?;
+    room.take(walk.largest + walk.dictionaries)?;
+    Ok(walk.pages)
+}
+
+/// A way through the pages of a column.
+struct Walk<'a> {
+    file: BufReader<&'a File>,
+    is_gzip: bool,
+    /// What the largest page takes, and the dictionary.
+    largest: u64,
+    dictionaries: u64,
+    /// All of it unpacked, headers among it.
+    unpacked: u64,
+    pages: Vec<DataPage>,
+}
+
+impl Walk<'_> {
+    /// Reads the page at `at`; returns its length.
+    fn page(&mut self, at: u64, is_first: bool, room: &mut Room) -> Result<u64, Refused> {
+        let mut bytes = (&mut self.file).take(HEADER);
+        let header = Node::read_as(&PAGE_HEADER, &mut bytes)?;
+        let length = HEADER - bytes.limit();
+        let size = |id: i16| header.int(id).and_then(|size| u64::try_from(size).ok());
+        let (Some(unpacked), Some(packed)) = (size(2), size(3)) else {
+            return Err(Refused::broken("a page has no size"));
         };
         if unpacked > PAGE {
             let why = format!("a page of it unpacks to more than {} MiB", PAGE >> 20);
             return Err(Refused::Broken(why));
         }
-        if BOUNDLESS.contains(&header.encoding) {
-            return Err(Refused::Foreign(
-                "has texts told by their differences".to_owned(),
+        self.unpacked += length + unpacked;
+        let size = length + packed;
+        match (
+            header.int(1),
+            header.field(5),
+            header.field(7),
+            header.field(8),
+        ) {
+            (Some(DICTIONARY), None, Some(dictionary), None) if is_first => {
+                self.dictionaries = unpacked + values(dictionary, unpacked)? * EACH_VALUE;
+            }
+            (Some(DATA), Some(page), None, None) => {
+                room.keep(length)?;
+                self.data(page, (at, size), 2, page.field(5))?;
+                self.largest = self.largest.max(unpacked);
+            }
+            (Some(DATA_V2), None, None, Some(page)) => {
+                room.keep(length)?;
+                self.data(page, (at, size), 4, page.field(8))?;
+                let last = self.pages.last_mut();
+                if let (Some(last), Some(nulls)) = (last, page.int(2)) {
+                    last.claimed.expect_nulls(nulls)?;
+                }
+                self.largest = self.largest.max(unpacked);
+            }
+            _ => return Err(Refused::broken("a page is of an unknown type")),
+        }
+        self.skip(packed, unpacked, &header)?;
+        Ok(size)
+    }
+
+    fn data(
+        &mut self,
+        page: &Node,
+        (offset, size): (u64, u64),
+        encoding: i16,
+        statistics: Option<&Node>,
+    ) -> Result<(), Refused> {
+        match page.int(encoding) {
+            // PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, three of DELTA, RLE_DICTIONARY, BYTE_STREAM_SPLIT.
+            Some(0 | 2..=9) => {}
+            Some(_) => return Err(Refused::Foreign("uses an unknown encoding".to_owned())),
+            None => return Err(Refused::broken("a page has no encoding")),
+        }
+        self.pages.push(DataPage {
+            offset,
+            size,
+            values: values(page, u64::MAX)?,
+            claimed: statistics.map(Claimed::read).unwrap_or_default(),
+        });
+        Ok(())
+    }
+
+    /// Goes on behind a page. What gzip unpacks to is measured: the parquet crate sets no bound to it.
+    fn skip(&mut self, packed: u64, unpacked: u64, header: &Node) -> Result<(), Refused> {
+        let is_plain = header.field(8).and_then(|page| page.bool(7)) == Some(false);
+        if !self.is_gzip || is_plain {
+            let packed = i64::try_from(packed).unwrap_or(i64::MAX);
+            return Ok(self.file.seek_relative(packed)?);
+        }
+        let levels: u64 = header.field(8).map_or(0, |page| {
+            let lengths =
+                [5, 6].map(|id| page.int(id).and_then(|length| u64::try_from(length).ok()));
+            lengths.into_iter().flatten().fold(0, u64::saturating_add)
+        });
+        let mut page = (&mut self.file).take(packed);
+        io::copy(&mut (&mut page).take(levels), &mut io::sink())?;
+        let gzip = flate2::bufread::MultiGzDecoder::new(&mut page);
+        let found = io::copy(&mut gzip.take(unpacked + 1), &mut io::sink());
+        let is_as_said = matches!(found, Ok(found) if found <= unpacked);
+        // A page without values may have nothing to unpack.
+        if !is_as_said && unpacked > levels {
+            return Err(Refused::broken(
+                "a page does not unpack to the size that it says",
             ));
         }
-        if let Some(values) = header.dictionary {
-            let values = u64::try_from(values).unwrap_or(u64::MAX);
-            if values > unpacked {
-                let why = "a dictionary says that it holds more than it does";
-                return Err(Refused::Broken(why.to_owned()));
-            }
-            dictionaries += unpacked + values * EACH_VALUE;
-        } else {
-            largest = largest.max(unpacked);
+        io::copy(&mut page, &mut io::sink())?;
+        Ok(())
+    }
+
+    /// Holds what was found against what the column says of itself.
+    fn check(&self, column: &ColumnChunkMetaData) -> Result<(), Refused> {
+        let values: u64 = self.pages.iter().map(|page| page.values).sum();
+        if u64::try_from(column.num_values()) != Ok(values) {
+            return Err(Refused::broken(
+                "a column has more or fewer values than it says",
+            ));
         }
-        at += packed;
-        let packed = i64::try_from(packed).unwrap_or(i64::MAX);
-        file.seek_relative(packed)?;
-    }
-    Ok(largest + dictionaries)
-}
-
-/// What a header says.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Header {
-    unpacked: i64,
-    packed: i64,
-    encoding: i64,
-    /// How many values a dictionary has, where it is one.
-    dictionary: Option<i64>,
-}
-
-/// Structs of Thrift in its compact form.
-struct Compact<R> {
-    bytes: R,
-}
-
-impl<R: Read> Compact<R> {
-    fn header(&mut self) -> Result<Header, Refused> {
-        let mut header = Header::default();
-        self.fields(0, &mut |path, number| match path {
-            [2] => header.unpacked = number,
-            [3] => header.packed = number,
-            [5, 2] | [8, 4] => header.encoding = number,
-            [7, 1] => header.dictionary = Some(number),
-            _ => {}
-        })?;
-        Ok(header)
-    }
-
-    /// Reads the fields of a struct, and of structs in it; hands whole numbers to `take`, with the
-    /// numbers of the fields that lead there.
-    fn fields(&mut self, depth: usize, take: &mut dyn FnMut(&[i16], i64)) -> Result<(), Refused> {
-        self.fields_of(&mut Vec::with_capacity(DEPTH), depth, take)
-    }
-
-    fn fields_of(
-        &mut self,
-        path: &mut Vec<i16>,
-        depth: usize,
-        take: &mut dyn FnMut(&[i16], i64),
-    ) -> Result<(), Refused> {
-        if depth > DEPTH {
-            return Err(nonsense());
+        if u64::try_from(column.uncompressed_size()) != Ok(self.unpacked) {
+            return Err(Refused::broken(
+                "a column unpacks to another size than it says",
+            ));
         }
-        let mut field: i16 = 0;
-        loop {
-            let byte = self.byte()?;
-            if byte == 0 {
-                return Ok(());
-            }
-            field = match byte >> 4 {
-                0 => i16::try_from(self.number()?).map_err(|_| nonsense())?,
-                more => field.checked_add(i16::from(more)).ok_or_else(nonsense)?,
-            };
-            path.push(field);
-            self.value(byte & 0x0f, path, depth, take)?;
-            path.pop();
+        let offset = |offset: i64| u64::try_from(offset).ok();
+        let first = self.pages.first().map(|page| page.offset);
+        let said = offset(column.data_page_offset());
+        let dictionary = column.dictionary_page_offset().filter(|offset| *offset > 0);
+        // Where no dictionary is told, old writers mean it by the first page.
+        let is_there =
+            first.is_none() || said == first || dictionary.is_none() && self.dictionaries > 0;
+        if !is_there {
+            return Err(Refused::broken(
+                "the first page of a column is elsewhere than it says",
+            ));
         }
-    }
-
-    fn value(
-        &mut self,
-        kind: u8,
-        path: &mut Vec<i16>,
-        depth: usize,
-        take: &mut dyn FnMut(&[i16], i64),
-    ) -> Result<(), Refused> {
-        match kind {
-            // True and false are told by their kind.
-            1 | 2 => Ok(()),
-            3 => self.byte().map(drop),
-            4..=6 => {
-                let number = self.number()?;
-                take(path, number);
-                Ok(())
-            }
-            7 => self.skip(8),
-            8 => {
-                let length = self.varint()?;
-                self.skip(length)
-            }
-            9 | 10 => {
-                let byte = self.byte()?;
-                let count = match byte >> 4 {
-                    15 => self.varint()?,
-                    few => u64::from(few),
-                };
-                let (mut path, mut nothing) = (Vec::new(), |_: &[i16], _: i64| {});
-                for _ in 0..count {
-                    match byte & 0x0f {
-                        // In a list, they take a byte.
-                        1 | 2 => self.byte().map(drop)?,
-                        kind => self.value(kind, &mut path, depth + 1, &mut nothing)?,
-                    }
-                }
-                Ok(())
-            }
-            12 => self.fields_of(path, depth + 1, take),
-            _ => Err(nonsense()),
-        }
-    }
-
-    fn byte(&mut self) -> Result<u8, Refused> {
-        let mut byte = [0];
-        self.bytes.read_exact(&mut byte)?;
-        Ok(byte[0])
-    }
-
-    fn varint(&mut self) -> Result<u64, Refused> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(nonsense())
-    }
-
-    /// Reads a whole number whose sign stands at its end.
-    fn number(&mut self) -> Result<i64, Refused> {
-        let number = self.varint()?;
-        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
-    }
-
-    fn skip(&mut self, length: u64) -> Result<(), Refused> {
-        let skipped = io::copy(&mut (&mut self.bytes).take(length), &mut io::sink())?;
-        if skipped == length {
-            Ok(())
-        } else {
-            Err(nonsense())
-        }
+        Ok(())
     }
 }
 
-fn nonsense() -> Refused {
-    Refused::Broken("the header of a page makes no sense".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn header(bytes: &[u8]) -> Result<Header, Refused> {
-        Compact { bytes }.header()
-    }
-
-    #[test]
-    fn headers_are_read_whatever_else_is_in_them() {
-        // A dictionary: kind 2, 1000 bytes unpacked, 20 packed, a checksum, 7 values in plain.
-        let bytes = [
-            0x15, 4, 0x15, 0xd0, 0x0f, 0x15, 40, 0x15, 2, 0x3c, 0x15, 14, 0x15, 0, 0x12, 0, 0,
-        ];
-        let expected = Header {
-            unpacked: 1000,
-            packed: 20,
-            encoding: 0,
-            dictionary: Some(7),
-        };
-        assert_eq!(header(&bytes).ok(), Some(expected));
-        // A page of data: 3 values told by a dictionary, with statistics: two texts, a list, a float.
-        let bytes = [
-            0x15, 0, 0x15, 20, 0x15, 22, 0x2c, 0x15, 6, 0x15, 16, 0x2c, 0x18, 1, b'a', 0x18, 2,
-            b'b', b'c', 0x19, 0x25, 2, 4, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        ];
-        let expected = Header {
-            unpacked: 10,
-            packed: 11,
-            encoding: 8,
-            dictionary: None,
-        };
-        assert_eq!(header(&bytes).ok(), Some(expected));
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        let deep = [0x1c; 100];
-        let endless = [0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 0x0f, 2];
-        let long = [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a'];
-        for bytes in [&deep[..], &endless, &long, &[0x15], &[0x1d, 1], &[]] {
-            assert!(header(bytes).is_err(), "{bytes:?}");
-        }
+fn values(page: &Node, most: u64) -> Result<u64, Refused> {
+    let values = page.int(1).and_then(|values| u64::try_from(values).ok());
+    match values {
+        Some(values) if values <= most => Ok(values),
+        _ => Err(Refused::broken(
+            "a dictionary or page says that it holds more than it does",
+        )),
     }
 }

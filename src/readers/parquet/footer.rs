@@ -1,0 +1,260 @@
+//! The footer of a file, by hand: what it says must hold, and agree with itself.
+//!
+//! The parquet crate reads over much of it that other readers act upon.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+
+use ::parquet::basic::Type as Physical;
+use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+
+use super::layout::{self, Layout};
+use super::pages::{DataPage, Refused};
+use super::statistics::{Claimed, Order, Sorted, check_offset_index, column_index};
+use super::thrift::Node;
+
+/// The longest footer: what is read of it takes many times its size.
+const FOOTER: u32 = 16 << 20;
+/// The longest index of the pages of one column.
+const INDEX: i64 = 16 << 20;
+
+/// A footer.
+pub(super) struct Footer {
+    root: Node,
+    /// Where it begins: all data lie before it.
+    pub(super) start: u64,
+}
+
+impl Footer {
+    /// Reads the end of a file; `None` if it is too short to have one.
+    pub(super) fn read(mut file: &File) -> Result<Option<Self>, Refused> {
+        let mut end = [0; 8];
+        let Ok(length) = file.seek(SeekFrom::End(-8)) else {
+            return Ok(None);
+        };
+        file.read_exact(&mut end)?;
+        let size = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
+        if size > FOOTER {
+            let why = format!("its description takes more than {} MiB", FOOTER >> 20);
+            return Err(Refused::Broken(why));
+        }
+        if end[4..] == *b"PARE" {
+            return Err(encrypted());
+        }
+        let Some(start) = length
+            .checked_sub(u64::from(size))
+            .filter(|_| end[4..] == *b"PAR1")
+        else {
+            return Ok(None);
+        };
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = BufReader::new(file.take(size.into()));
+        let root = Node::read_as(&layout::FOOTER, &mut bytes)?;
+        if bytes.fill_buf().is_ok_and(|rest| !rest.is_empty()) && root.field(8).is_none() {
+            return Err(Refused::broken("its description is shorter than it says"));
+        }
+        file.rewind()?;
+        Ok(Some(Self { root, start }))
+    }
+
+    fn group(&self, group: usize) -> Option<&Node> {
+        self.root.list(4).get(group)
+    }
+
+    fn chunk(&self, group: usize, leaf: usize) -> Option<&Node> {
+        self.group(group)?.list(1).get(leaf)
+    }
+
+    /// Checks all that needs no data.
+    pub(super) fn check(&self, schema: &SchemaDescriptor) -> Result<(), Refused> {
+        if self.root.field(8).is_some() {
+            return Err(encrypted());
+        }
+        let groups = self.root.list(4);
+        let mut rows: i64 = 0;
+        for (place, group) in groups.iter().enumerate() {
+            let count = group.int(3).filter(|rows| *rows >= 0);
+            let sum = count.and_then(|count| rows.checked_add(count));
+            rows = sum.ok_or_else(|| Refused::broken("a row group has no number of rows"))?;
+            let ordinal = group.int(7);
+            if ordinal.is_some_and(|ordinal| usize::try_from(ordinal) != Ok(place)) {
+                return Err(Refused::broken("its row groups are out of order"));
+            }
+            check_group(group, schema)?;
+        }
+        if self.root.int(3) != Some(rows) {
+            return Err(Refused::broken("it has more or fewer rows than it says"));
+        }
+        Ok(())
+    }
+
+    /// Returns how many rows a group has.
+    pub(super) fn rows(&self, group: usize) -> u64 {
+        let rows = self.group(group).and_then(|group| group.int(3));
+        rows.and_then(|rows| u64::try_from(rows).ok())
+            .unwrap_or_default()
+    }
+
+    /// Returns what is said of the values of a column.
+    pub(super) fn claimed(&self, group: usize, leaf: usize) -> Claimed {
+        let chunk = self.chunk(group, leaf).and_then(|chunk| chunk.field(3));
+        let statistics = chunk.and_then(|chunk| chunk.field(12));
+        statistics.map(Claimed::read).unwrap_or_default()
+    }
+
+    /// Returns whether a column has a Bloom filter.
+    pub(super) fn has_filter(&self, group: usize, leaf: usize) -> bool {
+        let chunk = self.chunk(group, leaf).and_then(|chunk| chunk.field(3));
+        chunk.is_some_and(|chunk| chunk.field(14).is_some())
+    }
+
+    /// Returns how the rows are said to be sorted by a column. Only the first column that they are sorted by
+    /// is looked at: within it, the others are.
+    pub(super) fn sorted(&self, group: usize, leaf: usize) -> Option<Sorted> {
+        let first = self.group(group)?.list(4).first()?;
+        (first.int(1).and_then(|place| usize::try_from(place).ok()) == Some(leaf)).then(|| Sorted {
+            descending: first.bool(2).unwrap_or_default(),
+            nulls_first: first.bool(3).unwrap_or_default(),
+            last: None,
+        })
+    }
+
+    /// Reads the indexes of a column, and returns what they say of each page.
+    pub(super) fn indexes(
+        &self,
+        file: &File,
+        (group, leaf): (usize, usize),
+        column: &ColumnDescriptor,
+        pages: &[DataPage],
+    ) -> Result<Vec<Claimed>, Refused> {
+        let Some(chunk) = self.chunk(group, leaf) else {
+            return Ok(Vec::new());
+        };
+        let is_flat = column.max_rep_level() == 0;
+        if let Some(index) = self.index(file, chunk, 4, &layout::OFFSET_INDEX)?
+            && is_flat
+        {
+            check_offset_index(&index, pages)?;
+        }
+        match self.index(file, chunk, 6, &layout::COLUMN_INDEX)? {
+            Some(index) if is_flat => column_index(&index, Order::of(column), pages),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Reads the index whose place the fields `id` and the next tell.
+    fn index(
+        &self,
+        mut file: &File,
+        chunk: &Node,
+        id: i16,
+        layout: &Layout,
+    ) -> Result<Option<Node>, Refused> {
+        let (offset, length) = match (chunk.int(id), chunk.int(id + 1)) {
+            (None, None) => return Ok(None),
+            (Some(offset), Some(length @ 0..=INDEX)) => (u64::try_from(offset).ok(), length),
+            _ => (None, 0),
+        };
+        let length = length.unsigned_abs();
+        let inside = |offset: &u64| {
+            offset
+                .checked_add(length)
+                .is_some_and(|end| end <= self.start)
+        };
+        let Some(offset) = offset.filter(inside) else {
+            return Err(Refused::broken("an index of pages is nowhere"));
+        };
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = BufReader::new(file.take(length));
+        let index = Node::read_as(layout, &mut bytes)?;
+        if bytes.fill_buf()?.is_empty() {
+            Ok(Some(index))
+        } else {
+            Err(Refused::broken("an index of pages is shorter than it says"))
+        }
+    }
+}
+
+fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), Refused> {
+    let chunks = group.list(1);
+    if chunks.len() != schema.num_columns() {
+        return Err(Refused::broken(
+            "a row group has other columns than the file",
+        ));
+    }
+    let (mut packed, mut unpacked) = (0_i64, 0_i64);
+    for (chunk, column) in chunks.iter().zip(schema.columns()) {
+        if chunk.field(1).is_some() {
+            return Err(Refused::Foreign("keeps its data in other files".to_owned()));
+        }
+        if chunk.field(8).is_some() || chunk.field(9).is_some() {
+            return Err(encrypted());
+        }
+        let Some(chunk) = chunk.field(3) else {
+            return Err(Refused::broken("a column is not described"));
+        };
+        check_chunk(chunk, group, column)?;
+        unpacked = unpacked.saturating_add(chunk.int(6).unwrap_or_default());
+        packed = packed.saturating_add(chunk.int(7).unwrap_or_default());
+    }
+    let is_as_large =
+        group.int(2) == Some(unpacked) && group.int(6).is_none_or(|size| size == packed);
+    if !is_as_large {
+        return Err(Refused::broken(
+            "a row group is of another size than its columns",
+        ));
+    }
+    let count = chunks.len();
+    for sorting in group.list(4) {
+        let place = sorting.int(1).and_then(|place| usize::try_from(place).ok());
+        if place.is_none_or(|place| place >= count) {
+            return Err(Refused::broken(
+                "it is sorted by a column that it does not have",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> Result<(), Refused> {
+    let name = column.path().string();
+    let physical = match column.physical_type() {
+        Physical::BOOLEAN => 0,
+        Physical::INT32 => 1,
+        Physical::INT64 => 2,
+        Physical::INT96 => 3,
+        Physical::FLOAT => 4,
+        Physical::DOUBLE => 5,
+        Physical::BYTE_ARRAY => 6,
+        Physical::FIXED_LEN_BYTE_ARRAY => 7,
+    };
+    if chunk.int(1) != Some(physical) {
+        return Err(Refused::Broken(format!(
+            "`{name}` has another type than the schema says"
+        )));
+    }
+    let path: Vec<&[u8]> = chunk
+        .list(3)
+        .iter()
+        .map(|part| match part {
+            Node::Bytes(part) => &part[..],
+            _ => &[],
+        })
+        .collect();
+    let expected = column.path().parts().iter().map(String::as_bytes);
+    if !expected.eq(path) {
+        return Err(Refused::Broken(format!(
+            "`{name}` has another name where its data are"
+        )));
+    }
+    if column.max_rep_level() == 0 && chunk.int(5) != group.int(3) {
+        return Err(Refused::Broken(format!(
+            "`{name}` has more or fewer values than rows"
+        )));
+    }
+    Ok(())
+}
+
+fn encrypted() -> Refused {
+    Refused::Foreign("is encrypted".to_owned())
+}

@@ -1,0 +1,236 @@
+//! The structs of the format: which fields they have, of which types. Other readers refuse a file in which a
+//! field has another type, or lack the field then; the parquet crate does not mind.
+
+use super::pages::Refused;
+use super::thrift::Node;
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+enum Type {
+    Bool,
+    Byte,
+    I16,
+    I32,
+    I64,
+    Bytes,
+    List(&'static Type),
+    Struct(&'static Layout),
+}
+
+/// Fields of a struct: number, type, and whether it must be there. Unknown ones are read over.
+pub(super) struct Layout(&'static [(i16, Type, bool)]);
+
+use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
+
+const REQUIRED: bool = true;
+const OPTIONAL: bool = false;
+
+const EMPTY: Layout = Layout(&[]);
+
+pub(super) const FOOTER: Layout = Layout(&[
+    (1, I32, REQUIRED),
+    (2, List(&Struct(&SCHEMA_ELEMENT)), REQUIRED),
+    (3, I64, REQUIRED),
+    (4, List(&Struct(&ROW_GROUP)), REQUIRED),
+    (5, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (6, Bytes, OPTIONAL),
+    (7, List(&Struct(&COLUMN_ORDER)), OPTIONAL),
+]);
+
+const SCHEMA_ELEMENT: Layout = Layout(&[
+    (1, I32, OPTIONAL),
+    (2, I32, OPTIONAL),
+    (3, I32, OPTIONAL),
+    (4, Bytes, REQUIRED),
+    (5, I32, OPTIONAL),
+    (6, I32, OPTIONAL),
+    (7, I32, OPTIONAL),
+    (8, I32, OPTIONAL),
+    (9, I32, OPTIONAL),
+    (10, Struct(&LOGICAL_TYPE), OPTIONAL),
+]);
+
+const LOGICAL_TYPE: Layout = Layout(&[
+    (1, Struct(&EMPTY), OPTIONAL),
+    (2, Struct(&EMPTY), OPTIONAL),
+    (3, Struct(&EMPTY), OPTIONAL),
+    (4, Struct(&EMPTY), OPTIONAL),
+    (5, Struct(&DECIMAL), OPTIONAL),
+    (6, Struct(&EMPTY), OPTIONAL),
+    (7, Struct(&TIME), OPTIONAL),
+    (8, Struct(&TIME), OPTIONAL),
+    (10, Struct(&INTEGER), OPTIONAL),
+    (11, Struct(&EMPTY), OPTIONAL),
+    (12, Struct(&EMPTY), OPTIONAL),
+    (13, Struct(&EMPTY), OPTIONAL),
+    (14, Struct(&EMPTY), OPTIONAL),
+    (15, Struct(&EMPTY), OPTIONAL),
+]);
+
+const DECIMAL: Layout = Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED)]);
+const TIME: Layout = Layout(&[(1, Bool, REQUIRED), (2, Struct(&TIME_UNIT), REQUIRED)]);
+const TIME_UNIT: Layout = Layout(&[
+    (1, Struct(&EMPTY), OPTIONAL),
+    (2, Struct(&EMPTY), OPTIONAL),
+    (3, Struct(&EMPTY), OPTIONAL),
+]);
+const INTEGER: Layout = Layout(&[(1, Byte, REQUIRED), (2, Bool, REQUIRED)]);
+
+const ROW_GROUP: Layout = Layout(&[
+    (1, List(&Struct(&COLUMN_CHUNK)), REQUIRED),
+    (2, I64, REQUIRED),
+    (3, I64, REQUIRED),
+    (4, List(&Struct(&SORTING_COLUMN)), OPTIONAL),
+    (5, I64, OPTIONAL),
+    (6, I64, OPTIONAL),
+    (7, I16, OPTIONAL),
+]);
+
+const SORTING_COLUMN: Layout =
+    Layout(&[(1, I32, REQUIRED), (2, Bool, REQUIRED), (3, Bool, REQUIRED)]);
+
+const COLUMN_CHUNK: Layout = Layout(&[
+    (1, Bytes, OPTIONAL),
+    (2, I64, REQUIRED),
+    (3, Struct(&COLUMN), OPTIONAL),
+    (4, I64, OPTIONAL),
+    (5, I32, OPTIONAL),
+    (6, I64, OPTIONAL),
+    (7, I32, OPTIONAL),
+]);
+
+const COLUMN: Layout = Layout(&[
+    (1, I32, REQUIRED),
+    (2, List(&I32), REQUIRED),
+    (3, List(&Bytes), REQUIRED),
+    (4, I32, REQUIRED),
+    (5, I64, REQUIRED),
+    (6, I64, REQUIRED),
+    (7, I64, REQUIRED),
+    (8, List(&Struct(&KEY_VALUE)), OPTIONAL),
+    (9, I64, REQUIRED),
+    (10, I64, OPTIONAL),
+    (11, I64, OPTIONAL),
+    (12, Struct(&STATISTICS), OPTIONAL),
+    (13, List(&Struct(&PAGE_ENCODING)), OPTIONAL),
+    (14, I64, OPTIONAL),
+    (15, I32, OPTIONAL),
+    (16, Struct(&SIZES), OPTIONAL),
+]);
+
+const STATISTICS: Layout = Layout(&[
+    (1, Bytes, OPTIONAL),
+    (2, Bytes, OPTIONAL),
+    (3, I64, OPTIONAL),
+    (4, I64, OPTIONAL),
+    (5, Bytes, OPTIONAL),
+    (6, Bytes, OPTIONAL),
+    (7, Bool, OPTIONAL),
+    (8, Bool, OPTIONAL),
+]);
+
+const PAGE_ENCODING: Layout = Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, I32, REQUIRED)]);
+const SIZES: Layout = Layout(&[
+    (1, I64, OPTIONAL),
+    (2, List(&I64), OPTIONAL),
+    (3, List(&I64), OPTIONAL),
+]);
+const KEY_VALUE: Layout = Layout(&[(1, Bytes, REQUIRED), (2, Bytes, OPTIONAL)]);
+const COLUMN_ORDER: Layout = Layout(&[(1, Struct(&EMPTY), OPTIONAL)]);
+
+pub(super) const PAGE_HEADER: Layout = Layout(&[
+    (1, I32, REQUIRED),
+    (2, I32, REQUIRED),
+    (3, I32, REQUIRED),
+    (4, I32, OPTIONAL),
+    (5, Struct(&DATA_PAGE), OPTIONAL),
+    (7, Struct(&DICTIONARY_PAGE), OPTIONAL),
+    (8, Struct(&DATA_PAGE_V2), OPTIONAL),
+]);
+
+const DATA_PAGE: Layout = Layout(&[
+    (1, I32, REQUIRED),
+    (2, I32, REQUIRED),
+    (3, I32, REQUIRED),
+    (4, I32, REQUIRED),
+    (5, Struct(&STATISTICS), OPTIONAL),
+]);
+
+const DICTIONARY_PAGE: Layout =
+    Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, Bool, OPTIONAL)]);
+
+const DATA_PAGE_V2: Layout = Layout(&[
+    (1, I32, REQUIRED),
+    (2, I32, REQUIRED),
+    (3, I32, REQUIRED),
+    (4, I32, REQUIRED),
+    (5, I32, REQUIRED),
+    (6, I32, REQUIRED),
+    (7, Bool, OPTIONAL),
+    (8, Struct(&STATISTICS), OPTIONAL),
+]);
+
+pub(super) const OFFSET_INDEX: Layout = Layout(&[
+    (1, List(&Struct(&PAGE_LOCATION)), REQUIRED),
+    (2, List(&I64), OPTIONAL),
+]);
+
+const PAGE_LOCATION: Layout = Layout(&[(1, I64, REQUIRED), (2, I32, REQUIRED), (3, I64, REQUIRED)]);
+
+pub(super) const COLUMN_INDEX: Layout = Layout(&[
+    (1, List(&Bool), REQUIRED),
+    (2, List(&Bytes), REQUIRED),
+    (3, List(&Bytes), REQUIRED),
+    (4, I32, REQUIRED),
+    (5, List(&I64), OPTIONAL),
+    (6, List(&I64), OPTIONAL),
+    (7, List(&I64), OPTIONAL),
+]);
+
+impl Layout {
+    /// Checks that `node` is such a struct.
+    pub(super) fn check(&self, node: &Node) -> Result<(), Refused> {
+        let wrong =
+            || Refused::broken("a part of its description has the wrong type or is missing");
+        self.fits(node).then_some(()).ok_or_else(wrong)
+    }
+
+    fn fits(&self, node: &Node) -> bool {
+        let fits = |(id, kind, required): &(i16, Type, bool)| match node.field(*id) {
+            Some(node) => kind.fits(node),
+            None => !required,
+        };
+        matches!(node, Node::Struct(_)) && self.0.iter().all(fits)
+    }
+}
+
+impl Type {
+    fn fits(&self, node: &Node) -> bool {
+        match (self, node) {
+            (Bool, Node::Bool(_)) | (Bytes, Node::Bytes(_)) => true,
+            (Byte, Node::Int(8, _)) | (I16, Node::Int(16, _)) => true,
+            (I32, Node::Int(32, _)) | (I64, Node::Int(64, _)) => true,
+            (List(kind), Node::List(nodes)) => nodes.iter().all(|node| kind.fits(node)),
+            (Struct(layout), node) => layout.fits(node),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_their_types() {
+        let pair = |one: Node, other: Node| Node::Struct(vec![(1, one), (2, other)]);
+        let number = |bits: u8| Node::Int(bits, 2);
+        assert!(DECIMAL.check(&pair(number(32), number(32))).is_ok());
+        assert!(DECIMAL.check(&pair(number(32), number(64))).is_err());
+        assert!(DECIMAL.check(&Node::Struct(vec![(1, number(32))])).is_err());
+        assert!(DECIMAL.check(&number(32)).is_err());
+        assert!(EMPTY.check(&pair(number(32), number(8))).is_ok());
+        let list = Node::Struct(vec![(1, Node::List(vec![pair(number(64), number(32))]))]);
+        assert!(OFFSET_INDEX.check(&list).is_err());
+    }
+}

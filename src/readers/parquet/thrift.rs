@@ -1,0 +1,243 @@
+//! Structs of Thrift in its compact form: the parquet crate shows neither page headers nor all of the footer.
+
+use std::io::{self, Read};
+
+use super::layout::Layout;
+use super::pages::Refused;
+
+/// Structs do not go deeper than this.
+const DEPTH: usize = 16;
+/// One struct has no more parts than this: each takes far more memory than its bytes in the file.
+const NODES: usize = 4 << 20;
+
+/// A value of Thrift.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Bool(bool),
+    /// How many bits it may take, and the number.
+    Int(u8, i64),
+    Double([u8; 8]),
+    Bytes(Vec<u8>),
+    List(Vec<Node>),
+    /// Fields by their numbers.
+    Struct(Vec<(i16, Node)>),
+}
+
+impl Node {
+    /// Reads the struct at the start of `bytes`.
+    fn read(bytes: impl Read) -> Result<Self, Refused> {
+        let mut compact = Compact {
+            bytes,
+            nodes: NODES,
+        };
+        compact.fields(0)
+    }
+
+    /// Reads the struct of such a layout at the start of `bytes`.
+    pub(super) fn read_as(layout: &Layout, bytes: impl Read) -> Result<Self, Refused> {
+        let node = Self::read(bytes)?;
+        layout.check(&node)?;
+        Ok(node)
+    }
+
+    pub(super) fn field(&self, id: i16) -> Option<&Self> {
+        match self {
+            Self::Struct(fields) => fields
+                .iter()
+                .find(|(field, _)| *field == id)
+                .map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    pub(super) fn int(&self, id: i16) -> Option<i64> {
+        match self.field(id)? {
+            Self::Int(_, number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bool(&self, id: i16) -> Option<bool> {
+        match self.field(id)? {
+            Self::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self, id: i16) -> Option<&[u8]> {
+        match self.field(id)? {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the elements of a list; none if it is absent.
+    pub(super) fn list(&self, id: i16) -> &[Self] {
+        match self.field(id) {
+            Some(Self::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+}
+
+struct Compact<R> {
+    bytes: R,
+    /// Parts that may still come.
+    nodes: usize,
+}
+
+impl<R: Read> Compact<R> {
+    fn fields(&mut self, depth: usize) -> Result<Node, Refused> {
+        if depth > DEPTH {
+            return Err(nonsense());
+        }
+        let mut fields: Vec<(i16, Node)> = Vec::new();
+        let mut field: i16 = 0;
+        loop {
+            let byte = self.byte()?;
+            if byte == 0 {
+                return Ok(Node::Struct(fields));
+            }
+            field = match byte >> 4 {
+                0 => i16::try_from(self.number()?).map_err(|_| nonsense())?,
+                more => field.checked_add(i16::from(more)).ok_or_else(nonsense)?,
+            };
+            // Readers disagree on which of two counts, and on numbers that no field has.
+            if field < 1 || fields.iter().any(|(known, _)| *known == field) {
+                return Err(nonsense());
+            }
+            let node = match byte & 0x0f {
+                // True and false are told by their type.
+                1 => Node::Bool(true),
+                2 => Node::Bool(false),
+                kind => self.value(kind, depth)?,
+            };
+            fields.push((field, node));
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> Result<Node, Refused> {
+        self.nodes = self.nodes.checked_sub(1).ok_or_else(nonsense)?;
+        Ok(match kind {
+            3 => Node::Int(8, i64::from(self.byte()?.cast_signed())),
+            4 => Node::Int(16, self.number()?),
+            5 => Node::Int(32, self.number()?),
+            6 => Node::Int(64, self.number()?),
+            7 => {
+                let mut bytes = [0; 8];
+                self.bytes.read_exact(&mut bytes)?;
+                Node::Double(bytes)
+            }
+            8 => {
+                let length = self.varint()?;
+                let mut bytes = Vec::new();
+                let read = (&mut self.bytes).take(length).read_to_end(&mut bytes)?;
+                if read as u64 != length {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+                Node::Bytes(bytes)
+            }
+            9 => self.elements(depth)?,
+            12 => self.fields(depth + 1)?,
+            _ => return Err(nonsense()),
+        })
+    }
+
+    fn elements(&mut self, depth: usize) -> Result<Node, Refused> {
+        let byte = self.byte()?;
+        let count = match byte >> 4 {
+            15 => self.varint()?,
+            few => u64::from(few),
+        };
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            nodes.push(match byte & 0x0f {
+                // In a list, they take a byte.
+                1 | 2 => {
+                    self.nodes = self.nodes.checked_sub(1).ok_or_else(nonsense)?;
+                    Node::Bool(self.byte()? == 1)
+                }
+                kind => self.value(kind, depth + 1)?,
+            });
+        }
+        Ok(Node::List(nodes))
+    }
+
+    fn byte(&mut self) -> Result<u8, Refused> {
+        let mut byte = [0];
+        self.bytes.read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+
+    fn varint(&mut self) -> Result<u64, Refused> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(nonsense())
+    }
+
+    /// Reads a whole number whose sign is its last bit.
+    fn number(&mut self) -> Result<i64, Refused> {
+        let number = self.varint()?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+}
+
+fn nonsense() -> Refused {
+    Refused::Broken("its structure makes no sense".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_every_type_are_read() {
+        // A page of data: 3 values told by a dictionary, with statistics: two texts, a list, a float.
+        let bytes = [
+            0x15, 0, 0x15, 20, 0x15, 22, 0x2c, 0x15, 6, 0x15, 16, 0x2c, 0x18, 1, b'a', 0x18, 2,
+            b'b', b'c', 0x19, 0x25, 2, 4, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0,
+        ];
+        let header = Node::read(&bytes[..]).expect("a header");
+        assert_eq!((header.int(2), header.int(3)), (Some(10), Some(11)));
+        let page = header.field(5).expect("a page");
+        assert_eq!((page.int(1), page.int(2)), (Some(3), Some(8)));
+        let statistics = page.field(4).expect("statistics");
+        assert_eq!(statistics.bytes(1), Some(&b"a"[..]));
+        assert_eq!(statistics.bytes(2), Some(&b"bc"[..]));
+        assert_eq!(statistics.list(3), [Node::Int(32, 1), Node::Int(32, 2)]);
+        assert_eq!(
+            (statistics.bool(5), statistics.bool(6)),
+            (Some(true), Some(false))
+        );
+        assert_eq!(statistics.int(1), None);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let deep = [0x1c; 100];
+        let endless = [0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 0x0f, 2];
+        let long = [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a'];
+        let twice = [0x15, 2, 0x05, 2, 2, 0];
+        let set = [0x1a, 0x15, 2, 0];
+        let zero = [0x01, 0, 0];
+        for bytes in [
+            &deep[..],
+            &endless,
+            &long,
+            &twice,
+            &set,
+            &zero,
+            &[0x15],
+            &[0x1d, 1],
+            &[],
+        ] {
+            assert!(Node::read(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Parquet: statistics, indexes and the footer.
+
+use ::parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+    RowGroupMetaData, SortingColumn,
+};
+use ::parquet::file::statistics::Statistics;
+
+use super::{Exported, replaced};
+
+/// Returns where the footer of a Parquet file begins.
+fn footer(bytes: &[u8]) -> usize {
+    let end = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
+    end - usize::try_from(length).unwrap()
+}
+
+/// Writes a Parquet file with another description of the same data.
+fn described(bytes: &[u8], group: impl Fn(RowGroupMetaData) -> RowGroupMetaData) -> Vec<u8> {
+    let mut reader = ParquetMetaDataReader::new();
+    reader
+        .try_parse(&bytes::Bytes::copy_from_slice(bytes))
+        .unwrap();
+    let metadata = reader.finish().unwrap();
+    let groups = metadata.row_groups().iter().cloned().map(group).collect();
+    let metadata = ParquetMetaData::new(metadata.file_metadata().clone(), groups);
+    let mut altered = bytes[..footer(bytes)].to_vec();
+    ParquetMetaDataWriter::new(&mut altered, &metadata)
+        .finish()
+        .unwrap();
+    altered
+}
+
+/// The same, with another description of the column `name`.
+fn with_column(
+    bytes: &[u8],
+    name: &str,
+    column: impl Fn(ColumnChunkMetaData) -> ColumnChunkMetaData,
+) -> Vec<u8> {
+    let alter = |group: RowGroupMetaData| {
+        let mut columns = group.columns().to_vec();
+        let place = columns
+            .iter()
+            .position(|column| column.column_path().string() == name);
+        let place = place.unwrap();
+        columns[place] = column(columns[place].clone());
+        group
+            .into_builder()
+            .set_column_metadata(columns)
+            .build()
+            .unwrap()
+    };
+    described(bytes, alter)
+}
+
+#[test]
+fn statistics_of_a_column_are_those_of_its_values() {
+    let export = Exported::new("a.parquet", &[]);
+    // What is written again as it was is equal.
+    export.assert_equal(&described(&export.bytes, |group| group));
+    let statistics = |name: &str, statistics: Statistics| {
+        with_column(&export.bytes, name, |column| {
+            column
+                .into_builder()
+                .set_statistics(statistics.clone())
+                .build()
+                .unwrap()
+        })
+    };
+    let number = |least, greatest, distinct, nulls| {
+        Statistics::int64(Some(least), Some(greatest), distinct, nulls, false)
+    };
+    let bounds = "has other smallest or largest values than there are";
+    for (what, name, claimed, why) in [
+        (
+            "least",
+            "number_of_images",
+            number(13, 12, None, Some(0)),
+            bounds,
+        ),
+        (
+            "wide",
+            "number_of_images",
+            number(11, 12, None, Some(0)),
+            bounds,
+        ),
+        (
+            "greatest",
+            "avg_germination_rate",
+            number(8750, 8751, None, Some(0)),
+            bounds,
+        ),
+        (
+            "nulls",
+            "number_of_images",
+            number(12, 12, None, Some(3)),
+            "counts other nulls",
+        ),
+        (
+            "distinct",
+            "number_of_images",
+            number(12, 12, Some(2), Some(0)),
+            "count other distinct values",
+        ),
+        (
+            "text",
+            "batch_id",
+            Statistics::byte_array(Some("b4".into()), Some("b9".into()), None, Some(0), false),
+            bounds,
+        ),
+    ] {
+        export.assert_refused(what, &statistics(name, claimed), why);
+    }
+    export.assert_equal(&statistics(
+        "number_of_images",
+        number(12, 12, Some(1), Some(0)),
+    ));
+}
+
+#[test]
+fn indexes_of_pages_are_those_of_their_pages() {
+    let export = Exported::new("a.parquet", &[]);
+    let footer_start = footer(&export.bytes);
+    let mut reader = ParquetMetaDataReader::new();
+    reader
+        .try_parse(&bytes::Bytes::from(export.bytes.clone()))
+        .unwrap();
+    let metadata = reader.finish().unwrap();
+    let column = metadata.row_group(0).column(0);
+    assert_eq!(column.column_path().string(), "batch_id");
+    let index = usize::try_from(column.column_index_offset().unwrap()).unwrap();
+    let altered = replaced(&export.bytes, index, b"b1", b"b2");
+    export.assert_refused("column index", &altered, "a page of `batch_id` has other");
+    let offsets = usize::try_from(column.offset_index_offset().unwrap()).unwrap();
+    let mut altered = export.bytes.clone();
+    // The offset of the first page, which begins right behind the magic bytes.
+    let at = altered[offsets..footer_start]
+        .iter()
+        .position(|byte| *byte == 8)
+        .unwrap();
+    altered[offsets + at] = 10;
+    let why = "the offset index does not point to its pages";
+    export.assert_refused("offset index", &altered, why);
+    let why = "an index of pages is nowhere";
+    let nowhere = with_column(&export.bytes, "batch_id", |column| {
+        column
+            .into_builder()
+            .set_offset_index_offset(Some(1 << 40))
+            .build()
+            .unwrap()
+    });
+    export.assert_refused("nowhere", &nowhere, why);
+}
+
+#[test]
+fn a_footer_says_what_is_there() {
+    let export = Exported::new("a.parquet", &[]);
+    // The writer counts rows by itself: their number stands before the list of row groups.
+    let start = footer(&export.bytes);
+    let rows = replaced(
+        &export.bytes,
+        start,
+        &[0x16, 6, 0x19, 0x1c],
+        &[0x16, 4, 0x19, 0x1c],
+    );
+    export.assert_refused("rows", &rows, "it has more or fewer rows than it says");
+    let rows = described(&export.bytes, |group| {
+        group.into_builder().set_num_rows(2).build().unwrap()
+    });
+    export.assert_refused(
+        "rows of a group",
+        &rows,
+        "has more or fewer values than rows",
+    );
+    let size = described(&export.bytes, |group| {
+        group.into_builder().set_total_byte_size(1).build().unwrap()
+    });
+    export.assert_refused(
+        "size",
+        &size,
+        "a row group is of another size than its columns",
+    );
+    let sorted = |descending: bool| {
+        let column = SortingColumn {
+            column_idx: 0,
+            descending,
+            nulls_first: false,
+        };
+        described(&export.bytes, |group| {
+            let columns = Some(vec![column.clone()]);
+            group
+                .into_builder()
+                .set_sorting_columns(columns)
+                .build()
+                .unwrap()
+        })
+    };
+    export.assert_equal(&sorted(false));
+    export.assert_refused(
+        "order",
+        &sorted(true),
+        "the rows are not sorted by `batch_id`",
+    );
+    let elsewhere = with_column(&export.bytes, "batch_id", |column| {
+        let offset = column.data_page_offset();
+        column
+            .into_builder()
+            .set_data_page_offset(offset + 1)
+            .build()
+            .unwrap()
+    });
+    export.assert_refused("offset", &elsewhere, "it is damaged or cut short");
+    // The name of a column where its data are, and not in the schema.
+    let first = export.bytes[start..]
+        .windows(7)
+        .position(|window| window == b"comment");
+    let name = replaced(
+        &export.bytes,
+        start + first.unwrap() + 1,
+        b"comment",
+        b"commemt",
+    );
+    let why = "`comment` has another name where its data are";
+    export.assert_refused("name", &name, why);
+}
