@@ -3,6 +3,7 @@
 
 // One file for each format that has parts of its own.
 mod parquet;
+mod workbook;
 
 use std::fs;
 

@@ -5,9 +5,11 @@
 
 use std::io::{self, Read, Seek};
 
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr3, memmem};
 use zip::ZipArchive;
 
+use super::markup::attribute;
+use super::package::{Package, Part, Relation, SheetLink, check_zip};
 use crate::readers::Unreadable;
 
 /// What the texts that cells share may take, and what any other part but the sheets may.
@@ -19,40 +21,56 @@ const ALL: u64 = 16 << 30;
 const CELL: u64 = 2 << 20;
 /// What each shared text takes besides its letters.
 const EACH_TEXT: u64 = 40;
-/// So much of a tag is looked at: its name, and how many texts there are.
-const TAG: usize = 1024;
+/// So much of a tag is looked at: its name and its attributes.
+const TAG: usize = 8192;
 
-/// Refuses a workbook that would not fit into memory. What is wrong with its packing otherwise is for
-/// the reader to tell.
-pub(super) fn check(bytes: impl Read + Seek) -> Result<(), Unreadable> {
-    let Ok(mut archive) = ZipArchive::new(bytes) else {
-        return Ok(());
+/// What is kept of all links and references.
+const KEPT: usize = 64 << 20;
+
+/// Reads every part to its end: refuses a workbook that would not fit into memory, whose checksums are wrong,
+/// or that computes. Returns what its parts say of each other. What is no zip archive is for the reader to tell.
+pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> {
+    let mut package = Package::default();
+    let broken = |why: String| Unreadable::Broken {
+        place: None,
+        why,
+        hint: Some("it is no export, or somebody altered it: export it again"),
     };
-    let mut total = ALL;
+    check_zip(&mut bytes).map_err(broken)?;
+    let Ok(mut archive) = ZipArchive::new(bytes) else {
+        return Ok(package);
+    };
+    let (mut total, mut kept) = (ALL, KEPT);
     for place in 0..archive.len() {
-        let Ok(part) = archive.by_index(place) else {
-            continue;
-        };
+        let part = archive
+            .by_index(place)
+            .map_err(|error| broken(format!("the spreadsheet cannot be unpacked: {error}")))?;
         let name = String::from_utf8_lossy(part.name_raw());
         let name = name.to_lowercase().replace('\\', "/");
         let is_sheet = name.contains("worksheets/") && !name.contains("/_rels/");
-        let mut measure = Measure::default();
         let limits = Limits {
             bytes: if is_sheet { total } else { PART },
             texts: name.ends_with("sharedstrings.xml"),
             cells: is_sheet,
+            tags: name.ends_with(".xml") || name.ends_with(".rels"),
+        };
+        let mut measure = Measure {
+            room: kept,
+            ..Measure::default()
         };
         let read = measure.read(part, &limits);
         total = total.saturating_sub(measure.bytes);
-        if let Err(why) = read {
-            return Err(Unreadable::Broken {
-                place: None,
-                why: format!("`{}` in the spreadsheet {why}", crate::ui::brief(&name)),
-                hint: Some("it is no export, or somebody altered it: export it again"),
-            });
-        }
+        kept = measure.room;
+        let added = read.and_then(|()| package.add(&name, measure.part));
+        added.map_err(|why| {
+            broken(format!(
+                "`{}` in the spreadsheet {why}",
+                crate::ui::brief(&name)
+            ))
+        })?;
     }
-    Ok(())
+    package.check().map_err(broken)?;
+    Ok(package)
 }
 
 struct Limits {
@@ -61,6 +79,8 @@ struct Limits {
     texts: bool,
     /// It is read cell by cell.
     cells: bool,
+    /// It is XML, whose tags tell of other parts.
+    tags: bool,
 }
 
 /// Where in XML a byte stands.
@@ -87,6 +107,12 @@ struct Measure {
     promised: u64,
     /// Where the last cell began; nothing after the last one.
     cell: Option<u64>,
+    /// What its tags say.
+    part: Part,
+    /// How much of that may still be kept.
+    room: usize,
+    /// Text is kept as the meaning of a name.
+    in_name: bool,
 }
 
 impl Measure {
@@ -98,10 +124,9 @@ impl Measure {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The reader meets it again, and tells it.
-                Err(_) => break,
+                Err(error) => return Err(format!("cannot be unpacked: {error}")),
             };
-            if limits.cells || limits.texts {
+            if limits.cells || limits.texts || limits.tags {
                 self.scan(&room[..length], limits)?;
             } else {
                 self.bytes += length as u64;
@@ -140,8 +165,10 @@ impl Measure {
             match self.state {
                 State::Text => {
                     let Some(found) = memchr(b'<', rest) else {
+                        self.keep_text(rest)?;
                         break;
                     };
+                    self.keep_text(&rest[..found])?;
                     at += found + 1;
                     self.state = State::Tag;
                     self.kept.clear();
@@ -209,17 +236,92 @@ impl Measure {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
+    /// Keeps the text of a tag whose text counts.
+    fn keep_text(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if self.in_name {
+            self.take_room(bytes.len())?;
+            if let Some((_, meaning)) = self.part.names.last_mut() {
+                meaning.push_str(&String::from_utf8_lossy(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_room(&mut self, size: usize) -> Result<(), String> {
+        let rest = self.room.checked_sub(size + EACH_TEXT as usize);
+        self.room = rest.ok_or("has too many links or references")?;
+        Ok(())
+    }
+
+    /// Notes what a tag says of other parts, and refuses formulas.
+    fn note_tag(&mut self, tag: &[u8], local: &[u8]) -> Result<(), String> {
+        self.in_name = false;
+        if self.part.root.is_empty() && !local.is_empty() && !b"?/!".contains(&local[0]) {
+            self.part.root = String::from_utf8_lossy(local).into_owned();
+        }
+        if tag.starts_with(b"!DOCTYPE") || tag.starts_with(b"!ENTITY") {
+            return Err("declares entities".to_owned());
+        }
+        let get = |name: &str| attribute(tag, name);
+        let is_noted = match (self.part.root.as_str(), local) {
+            ("worksheet", b"f") => return Err("has a formula".to_owned()),
+            ("worksheet", b"c") => {
+                let has_result =
+                    memmem::find(tag, b"str").is_some() && get("t").as_deref() == Some("str");
+                if has_result {
+                    return Err("has the result of a formula".to_owned());
+                }
+                return Ok(());
+            }
+            ("worksheet", b"hyperlink" | b"mergeCell" | b"dimension")
+            | ("Relationships", b"Relationship")
+            | ("Types", b"Default" | b"Override")
+            | ("workbook", b"sheet" | b"definedName") => true,
+            _ => false,
+        };
+        if !is_noted {
+            return Ok(());
+        }
+        if tag.len() >= TAG {
+            let name = String::from_utf8_lossy(local);
+            return Err(format!("has a `{name}` of more than {TAG} bytes"));
+        }
+        let size = tag.len();
+        let part = &mut self.part;
+        let text = |name: &str| get(name).unwrap_or_default();
+        match local {
+            b"hyperlink" => part.links.push(SheetLink {
+                cells: text("ref"),
+                relation: get("id"),
+                location: get("location"),
+            }),
+            b"mergeCell" => part.merged = true,
+            b"dimension" => part.dimension = get("ref"),
+            b"Relationship" => part.relations.push(Relation {
+                id: text("Id"),
+                kind: text("Type").to_lowercase(),
+                target: text("Target"),
+                is_external: text("TargetMode").eq_ignore_ascii_case("external"),
+            }),
+            b"Default" => part.endings.push(text("Extension").to_lowercase()),
+            b"Override" => {
+                let name = text("PartName").to_lowercase();
+                let name = name.trim_start_matches('/').to_owned();
+                part.types.push((name, text("ContentType").to_lowercase()));
+            }
+            b"sheet" => part.sheets.push((text("name"), text("id"))),
+            _ => {
+                part.names.push((text("name"), String::new()));
+                self.in_name = !tag.ends_with(b"/>");
+            }
+        }
+        self.take_room(size)
+    }
+
     fn end_tag(&mut self, place: u64, limits: &Limits) -> Result<(), String> {
         self.state = State::Text;
-        let tag = &self.kept[..];
-        let end = tag
-            .iter()
-            .position(|byte| byte.is_ascii_whitespace() || b"/>".contains(byte) && *byte != tag[0]);
-        let name = &tag[..end.unwrap_or(tag.len())];
-        let local = match memchr(b':', name) {
-            Some(colon) if name.first() != Some(&b'/') => &name[colon + 1..],
-            _ => name,
-        };
+        let tag = std::mem::take(&mut self.kept);
+        let local = local_name(&tag);
         if let Some(begin) = self.cell {
             // Judged at each, for many may stand in what is read at a time.
             if place - begin > CELL {
@@ -235,11 +337,26 @@ impl Measure {
         if limits.texts {
             match local {
                 b"si" => self.texts += 1,
-                b"sst" => self.promised = self.promised.max(promised(tag)),
+                b"sst" => self.promised = self.promised.max(promised(&tag)),
                 _ => {}
             }
         }
+        if limits.tags {
+            self.note_tag(&tag, local)?;
+        }
+        self.kept = tag;
         Ok(())
+    }
+}
+
+/// Returns the name of a tag without its prefix; that of an end tag begins with a slash.
+fn local_name(tag: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/>".contains(byte) && *byte != tag[0];
+    let end = tag.iter().position(is_end);
+    let name = &tag[..end.unwrap_or(tag.len())];
+    match memchr(b':', name) {
+        Some(colon) if name.first() != Some(&b'/') => &name[colon + 1..],
+        _ => name,
     }
 }
 
@@ -270,11 +387,13 @@ mod tests {
         bytes: u64::MAX,
         texts: false,
         cells: true,
+        tags: false,
     };
     const TEXT: Limits = Limits {
         bytes: PART,
         texts: true,
         cells: false,
+        tags: false,
     };
 
     fn measured(text: &str, limits: &Limits) -> Result<Measure, String> {

@@ -1,7 +1,10 @@
 //! `xlsx`: the sheets of batches in a workbook, row by row, whoever saved it last.
 
-// How large it is, unpacked.
+// How large it is, unpacked, and whether its parts fit each other.
+mod links;
+mod markup;
 mod measure;
+mod package;
 
 use std::borrow::Cow;
 use std::io::{Read, Seek};
@@ -11,8 +14,11 @@ use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
 use super::{Claim, Each, Place, Record, Remarks, Unreadable, version};
-use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column, find_heading};
+use crate::batch::{
+    BATCH_ID, COLUMNS, Column, Kind, Moment, Values, find_column, find_heading, is_number,
+};
 use crate::ui;
+use package::{Package, SheetFacts};
 
 /// The sheet that holds batches; others go on with a number behind this name.
 const SHEET: &str = "Batches";
@@ -28,7 +34,7 @@ pub(super) fn read(
     mut bytes: impl Read + Seek,
     each: &mut Each<'_>,
 ) -> Result<Remarks, Unreadable> {
-    measure::check(&mut bytes)?;
+    let package = measure::check(&mut bytes)?;
     bytes.rewind()?;
     let mut book = contained(|| Xlsx::new(bytes))?;
     if book.has_1904_epoch() {
@@ -40,6 +46,7 @@ pub(super) fn read(
     let mut remarks = Remarks::default();
     let mut count = 0;
     for name in sheets(&book.sheet_names()) {
+        let mut guard = SheetGuard::new(&package, &name)?;
         let mut cells = contained(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
         let mut row = Row::default();
@@ -63,8 +70,9 @@ pub(super) fn read(
                 break;
             };
             at = next;
+            guard.check(&cell)?;
             if header.is_read {
-                row.add(&header, place, cell.get_value());
+                row.add(&header, &name, &cell, &mut remarks)?;
             } else {
                 header.add(place, cell.get_value())?;
             }
@@ -72,9 +80,92 @@ pub(super) fn read(
         if !header.is_read {
             header.check(&name, &mut remarks)?;
         }
+        guard.finish()?;
     }
     remarks.claim = claim(&mut book)?;
     Ok(remarks)
+}
+
+/// Checks the cells of a sheet one by one: where they stand, and where their links lead.
+struct SheetGuard<'a> {
+    sheet: &'a str,
+    facts: SheetFacts,
+    last: Option<(u32, u32)>,
+}
+
+impl<'a> SheetGuard<'a> {
+    fn new(package: &Package, sheet: &'a str) -> Result<Self, Unreadable> {
+        Ok(Self {
+            sheet,
+            facts: package.sheet(sheet).map_err(altered)?,
+            last: None,
+        })
+    }
+
+    fn check(&mut self, cell: &Cell<DataRef<'_>>) -> Result<(), Unreadable> {
+        let place = cell.get_position();
+        if self.last.is_some_and(|last| last >= place) {
+            return Err(altered(format!(
+                "the sheet `{}` has cells twice or out of order, at {}",
+                self.sheet,
+                shown(place)
+            )));
+        }
+        self.last = Some(place);
+        // The service's words: escapes for what XML cannot carry are never part of a link.
+        let text = text(Kind::Text, cell.get_value()).unwrap_or_default();
+        if !self.facts.links.check(place, &text) {
+            return Err(altered(format!(
+                "the link in {} of the sheet `{}` leads elsewhere than the cell says",
+                shown(place),
+                self.sheet
+            )));
+        }
+        let is_inside = |[first, last]: &[(u32, u32); 2]| {
+            (first.0..=last.0).contains(&place.0) && (first.1..=last.1).contains(&place.1)
+        };
+        let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
+        if !is_said && !text.is_empty() {
+            return Err(altered(format!(
+                "the sheet `{}` has a cell outside of those that it says it has: {}",
+                self.sheet,
+                shown(place)
+            )));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Unreadable> {
+        if self.facts.links.all_met() {
+            return Ok(());
+        }
+        let sheet = self.sheet;
+        Err(altered(format!(
+            "the sheet `{sheet}` has a link without a cell"
+        )))
+    }
+}
+
+/// Writes a cell as people do, such as `P12`.
+fn shown((row, column): (u32, u32)) -> String {
+    let mut letters = Vec::new();
+    let mut rest = column + 1;
+    while rest > 0 {
+        letters.push(char::from(
+            b'A' + u8::try_from((rest - 1) % 26).unwrap_or_default(),
+        ));
+        rest = (rest - 1) / 26;
+    }
+    let letters: String = letters.iter().rev().collect();
+    format!("{letters}{}", u64::from(row) + 1)
+}
+
+fn altered(why: String) -> Unreadable {
+    Unreadable::Broken {
+        place: None,
+        why,
+        hint: Some("somebody altered it: export it again"),
+    }
 }
 
 /// Runs what reads the workbook: over a damaged one, it may panic.
@@ -131,6 +222,8 @@ fn sheets(names: &[String]) -> Vec<String> {
 struct Header {
     is_read: bool,
     columns: Vec<(u32, usize)>,
+    /// Columns that hold no field.
+    others: Vec<u32>,
     unknown: Vec<String>,
 }
 
@@ -151,6 +244,7 @@ impl Header {
                 Ok(())
             }
             None => {
+                self.others.push(place);
                 self.unknown.push(name.to_owned());
                 Ok(())
             }
@@ -194,11 +288,40 @@ struct Row {
 }
 
 impl Row {
-    fn add(&mut self, header: &Header, place: u32, value: &DataRef<'_>) {
+    fn add(
+        &mut self,
+        header: &Header,
+        sheet: &str,
+        cell: &Cell<DataRef<'_>>,
+        remarks: &mut Remarks,
+    ) -> Result<(), Unreadable> {
+        let (row, place) = cell.get_position();
+        let value = cell.get_value();
         let known = header.columns.iter().find(|(at, _)| *at == place);
-        if let Some(&(_, column)) = known {
-            self.cells[column] = text(COLUMNS[column].kind, value);
+        let Some(&(_, column)) = known else {
+            if header.others.contains(&place) || text(Kind::Text, value).is_none() {
+                return Ok(());
+            }
+            let cell = shown((row, place));
+            return Err(altered(format!(
+                "the sheet `{sheet}` has a value in {cell}, where it has no column"
+            )));
+        };
+        let Column { name, kind, .. } = COLUMNS[column];
+        let text = text(kind, value);
+        if let Some(found) = text
+            .as_deref()
+            .and_then(|text| wrong_type(kind, value, text))
+        {
+            let cell = shown((row, place));
+            let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
+            if !is_text(value) || kind == Kind::Text {
+                return Err(altered(why));
+            }
+            remarks.mistyped.get_or_insert(why);
         }
+        self.cells[column] = text;
+        Ok(())
     }
 
     fn hand_on(
@@ -228,6 +351,49 @@ impl Values for Row {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.cells[column].as_deref().map(Cow::Borrowed)
     }
+}
+
+/// Says what a value is that stands in its column as another type than an export writes. What is no value of
+/// its column stands there as text.
+fn wrong_type(kind: Kind, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
+    let is_text = is_text(value);
+    let is_number = matches!(value, DataRef::Int(_) | DataRef::Float(_));
+    let is_date = matches!(value, DataRef::DateTime(_) | DataRef::DateTimeIso(_));
+    match kind {
+        Kind::Text => (!is_text).then_some("a number, a date or a formula, and not text"),
+        Kind::Integer | Kind::Decimal if is_number => None,
+        Kind::Integer | Kind::Decimal if is_text => {
+            number(text).then_some("text, and not a number")
+        }
+        Kind::Integer | Kind::Decimal => Some("not a number"),
+        Kind::Boolean if matches!(value, DataRef::Bool(_)) => None,
+        Kind::Boolean if is_text => {
+            let is_boolean = ["true", "false"]
+                .iter()
+                .any(|word| word.eq_ignore_ascii_case(text));
+            is_boolean.then_some("text, and not TRUE or FALSE")
+        }
+        Kind::Boolean => Some("not TRUE or FALSE"),
+        Kind::Date if is_date => None,
+        Kind::Date if is_text => is_countable(text).then_some("text, and not a date"),
+        Kind::Date => Some("not shown as a date"),
+    }
+}
+
+fn is_text(value: &DataRef<'_>) -> bool {
+    matches!(value, DataRef::String(_) | DataRef::SharedString(_))
+}
+
+fn number(text: &str) -> bool {
+    is_number(text.trim())
+}
+
+/// Returns whether spreadsheets can count an instant in days: from 1900-03-01 on, to the millisecond.
+fn is_countable(text: &str) -> bool {
+    const FIRST: i64 = (61 - EPOCH) * 86_400;
+    let digits = text.rsplit_once('.').map_or("", |(_, digits)| digits);
+    let digits = digits.trim_end_matches('Z').trim_end_matches('0');
+    Moment::parse(text).is_some_and(|moment| moment.second >= FIRST) && digits.len() <= 3
 }
 
 /// Returns what a cell says, as the service would write it.
@@ -327,5 +493,49 @@ fn broken(error: XlsxError) -> Unreadable {
             why: format!("the spreadsheet cannot be read: {other}"),
             hint: Some("it is damaged or cut short: copy or export it again"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_types_of_their_columns() {
+        let text = |text: &str| DataRef::String(text.to_owned());
+        for (kind, value, is_right) in [
+            (Kind::Text, text("7"), true),
+            (Kind::Text, DataRef::Float(7.0), false),
+            (Kind::Text, DataRef::Bool(true), false),
+            (Kind::Decimal, DataRef::Float(87.5), true),
+            (Kind::Decimal, text("87.5"), false),
+            (Kind::Decimal, text("many"), true),
+            (Kind::Integer, DataRef::Bool(true), false),
+            (Kind::Boolean, DataRef::Bool(true), true),
+            (Kind::Boolean, text("TRUE"), false),
+            (Kind::Boolean, text("maybe"), true),
+            (Kind::Boolean, DataRef::Float(1.0), false),
+            (Kind::Date, text("2026-05-01T06:00:00Z"), false),
+            // Days cannot count these.
+            (Kind::Date, text("1850-05-01T06:00:00Z"), true),
+            (Kind::Date, text("9999-12-31T23:59:59.123456Z"), true),
+            (Kind::Date, DataRef::Float(46_143.25), false),
+        ] {
+            let written = super::text(kind, &value).unwrap_or_default();
+            let found = wrong_type(kind, &value, &written);
+            assert_eq!(found.is_none(), is_right, "{value:?} as {kind:?}");
+        }
+    }
+
+    #[test]
+    fn cells_are_named_as_people_name_them() {
+        for (cell, name) in [
+            ((0, 0), "A1"),
+            ((11, 15), "P12"),
+            ((0, 26), "AA1"),
+            ((4, 701), "ZZ5"),
+        ] {
+            assert_eq!(shown(cell), name);
+        }
     }
 }

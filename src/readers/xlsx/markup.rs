@@ -1,0 +1,115 @@
+//! Tags of XML, one by one: their attributes, and references to cells in them.
+
+use std::borrow::Cow;
+
+/// Returns the value of an attribute of `tag`, such as `c r="A1" t="s"`; names may have a prefix.
+pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
+    let text = std::str::from_utf8(tag).ok()?;
+    let (_, mut rest) = text.split_once(|letter: char| letter.is_ascii_whitespace())?;
+    loop {
+        let (found, more) = rest.split_once('=')?;
+        let more = more.trim_start();
+        let quote = more
+            .chars()
+            .next()
+            .filter(|letter| matches!(letter, '"' | '\''))?;
+        let (value, more) = more[1..].split_once(quote)?;
+        let found = found.trim();
+        let local = found.rsplit_once(':').map_or(found, |(_, local)| local);
+        // Declarations of namespaces are none.
+        if local == name && !found.starts_with("xmlns") {
+            return Some(unescape(value).into_owned());
+        }
+        rest = more;
+    }
+}
+
+/// Undoes the references of XML to characters.
+pub(super) fn unescape(text: &str) -> Cow<'_, str> {
+    if !text.contains('&') {
+        return Cow::Borrowed(text);
+    }
+    let mut undone = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        undone.push_str(before);
+        let (name, more) = after.split_once(';').unwrap_or((after, ""));
+        let code = name
+            .strip_prefix("#x")
+            .map(|digits| u32::from_str_radix(digits, 16));
+        let code = code.or_else(|| name.strip_prefix('#').map(str::parse));
+        let letter = match name {
+            "amp" => Some('&'),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            _ => code.and_then(Result::ok).and_then(char::from_u32),
+        };
+        undone.extend(letter);
+        rest = more;
+    }
+    undone.push_str(rest);
+    Cow::Owned(undone)
+}
+
+/// Reads a reference such as `P12`: row and column, counted from 0.
+pub(super) fn cell_at(text: &str) -> Option<(u32, u32)> {
+    let text = text.replace('$', "");
+    let digits = text.find(|letter: char| letter.is_ascii_digit())?;
+    let (letters, digits) = text.split_at(digits);
+    let mut column: u32 = 0;
+    for letter in letters.bytes() {
+        let place = letter
+            .is_ascii_uppercase()
+            .then(|| u32::from(letter - b'A') + 1)?;
+        column = column.checked_mul(26)?.checked_add(place)?;
+    }
+    let row: u32 = digits.parse().ok()?;
+    Some((row.checked_sub(1)?, column.checked_sub(1)?))
+}
+
+/// Reads a reference such as `A1:R19`: its first and last cell.
+pub(super) fn cells_at(text: &str) -> Option<[(u32, u32); 2]> {
+    match text.split_once(':') {
+        Some((first, last)) => Some([cell_at(first)?, cell_at(last)?]),
+        None => cell_at(text).map(|cell| [cell, cell]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_by_their_names() {
+        let tag =
+            b"hyperlink xmlns:id='x' ref = \"P2\" r:id='rId1' location=\"a&amp;b&#x21;&#33;\"/>";
+        for (name, value) in [("ref", "P2"), ("id", "rId1"), ("location", "a&b!!")] {
+            assert_eq!(attribute(tag, name).as_deref(), Some(value));
+        }
+        assert_eq!(attribute(tag, "display"), None);
+        assert_eq!(attribute(b"c>", "r"), None);
+        assert_eq!(attribute(b"c r=1>", "r"), None);
+        assert_eq!(attribute(b"c r=\"1", "r"), None);
+    }
+
+    #[test]
+    fn references_are_rows_and_columns() {
+        for (text, cell) in [
+            ("A1", Some((0, 0))),
+            ("$P$12", Some((11, 15))),
+            ("AA1048576", Some((1_048_575, 26))),
+            ("A0", None),
+            ("12", None),
+            ("A", None),
+            ("a1", None),
+            ("AAAAAAAAAAAA1", None),
+        ] {
+            assert_eq!(cell_at(text), cell, "{text}");
+        }
+        assert_eq!(cells_at("A1:B3"), Some([(0, 0), (2, 1)]));
+        assert_eq!(cells_at("B3"), Some([(2, 1), (2, 1)]));
+        assert_eq!(cells_at("B3:"), None);
+    }
+}

@@ -1,0 +1,525 @@
+//! The parts of a workbook: whether all are there, and whether each is what the others say.
+//!
+//! A reader that needs fewer parts than Excel would take a workbook that Excel refuses, and one that
+//! follows other references would read other cells.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{Read, Seek, SeekFrom};
+
+use zip::ZipArchive;
+
+use super::links::Links;
+use super::markup::cells_at;
+
+/// What is known of a part.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// The first tag.
+    pub(super) root: String,
+    /// Of a sheet: its links, the cells that it says it has, and whether some are merged.
+    pub(super) links: Vec<SheetLink>,
+    pub(super) dimension: Option<String>,
+    pub(super) merged: bool,
+    /// Of relationships.
+    pub(super) relations: Vec<Relation>,
+    /// Of content types: endings, and parts with their types.
+    pub(super) endings: Vec<String>,
+    pub(super) types: Vec<(String, String)>,
+    /// Of the workbook: sheets with their relationships, and names with what they mean.
+    pub(super) sheets: Vec<(String, String)>,
+    pub(super) names: Vec<(String, String)>,
+}
+
+/// A link of a sheet.
+#[derive(Debug)]
+pub(super) struct SheetLink {
+    pub(super) cells: String,
+    pub(super) relation: Option<String>,
+    pub(super) location: Option<String>,
+}
+
+/// A reference from one part to another, or to something outside.
+#[derive(Debug)]
+pub(super) struct Relation {
+    pub(super) id: String,
+    pub(super) kind: String,
+    pub(super) target: String,
+    pub(super) is_external: bool,
+}
+
+/// All parts, by their names in small letters.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    parts: BTreeMap<String, Part>,
+}
+
+/// What a sheet of batches may hold.
+#[derive(Debug)]
+pub(super) struct SheetFacts {
+    pub(super) links: Links,
+    /// The first and the last cell, where that is said.
+    pub(super) cells: Option<[(u32, u32); 2]>,
+}
+
+const TYPES: &str = "[content_types].xml";
+/// What runs, or fetches, or takes its values from elsewhere.
+const REFUSED: [&str; 10] = [
+    "/externallink",
+    "/externallinkpath",
+    "/vbaproject",
+    "/oleobject",
+    "/control",
+    "/xlmacrosheet",
+    "/xlintlmacrosheet",
+    "/dialogsheet",
+    "/connections",
+    "/querytable",
+];
+/// The content types of parts by which other readers find them.
+const EXPECTED: [(&str, &str); 4] = [
+    ("/officedocument", "spreadsheetml.sheet.main+xml"),
+    ("/worksheet", "spreadsheetml.worksheet+xml"),
+    ("/styles", "spreadsheetml.styles+xml"),
+    ("/sharedstrings", "spreadsheetml.sharedstrings+xml"),
+];
+
+impl Package {
+    /// Adds a part; an error says what is wrong with its name.
+    pub(super) fn add(&mut self, name: &str, part: Part) -> Result<(), String> {
+        match self.parts.insert(name.to_owned(), part) {
+            None => Ok(()),
+            Some(_) => Err("is there twice".to_owned()),
+        }
+    }
+
+    /// Checks how parts refer to each other. What is no spreadsheet at all is left to the reader.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_book = |part: &Part| matches!(part.root.as_str(), "workbook" | "worksheet");
+        if !self.parts.values().any(is_book) {
+            return Ok(());
+        }
+        for (name, shown) in [
+            (TYPES, "[Content_Types].xml"),
+            ("_rels/.rels", "_rels/.rels"),
+        ] {
+            if !self.parts.contains_key(name) {
+                return Err(format!("the spreadsheet lacks its part `{shown}`"));
+            }
+        }
+        let book = self
+            .book()
+            .ok_or("the spreadsheet does not say where its workbook is")?;
+        let relations = relations_of(&book);
+        if !self.parts.contains_key(&relations) {
+            return Err(format!("the spreadsheet lacks its part `{relations}`"));
+        }
+        self.check_types()?;
+        for (name, part) in &self.parts {
+            self.check_relations(name, part)?;
+            for (name, meaning) in &part.names {
+                check_name(name, meaning)?;
+            }
+        }
+        for (name, relation) in self.parts.get(&book).map_or(&[][..], |part| &part.sheets) {
+            if self.target(&book, relation).is_none() {
+                return Err(format!("the sheet `{}` is nowhere", crate::ui::brief(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the part that is the workbook.
+    fn book(&self) -> Option<String> {
+        let mut relations = self.parts.get("_rels/.rels")?.relations.iter();
+        let is_book = |relation: &&Relation| relation.kind.ends_with("/officedocument");
+        let relation = relations.find(is_book)?;
+        let book = resolve("", &relation.target);
+        (self.parts.get(&book)?.root == "workbook").then_some(book)
+    }
+
+    /// Returns the part that a relationship of `part` leads to.
+    fn target(&self, part: &str, id: &str) -> Option<String> {
+        let relations = &self.parts.get(&relations_of(part))?.relations;
+        let relation = relations.iter().find(|relation| relation.id == id)?;
+        let target = resolve(part, &relation.target);
+        self.parts.contains_key(&target).then_some(target)
+    }
+
+    fn content_type(&self, part: &str) -> Option<&str> {
+        let types = &self.parts.get(TYPES)?.types;
+        let found = types.iter().find(|(name, _)| name == part);
+        found.map(|(_, kind)| kind.as_str())
+    }
+
+    fn check_types(&self) -> Result<(), String> {
+        let Some(types) = self.parts.get(TYPES) else {
+            return Ok(());
+        };
+        let mut known = HashSet::new();
+        for (name, kind) in &types.types {
+            if !known.insert(name) {
+                return Err(format!(
+                    "the spreadsheet has two types for its part `{name}`"
+                ));
+            }
+            if !self.parts.contains_key(name) {
+                return Err(format!("the spreadsheet lacks its part `{name}`"));
+            }
+            if kind.contains("macroenabled") || kind.contains("vbaproject") {
+                return Err("the spreadsheet holds macros".to_owned());
+            }
+        }
+        let has_type = |name: &String| {
+            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+            name == TYPES
+                || name.ends_with('/')
+                || known.contains(name)
+                || types.endings.iter().any(|known| known == ending)
+        };
+        match self.parts.keys().find(|name| !has_type(name)) {
+            Some(name) => Err(format!("the spreadsheet has no type for its part `{name}`")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_relations(&self, name: &str, part: &Part) -> Result<(), String> {
+        if part.relations.is_empty() {
+            return Ok(());
+        }
+        let mut ids = HashSet::new();
+        let source = source_of(name).unwrap_or_default();
+        for relation in &part.relations {
+            let kind = &relation.kind;
+            if !ids.insert(&relation.id) {
+                return Err(format!(
+                    "`{name}` in the spreadsheet has two references `{}`",
+                    relation.id
+                ));
+            }
+            if REFUSED.iter().any(|refused| kind.ends_with(refused)) {
+                let what = kind.rsplit_once('/').map_or("", |(_, what)| what);
+                return Err(format!(
+                    "the spreadsheet holds a part of type `{what}`, which no export has"
+                ));
+            }
+            if relation.is_external {
+                if kind.ends_with("/hyperlink") {
+                    continue;
+                }
+                return Err(format!(
+                    "`{name}` in the spreadsheet refers to something outside of it"
+                ));
+            }
+            let target = resolve(&source, &relation.target);
+            // A place in the workbook itself.
+            if relation.target.starts_with('#') {
+                continue;
+            }
+            if !self.parts.contains_key(&target) {
+                return Err(format!("the spreadsheet lacks its part `{target}`"));
+            }
+            let expected = EXPECTED.iter().find(|(known, _)| kind.ends_with(known));
+            if let Some((_, expected)) = expected
+                && !self
+                    .content_type(&target)
+                    .is_some_and(|kind| kind.ends_with(expected))
+            {
+                return Err(format!(
+                    "the spreadsheet has the wrong type for its part `{target}`"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the sheet called `name` may hold.
+    pub(super) fn sheet(&self, name: &str) -> Result<SheetFacts, String> {
+        let none = SheetFacts {
+            links: Links::default(),
+            cells: None,
+        };
+        let Some(book) = self.book() else {
+            return Ok(none);
+        };
+        let sheets = &self.parts[&book].sheets;
+        let relation = sheets.iter().find(|(known, _)| known == name);
+        let path = relation.and_then(|(_, relation)| self.target(&book, relation));
+        let Some((path, sheet)) = path.and_then(|path| self.parts.get_key_value(&path)) else {
+            return Ok(none);
+        };
+        if sheet.merged {
+            return Err(format!(
+                "the sheet `{name}` has merged cells, which hide others"
+            ));
+        }
+        let cells = match sheet.dimension.as_deref().map(cells_at) {
+            Some(None) => {
+                return Err(format!(
+                    "the sheet `{name}` does not say which cells it has"
+                ));
+            }
+            Some(cells) => cells,
+            None => None,
+        };
+        let mut targets = HashMap::new();
+        let relations = self.parts.get(&relations_of(path));
+        let relations = relations.map_or(&[][..], |part| &part.relations);
+        let relations: HashMap<&str, &Relation> = relations
+            .iter()
+            .map(|relation| (relation.id.as_str(), relation))
+            .collect();
+        for link in &sheet.links {
+            let relation = link.relation.as_deref().and_then(|id| relations.get(id));
+            let target =
+                relation
+                    .filter(|relation| relation.is_external)
+                    .map(|relation| match &link.location {
+                        Some(location) => format!("{}#{location}", relation.target),
+                        None => relation.target.clone(),
+                    });
+            let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
+            let (Some(target), Some([cell, _])) = (target, cell) else {
+                return Err(format!("the sheet `{name}` has a link that leads nowhere"));
+            };
+            if targets.insert(cell, target).is_some() {
+                return Err(format!("the sheet `{name}` has two links in one cell"));
+            }
+        }
+        Ok(SheetFacts {
+            links: Links::new(targets),
+            cells,
+        })
+    }
+}
+
+/// Refuses names with which a workbook would compute. Those for filters and printed titles are plain references.
+fn check_name(name: &str, meaning: &str) -> Result<(), String> {
+    if name.starts_with("_xlnm.") && !meaning.contains(['(', '|', '[']) {
+        return Ok(());
+    }
+    let is_reference = meaning.split_once('!').is_some_and(|(_, cells)| {
+        let is_cell = |letter: char| letter.is_ascii_alphanumeric() || "$:".contains(letter);
+        !meaning.contains(['[', '|', '(']) && cells.chars().all(is_cell)
+    });
+    if is_reference {
+        return Ok(());
+    }
+    Err(format!(
+        "the spreadsheet has a formula for the name `{}`",
+        crate::ui::brief(name)
+    ))
+}
+
+/// Returns the part with the relationships of `part`.
+fn relations_of(part: &str) -> String {
+    let (folder, name) = part.rsplit_once('/').unwrap_or(("", part));
+    let slash = if folder.is_empty() { "" } else { "/" };
+    format!("{folder}{slash}_rels/{name}.rels")
+}
+
+/// Returns the part whose relationships are in the part `name`.
+fn source_of(name: &str) -> Option<String> {
+    let (folder, name) = name.rsplit_once("_rels/")?;
+    Some(format!("{folder}{}", name.strip_suffix(".rels")?))
+}
+
+/// Returns the name of the part that `target` means, seen from the part `source`.
+fn resolve(source: &str, target: &str) -> String {
+    let target = target.to_lowercase().replace('\\', "/");
+    let mut folders: Vec<&str> = match target.strip_prefix('/') {
+        Some(_) => Vec::new(),
+        None => source
+            .rsplit_once('/')
+            .map_or_else(Vec::new, |(folder, _)| folder.split('/').collect()),
+    };
+    for step in target.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(folders.pop()),
+            name => folders.push(name),
+        }
+    }
+    folders.join("/")
+}
+
+/// Checks how the parts lie in the file: other readers go by the headers before the parts, and not by the
+/// directory at the end. What is no zip archive is for the reader to tell.
+pub(super) fn check_zip(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
+    let altered =
+        || "the spreadsheet is packed so that readers could take it differently".to_owned();
+    let Ok(mut archive) = ZipArchive::new(&mut *bytes) else {
+        return Ok(());
+    };
+    let overlaps = archive.has_overlapping_entries().map_err(|_| altered())?;
+    let is_plain = archive.offset() == 0
+        && archive.comment().is_empty()
+        && !archive.has_duplicate_names()
+        && !overlaps;
+    if !is_plain {
+        return Err(altered());
+    }
+    let mut entries = Vec::new();
+    for place in 0..archive.len() {
+        let entry = archive.by_index_raw(place).map_err(|_| altered())?;
+        let method = match entry.compression() {
+            zip::CompressionMethod::Stored => 0,
+            zip::CompressionMethod::Deflated => 8,
+            _ => return Err("the spreadsheet is packed in an unknown way".to_owned()),
+        };
+        if entry.encrypted() {
+            return Err("the spreadsheet is encrypted".to_owned());
+        }
+        entries.push(Entry {
+            start: entry.header_start(),
+            name: entry.name_raw().to_vec(),
+            method,
+            crc: entry.crc32(),
+            packed: entry.compressed_size(),
+            unpacked: entry.size(),
+        });
+    }
+    entries.sort_by_key(|entry| entry.start);
+    let directory = archive.central_directory_start();
+    drop(archive);
+    let mut at = 0;
+    for entry in &entries {
+        if entry.start != at {
+            return Err(altered());
+        }
+        at = entry.check(bytes).ok_or_else(altered)?;
+    }
+    let ends_there = ends_with_directory(bytes).map_err(|_| altered())?;
+    if at == directory && ends_there {
+        Ok(())
+    } else {
+        Err(altered())
+    }
+}
+
+/// Returns whether nothing follows the end of the directory.
+fn ends_with_directory(bytes: &mut (impl Read + Seek)) -> std::io::Result<bool> {
+    let mut end = [0; 22];
+    bytes.seek(SeekFrom::End(-22))?;
+    bytes.read_exact(&mut end)?;
+    Ok(end.starts_with(b"PK\x05\x06"))
+}
+
+/// A part, as the directory at the end has it.
+struct Entry {
+    start: u64,
+    name: Vec<u8>,
+    method: u16,
+    crc: u32,
+    packed: u64,
+    unpacked: u64,
+}
+
+impl Entry {
+    /// Checks the header before it, or what follows it in place of that; returns where it ends.
+    fn check(&self, bytes: &mut (impl Read + Seek)) -> Option<u64> {
+        bytes.seek(SeekFrom::Start(self.start)).ok()?;
+        let mut header = [0; 30];
+        bytes.read_exact(&mut header).ok()?;
+        let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let long = |at: usize| u32::from(short(at)) | u32::from(short(at + 2)) << 16;
+        let (flags, length) = (short(6), short(26));
+        let mut name = vec![0; usize::from(length)];
+        bytes.read_exact(&mut name).ok()?;
+        // Sizes and checksum may follow the part, or stand in a further field.
+        let is_later = flags & 8 != 0;
+        let size = |at: usize, size: u64| long(at) == u32::MAX || u64::from(long(at)) == size;
+        let is_same = header.starts_with(b"PK\x03\x04")
+            && name == self.name
+            && short(8) == self.method
+            && (is_later
+                || long(14) == self.crc && size(18, self.packed) && size(22, self.unpacked));
+        let end = self.start + 30 + u64::from(length) + u64::from(short(28)) + self.packed;
+        match is_same {
+            true if is_later => Some(end + self.check_descriptor(bytes, end)?),
+            true => Some(end),
+            false => None,
+        }
+    }
+
+    /// Checks what follows a part whose size was not known before it; returns how long that is.
+    fn check_descriptor(&self, bytes: &mut (impl Read + Seek), at: u64) -> Option<u64> {
+        bytes.seek(SeekFrom::Start(at)).ok()?;
+        let mut found = Vec::new();
+        bytes.take(24).read_to_end(&mut found).ok()?;
+        let crc = self.crc.to_le_bytes();
+        let short = |size: u64| u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes();
+        let short = [crc, short(self.packed), short(self.unpacked)].concat();
+        let long = [
+            &crc[..],
+            &self.packed.to_le_bytes(),
+            &self.unpacked.to_le_bytes(),
+        ]
+        .concat();
+        let mark = &b"PK\x07\x08"[..];
+        let forms = [
+            [mark, &long].concat(),
+            [mark, &short].concat(),
+            long.clone(),
+            short.clone(),
+        ];
+        let form = forms.iter().find(|form| found.starts_with(form))?;
+        Some(form.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_resolved_from_where_they_stand() {
+        for (source, target, expected) in [
+            ("", "xl/workbook.xml", "xl/workbook.xml"),
+            (
+                "xl/workbook.xml",
+                "worksheets/Sheet1.xml",
+                "xl/worksheets/sheet1.xml",
+            ),
+            ("xl/workbook.xml", "/xl/styles.xml", "xl/styles.xml"),
+            (
+                "xl/worksheets/a.xml",
+                "../drawings/b.xml",
+                "xl/drawings/b.xml",
+            ),
+            ("xl/workbook.xml", "../../../x.xml", "x.xml"),
+        ] {
+            assert_eq!(resolve(source, target), expected);
+        }
+        assert_eq!(
+            relations_of("xl/workbook.xml"),
+            "xl/_rels/workbook.xml.rels"
+        );
+        assert_eq!(relations_of("a.xml"), "_rels/a.xml.rels");
+        assert_eq!(
+            source_of("xl/_rels/workbook.xml.rels").as_deref(),
+            Some("xl/workbook.xml")
+        );
+        assert_eq!(source_of("_rels/.rels").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn names_must_not_compute() {
+        for (name, meaning) in [
+            ("_xlnm._FilterDatabase", "Batches!$A$1:$R$251"),
+            ("_xlnm.Print_Titles", "'Batches 2'!$1:$1,Batches!$A:$B"),
+            ("mine", "Batches!$A$1"),
+        ] {
+            assert_eq!(check_name(name, meaning), Ok(()), "{meaning}");
+        }
+        for (name, meaning) in [
+            ("mine", "1+1"),
+            ("mine", "CALL(\"x\")"),
+            ("mine", "cmd|'/c calc'!A1"),
+            ("_xlnm.Print_Area", "OFFSET(Batches!$A$1,0,0)"),
+            ("mine", "[1]Sheet1!$A$1"),
+            ("Auto_Open", "Macro1!$A$1+1"),
+        ] {
+            assert!(check_name(name, meaning).is_err(), "{meaning}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Workbooks: their parts, checksums, formulas, links and cells.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read as _, Write as _};
+
+use super::{Exported, replaced};
+
+/// The parts of a workbook, in their order.
+struct Parts(Vec<(String, String)>);
+
+impl Parts {
+    fn of(book: &[u8]) -> Self {
+        let mut archive = zip::ZipArchive::new(Cursor::new(book)).unwrap();
+        let mut parts = Vec::new();
+        for place in 0..archive.len() {
+            let mut part = archive.by_index(place).unwrap();
+            let mut text = String::new();
+            part.read_to_string(&mut text).unwrap();
+            let name = String::from_utf8(part.name_raw().to_vec()).unwrap();
+            parts.push((name, text));
+        }
+        Self(parts)
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.0.retain(|(other, _)| other != name);
+        self
+    }
+
+    fn with(mut self, name: &str, text: &str) -> Self {
+        self.0.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    #[track_caller]
+    fn replace(mut self, name: &str, from: &str, to: &str) -> Self {
+        let (_, text) = self.0.iter_mut().find(|(other, _)| other == name).unwrap();
+        assert!(text.contains(from), "{from} is not in {text}");
+        *text = text.replacen(from, to, 1);
+        self
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        for (name, text) in &self.0 {
+            packed.start_file(name, options).unwrap();
+            packed.write_all(text.as_bytes()).unwrap();
+        }
+        packed.finish().unwrap().into_inner()
+    }
+}
+
+const SHEET: &str = "xl/worksheets/sheet1.xml";
+const LINKS: &str = "xl/worksheets/_rels/sheet1.xml.rels";
+const BOOK: &str = "xl/workbook.xml";
+const BOOK_LINKS: &str = "xl/_rels/workbook.xml.rels";
+
+#[test]
+fn a_workbook_has_all_of_its_parts() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    export.assert_equal(&parts().pack());
+    for (what, altered, why) in [
+        (
+            "types",
+            parts().without("[Content_Types].xml"),
+            "lacks its part `[Content_Types].xml`",
+        ),
+        (
+            "references",
+            parts().without("_rels/.rels"),
+            "lacks its part `_rels/.rels`",
+        ),
+        (
+            "book references",
+            parts().without(BOOK_LINKS),
+            "lacks its part `xl/_rels/workbook.xml.rels`",
+        ),
+        (
+            "styles",
+            parts().without("xl/styles.xml"),
+            "lacks its part `xl/styles.xml`",
+        ),
+        (
+            "properties",
+            parts().without("docProps/app.xml"),
+            "lacks its part `docprops/app.xml`",
+        ),
+        (
+            "twice",
+            parts().with("XL/workbook.xml", "<workbook/>"),
+            "is there twice",
+        ),
+        (
+            "no type",
+            parts().with("xl/vbaProject.bin", "x"),
+            "has no type for its part `xl/vbaproject.bin`",
+        ),
+        (
+            "wrong type",
+            parts().replace("[Content_Types].xml", "sheet.main+xml", "template.main+xml"),
+            "has the wrong type for its part `xl/workbook.xml`",
+        ),
+        (
+            "macros",
+            parts().replace(
+                "[Content_Types].xml",
+                "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml",
+                "application/vnd.ms-excel.sheet.macroEnabled.main+xml",
+            ),
+            "holds macros",
+        ),
+        (
+            "external",
+            parts().replace(
+                BOOK_LINKS,
+                "relationships/theme",
+                "relationships/externalLink",
+            ),
+            "a part of type `externallink`",
+        ),
+        (
+            "outside",
+            parts().replace(LINKS, "relationships/hyperlink", "relationships/image"),
+            "refers to something outside of it",
+        ),
+    ] {
+        export.assert_refused(what, &altered.pack(), why);
+    }
+}
+
+#[test]
+fn every_part_of_a_workbook_has_its_checksum() {
+    let export = Exported::new("a.xlsx", &[]);
+    let crc = |name: &str| {
+        let mut archive = zip::ZipArchive::new(Cursor::new(&export.bytes)).unwrap();
+        let part = archive.by_name(name).unwrap();
+        part.crc32().to_le_bytes()
+    };
+    // In both headers, and in one of them.
+    for name in ["docProps/app.xml", "xl/theme/theme1.xml", SHEET] {
+        let (right, mut wrong) = (crc(name), crc(name));
+        wrong[0] ^= 1;
+        let one = replaced(&export.bytes, 0, &right, &wrong);
+        export.assert_refused(name, &one, "readers could take it differently");
+        let both = replaced(&one, 0, &right, &wrong);
+        let why = format!(
+            "`{}` in the spreadsheet cannot be unpacked",
+            name.to_lowercase()
+        );
+        export.assert_refused(name, &both, &why);
+    }
+}
+
+#[test]
+fn a_workbook_is_packed_in_one_way() {
+    let export = Exported::new("a.xlsx", &[]);
+    let differently = "readers could take it differently";
+    let before = [b"PK\x03\x04 and so on", &export.bytes[..]].concat();
+    export.assert_refused("before", &before, differently);
+    let name = replaced(
+        &export.bytes,
+        0,
+        SHEET.as_bytes(),
+        b"xl/worksheets/sheet9.xml",
+    );
+    export.assert_refused("name", &name, differently);
+    let behind = [&export.bytes[..], b"more"].concat();
+    for ended in export.verify(&behind) {
+        assert_eq!(ended.code, Some(7), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_workbook_does_not_compute() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let cell = "<is><t>=1+1</t></is></c>";
+    let name = "<definedNames><definedName name=\"mine\">CALL(\"x\")</definedName>";
+    for (what, altered, why) in [
+        (
+            "formula",
+            parts().replace(SHEET, cell, "<f>1+1</f><v>=1+1</v></c>"),
+            "`xl/worksheets/sheet1.xml` in the spreadsheet has a formula",
+        ),
+        (
+            "formula elsewhere",
+            parts().replace(
+                "xl/worksheets/sheet2.xml",
+                "<c ",
+                "<c r=\"A1\"><f>1</f></c><c ",
+            ),
+            "`xl/worksheets/sheet2.xml` in the spreadsheet has a formula",
+        ),
+        (
+            "name",
+            parts().replace(BOOK, "<definedNames>", name),
+            "a formula for the name `mine`",
+        ),
+        (
+            "entities",
+            parts().replace(
+                SHEET,
+                "<worksheet",
+                "<!DOCTYPE x [<!ENTITY a \"b\">]><worksheet",
+            ),
+            "declares entities",
+        ),
+    ] {
+        export.assert_refused(what, &altered.pack(), why);
+    }
+    let at = parts()
+        .0
+        .iter()
+        .find(|(name, _)| name == SHEET)
+        .unwrap()
+        .1
+        .clone();
+    let at = at
+        .split(cell)
+        .next()
+        .unwrap()
+        .rsplit("<c ")
+        .next()
+        .unwrap()
+        .to_owned();
+    let typed = format!("<c {}<v>=1+1</v></c>", at.replace("inlineStr", "str"));
+    let result = parts().replace(SHEET, &format!("<c {at}{cell}"), &typed);
+    export.assert_refused("result", &result.pack(), "has the result of a formula");
+}
+
+#[test]
+fn links_lead_where_their_cells_say() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let host = parts().replace(
+        LINKS,
+        "https://scan.example.com",
+        "https://scan.example.org",
+    );
+    let why = "of the sheet `Batches` leads elsewhere than the cell says";
+    export.assert_refused("host", &host.pack(), why);
+    let swapped = parts().replace(SHEET, "r:id=\"rId1\"", "r:id=\"rId2\"");
+    export.assert_refused("swapped", &swapped.pack(), why);
+    let place = parts().replace(SHEET, "r:id=\"rId1\"", "r:id=\"rId1\" location=\"x\"");
+    export.assert_refused("location", &place.pack(), why);
+    let inside = parts().replace(SHEET, "r:id=\"rId1\"", "location=\"About!A1\"");
+    export.assert_refused("inside", &inside.pack(), "has a link that leads nowhere");
+    let lost = parts().replace(SHEET, "ref=\"P2\" r:id", "ref=\"P99\" r:id");
+    export.assert_refused("lost", &lost.pack(), "has a link without a cell");
+    // A text that is no link any more says what it said.
+    let dead = parts().replace(SHEET, "<hyperlink ref=\"P2\" r:id=\"rId1\"/>", "");
+    export.assert_equal(&dead.pack());
+}
+
+#[test]
+fn a_sheet_has_no_cells_but_those_of_its_table() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let more = |cell: &str| {
+        parts().replace(
+            SHEET,
+            "</row></sheetData>",
+            &format!("{cell}</row></sheetData>"),
+        )
+    };
+    let wide = |parts: Parts| parts.replace(SHEET, "A1:R4", "A1:Z9");
+    for (what, altered, why) in [
+        (
+            "beside",
+            wide(more("<c r=\"Z4\"><v>1</v></c>")),
+            "has a value in Z4, where it has no column",
+        ),
+        (
+            "below",
+            wide(parts().replace(
+                SHEET,
+                "</sheetData>",
+                "<row r=\"7\"><c r=\"Z7\"><v>1</v></c></row></sheetData>",
+            )),
+            "has a value in Z7, where it has no column",
+        ),
+        (
+            "twice",
+            more("<c r=\"R4\" t=\"b\"><v>0</v></c>"),
+            "has cells twice or out of order, at R4",
+        ),
+        (
+            "range",
+            parts().replace(SHEET, "A1:R4", "A1:R3"),
+            "a cell outside of those that it says it has: A4",
+        ),
+        (
+            "merged",
+            parts().replace(
+                SHEET,
+                "</sheetData>",
+                "</sheetData><mergeCells count=\"1\"><mergeCell ref=\"A2:R4\"/></mergeCells>",
+            ),
+            "has merged cells",
+        ),
+    ] {
+        export.assert_refused(what, &altered.pack(), why);
+    }
+}
+
+#[test]
+fn cells_of_a_workbook_have_the_types_of_their_columns() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let sheet = parts()
+        .0
+        .into_iter()
+        .find(|(name, _)| name == SHEET)
+        .unwrap()
+        .1;
+    let cells: BTreeMap<&str, &str> = sheet
+        .split("<c ")
+        .skip(1)
+        .map(|cell| {
+            let (cell, _) = cell.split_once("</c>").unwrap_or((cell, ""));
+            (cell.split('"').nth(1).unwrap(), cell)
+        })
+        .collect();
+    let altered = |place: &str, to: &str| {
+        let cell = cells[place];
+        let (attributes, _) = cell.split_once('>').unwrap();
+        let style = attributes
+            .split("s=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        let to = to.replace("STYLE", style);
+        let altered = parts().replace(
+            SHEET,
+            &format!("<c {cell}</c>"),
+            &format!("<c r=\"{place}\" {to}</c>"),
+        );
+        altered.pack()
+    };
+    let text = |text: &str| format!("s=\"STYLE\" t=\"inlineStr\"><is><t>{text}</t></is>");
+    for (place, to, why) in [
+        (
+            "E2",
+            text("12"),
+            "`number_of_images` in E2 of the sheet `Batches` is text",
+        ),
+        (
+            "I2",
+            text("87.5"),
+            "`avg_germination_rate` in I2 of the sheet `Batches` is text",
+        ),
+        (
+            "C2",
+            text("2026-05-01T06:00:00Z"),
+            "`batch_creation_date` in C2 of the sheet `Batches` is text",
+        ),
+        (
+            "R2",
+            text("false"),
+            "`warnings` in R2 of the sheet `Batches` is text",
+        ),
+    ] {
+        export.assert_mistyped(place, &altered(place, &to), why);
+    }
+    let number = altered("C2", "><v>46143.25</v>");
+    export.assert_refused("C2", &number, "is not shown as a date");
+}
