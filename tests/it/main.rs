@@ -141,6 +141,9 @@ mod verify;
 
 // `verify`: damaged and altered containers of the right batches.
 mod containers;
+// Thousands of damaged exports, and what `verify` makes of them.
+#[cfg(unix)]
+mod mutants;
 
 // `summary`: every figure recomputed from an export.
 #[cfg(unix)]
