@@ -142,10 +142,12 @@ impl Crops {
     /// Returns what `crop` is called; the first of those that look the same keeps its name.
     fn name(&mut self, crop: &str) -> &str {
         if !self.names.contains_key(crop) {
-            let mut name = safe(crop).into_owned();
-            if !self.taken.insert(name.to_lowercase()) {
-                name = told_apart(Cow::Owned(name), crop);
-                self.taken.insert(name.to_lowercase());
+            let plain = safe(crop).into_owned();
+            let mut name = plain.clone();
+            let mut attempt = 0;
+            while !self.taken.insert(name.to_lowercase()) {
+                name = marked(&plain, crop, attempt);
+                attempt += 1;
             }
             self.names.insert(crop.to_owned(), name);
         }
@@ -170,16 +172,21 @@ fn safe(value: &str) -> Cow<'_, str> {
             && !"/\\:*?\"<>|%={}".contains(character)
     };
     let is_reserved = is_reserved(value);
-    let is_awkward = value.starts_with(['.', ' ']) || value.ends_with(['.', ' ']);
-    if value.chars().all(is_plain) && !is_awkward && !is_reserved && value.len() <= LONGEST {
+    // A name that begins with a hyphen would be taken for a flag by other programs.
+    let is_awkward = value.starts_with(['.', ' ', '-']) || value.ends_with(['.', ' ']);
+    let mark = mark_of(value);
+    let is_safe = !is_awkward && !is_reserved && mark.is_none();
+    if value.chars().all(is_plain) && is_safe && value.len() <= LONGEST {
         return Cow::Borrowed(value);
     }
     let last = value.chars().count().saturating_sub(1);
     let mut name = String::new();
     let mut bytes = [0; 4];
-    for (place, character) in value.chars().enumerate() {
+    for (place, (at, character)) in value.char_indices().enumerate() {
         let at_an_end = (place == 0 || place == last) && matches!(character, '.' | ' ');
-        if is_plain(character) && !at_an_end && !(is_reserved && place == 0) {
+        let is_flag = place == 0 && character == '-';
+        let must_go = at_an_end || is_flag || (is_reserved && place == 0) || mark == Some(at);
+        if is_plain(character) && !must_go {
             name.push(character);
             continue;
         }
@@ -190,7 +197,7 @@ fn safe(value: &str) -> Cow<'_, str> {
     }
     if name.len() > LONGEST {
         // Two that begin alike stay two.
-        return Cow::Owned(told_apart(Cow::Owned(name), value));
+        return Cow::Owned(marked(&name, value, 0));
     }
     Cow::Owned(name)
 }
@@ -204,23 +211,33 @@ fn is_reserved(value: &str) -> bool {
         let mut number = number.into_iter().flatten();
         matches!(number.next(), Some('1'..='9' | '¹' | '²' | '³')) && number.next().is_none()
     };
-    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
-        || is_numbered("COM")
-        || is_numbered("LPT")
+    let devices = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
+    devices.contains(&stem.as_str()) || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `name` with a mark of the value that it stands for.
-fn told_apart(name: Cow<'_, str>, value: &str) -> String {
-    let mut name = name.into_owned();
-    let mark = format!("~{:016x}", xxhash_rust::xxh3::xxh3_64(value.as_bytes()));
-    if name.ends_with(&mark) {
-        return name;
-    }
+/// The digits of a mark: a tilde and 16 hexadecimal ones.
+const MARK_DIGITS: usize = 16;
+
+/// Returns `name`, shortened if needed, with a mark of the value that it stands for. Another attempt makes
+/// another mark.
+fn marked(name: &str, value: &str, attempt: u64) -> String {
+    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(value.as_bytes(), attempt);
+    let mark = format!("~{hash:0MARK_DIGITS$x}");
+    // A long name has one already.
+    let name = mark_of(name).map_or(name, |at| &name[..at]);
     let end = (0..=name.len().min(LONGEST - mark.len()))
         .rev()
         .find(|end| name.is_char_boundary(*end));
-    name.truncate(end.unwrap_or(0));
-    name + &mark
+    format!("{}{mark}", &name[..end.unwrap_or(0)])
+}
+
+/// Returns where the mark at the end of `name` begins. Only trayscan adds marks: in a value, the tilde is
+/// escaped, so that no crop can have the name of another one with its mark.
+fn mark_of(name: &str) -> Option<usize> {
+    let at = name.len().checked_sub(MARK_DIGITS + 1)?;
+    let digits = name.get(at..)?.strip_prefix('~')?;
+    let is_mark = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_mark.then_some(at)
 }
 
 fn unknown(path: &Path, word: &str) -> Failure {
@@ -297,6 +314,11 @@ mod tests {
             (r#""nul.txt""#, "%6Eul.txt.csv"),
             (r#""Lpt9 .x""#, "%4Cpt9 .x.csv"),
             (r#""COM¹""#, "%43OM¹.csv"),
+            (r#""CONIN$""#, "%43ONIN$.csv"),
+            (r#""conout$.txt""#, "%63onout$.txt.csv"),
+            (r#""-rf""#, "%2Drf.csv"),
+            (r#""-""#, "%2D.csv"),
+            (r#""a-b-""#, "a-b-.csv"),
             (r#""COM0""#, "COM0.csv"),
             (r#""Console""#, "Console.csv"),
             (r#""a\u202eb\u200b""#, "a%E2%80%AEb%E2%80%8B.csv"),
@@ -335,5 +357,39 @@ mod tests {
         assert!(folder(before, r#""Unknown""#).starts_with("Unknown~"));
         assert!(folder(before, r#""unknown""#).starts_with("unknown~"));
         assert_eq!(folder(after, "null"), "unknown");
+    }
+
+    #[test]
+    fn no_crop_has_the_name_of_another_with_its_mark() {
+        let names = template("{crop_type}.csv");
+        let date = "2026-05-01T06:00:00Z";
+        let marked = {
+            let mut crops = Crops::default();
+            let mut name = |crop: &str| names.name(&batch(date, crop), &mut crops);
+            name(r#""tomato""#);
+            name(r#""Tomato""#)
+        };
+        let marked = marked.strip_suffix(".csv").expect("a file");
+        let long = "x".repeat(300);
+        let crops = [
+            "tomato".to_owned(),
+            "Tomato".to_owned(),
+            marked.to_owned(),
+            marked.to_uppercase(),
+            marked.replace('~', "%7E"),
+            long.clone(),
+            safe(&long).into_owned(),
+            safe(&long).to_uppercase(),
+        ];
+        // In whichever order they come.
+        for first in 0..crops.len() {
+            let mut known = Crops::default();
+            let mut taken = HashSet::new();
+            for crop in crops[first..].iter().chain(&crops[..first]) {
+                let name = names.name(&batch(date, &format!("{crop:?}")), &mut known);
+                assert!(name.len() < 200, "{name}");
+                assert!(taken.insert(name.to_lowercase()), "{crop} is {name} again");
+            }
+        }
     }
 }

@@ -308,7 +308,7 @@ fn folders_that_were_made_go_where_a_later_file_fails() {
 }
 
 #[test]
-fn a_crop_called_minus_is_a_file_like_others() {
+fn a_crop_that_begins_with_a_hyphen_is_escaped() {
     let folder = TempDir::new().unwrap();
     let archive = folder.path().join("a.db");
     let made = crate::harness::run(&["sync", archive.to_str().unwrap(), "--sandbox", "-q"]);
@@ -324,7 +324,8 @@ fn a_crop_called_minus_is_a_file_like_others() {
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout, "");
-    assert!(!read(&folder.path().join("-")).is_empty());
+    assert!(!read(&folder.path().join("%2D")).is_empty());
+    assert!(!folder.path().join("-").exists());
 }
 
 #[test]
