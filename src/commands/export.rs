@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::receipt::Receipt;
 use super::source::Source;
-use super::{stoppable, storage};
+use super::{own_files, stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::cloud;
 use crate::dates::{Range, written};
@@ -36,6 +36,11 @@ const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
+    let outputs = [
+        ("-o", args.output.output.as_deref()),
+        ("--manifest", args.output.manifest.as_deref()),
+    ];
+    own_files::protect(&args.source.service, &outputs)?;
     let destination = wanted.destination.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();

@@ -6,6 +6,7 @@ mod config;
 mod export;
 mod generate;
 mod outcome;
+mod own_files;
 mod receipt;
 mod report;
 mod serve;

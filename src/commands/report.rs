@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::{stoppable, storage};
+use super::{own_files, stoppable, storage};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
 use crate::error::{Failure, Kind};
@@ -21,6 +21,7 @@ use crate::writers::{Compression, Output, Place, Target, Template};
 
 pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
+    own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
     let from_environment = cli.from_environment.clone();
     let (args, place) = (args.clone(), wanted.place.clone());
     stoppable::run(

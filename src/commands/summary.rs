@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::{stoppable, storage};
+use super::{own_files, stoppable, storage};
 use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::fetch::Order;
@@ -21,6 +21,7 @@ pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = Selection::new(&args.selection)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
+    own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
     let place = destination.place.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();

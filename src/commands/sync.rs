@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::outcome::{count, oddities};
 use super::source::Asked;
-use super::{changes, status};
+use super::{changes, own_files, status};
 use crate::archive::{Archive, Owner, Run, Since};
 use crate::cli::{Cli, SyncArgs};
 use crate::dates::{Range, written};
@@ -32,6 +32,10 @@ pub(super) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
     if args.changes {
         return changes::run(&args.archive, start, args.format);
     }
+    own_files::protect(
+        &args.service,
+        &[("the archive", Some(args.archive.as_path()))],
+    )?;
     let order = Order {
         start,
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),

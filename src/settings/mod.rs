@@ -392,7 +392,7 @@ fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
 }
 
 /// Replaces a leading `~` by the home folder.
-fn expand_home(path: &str) -> PathBuf {
+pub(crate) fn expand_home(path: &str) -> PathBuf {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

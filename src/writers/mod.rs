@@ -35,7 +35,7 @@ pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
 #[cfg(not(feature = "postgres"))]
 pub(crate) use place::no_postgres;
-pub(crate) use place::{Place, is_table};
+pub(crate) use place::{Place, is_same_file, is_table};
 pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;

@@ -73,6 +73,9 @@ mod settings;
 // Secrets and config from what never ends or holds too much.
 #[cfg(unix)]
 mod secrets;
+// Files that no output may replace.
+#[cfg(unix)]
+mod own_files;
 
 // `check --probe`: every answer, and what it must never do.
 mod odd;

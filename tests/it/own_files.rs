@@ -1,0 +1,139 @@
+//! Files that trayscan reads itself, and must not replace by its output.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::files::names;
+use crate::harness::{Ended, trayscan};
+
+const CONFIG: &str = "[profiles.default]\n\
+    base_url = \"http://127.0.0.1:1\"\n\
+    client_id = \"me\"\n\
+    client_secret_file = \"~/secret\"\n";
+
+/// A home folder with a config file and a secret in it.
+struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let home = Self { folder };
+        fs::create_dir_all(home.config().parent().unwrap()).unwrap();
+        fs::write(home.config(), CONFIG).unwrap();
+        fs::write(home.at("secret"), "hunter2\n").unwrap();
+        home
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.at(".config/trayscan/config.toml")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = trayscan(args);
+        command
+            .env("HOME", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.at(".config"))
+            .current_dir(self.folder.path());
+        command
+    }
+
+    /// Expects that a run is refused before anything is sent, and that nothing has changed.
+    fn refuses(&self, args: &[&str]) {
+        let before = names(self.folder.path());
+        let ended = Ended::of(self.command(args).output().unwrap());
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+        assert!(
+            ended.stderr.contains("would replace the "),
+            "{args:?}: {ended:?}"
+        );
+        assert_eq!(fs::read_to_string(self.config()).unwrap(), CONFIG);
+        assert_eq!(fs::read_to_string(self.at("secret")).unwrap(), "hunter2\n");
+        assert_eq!(names(self.folder.path()), before);
+    }
+}
+
+#[test]
+fn no_output_replaces_the_config_file() {
+    let home = Home::new();
+    let config = home.config();
+    let config = config.to_str().unwrap();
+    symlink(config, home.at("link.csv")).unwrap();
+    fs::hard_link(config, home.at("hard.csv")).unwrap();
+    for name in [
+        config,
+        "link.csv",
+        "hard.csv",
+        ".config/../.config/trayscan/config.toml",
+    ] {
+        home.refuses(&["export", "-f", "csv", "-o", name]);
+        home.refuses(&["export", "-o", "a.csv", "--manifest", name]);
+        home.refuses(&["summary", "-f", "csv", "-o", name]);
+        home.refuses(&[
+            "report",
+            "-o",
+            if name.ends_with("csv") { config } else { name },
+        ]);
+        home.refuses(&["sync", name]);
+    }
+    home.refuses(&["export", "--sandbox", "-f", "csv", "-o", config]);
+}
+
+#[test]
+fn the_config_file_is_the_one_that_holds() {
+    let home = Home::new();
+    fs::write(home.at("other.toml"), CONFIG).unwrap();
+    let args = ["export", "-f", "csv", "-o", "other.toml"];
+    home.refuses(&[&args[..], &["--config", "other.toml"]].concat());
+    let mut command = home.command(&args);
+    command.env("TRAYSCAN_CONFIG", home.at("other.toml"));
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    // Another file of that kind is none of its own, and a config file need not be there yet.
+    let ended = Ended::of(
+        home.command(&[&args[..], &["--sandbox"]].concat())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    fs::remove_file(home.config()).unwrap();
+    let config = home.config();
+    let args = [
+        "export",
+        "--sandbox",
+        "-f",
+        "csv",
+        "-o",
+        config.to_str().unwrap(),
+    ];
+    let ended = Ended::of(home.command(&args).output().unwrap());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(!config.exists());
+}
+
+#[test]
+fn no_output_replaces_the_client_secret_file() {
+    let home = Home::new();
+    home.refuses(&["export", "-f", "csv", "-o", "secret"]);
+    home.refuses(&["report", "-o", "secret"]);
+    fs::write(home.at("given"), "hunter2").unwrap();
+    home.refuses(&[
+        "export",
+        "-f",
+        "csv",
+        "-o",
+        "given",
+        "--client-secret-file",
+        "given",
+    ]);
+    assert_eq!(fs::read_to_string(home.at("given")).unwrap(), "hunter2");
+}
