@@ -1,6 +1,6 @@
 //! `sync --changes`: what was added, what changed and what vanished.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +10,7 @@ use crate::cli::ListFormat;
 use crate::dates::written;
 use crate::error::Failure;
 use crate::ui;
+use crate::writers::{Compression, Escapes, Output, Place, Target};
 
 /// One line of the list: a batch, or one field of it.
 #[derive(Serialize)]
@@ -34,12 +35,12 @@ pub(super) fn run(
     } else {
         ListFormat::Ndjson
     });
-    let mut list = List::new(format).map_err(Failure::from_output)?;
+    let mut list = List::new(format)?;
     let since = since.map(written).unwrap_or_default();
     archive.changes()?.each(&since, |change| {
         lines(&change, |line| list.add(line)).map_err(Failure::from_output)
     })?;
-    list.finish().map_err(Failure::from_output)?;
+    list.finish()?;
     Ok(())
 }
 
@@ -78,8 +79,6 @@ enum List {
     Csv(Box<csv::Writer<Output>>),
 }
 
-type Output = io::BufWriter<io::StdoutLock<'static>>;
-
 const NAMES: [&str; 7] = [
     "noticed",
     "change",
@@ -91,21 +90,28 @@ const NAMES: [&str; 7] = [
 ];
 
 impl List {
-    fn new(format: ListFormat) -> io::Result<Self> {
-        let output = || io::BufWriter::new(io::stdout().lock());
+    fn new(format: ListFormat) -> Result<Self, Failure> {
+        let target = Target::open(&Place::Stdout, false)?;
+        let mut output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+        match format {
+            ListFormat::Table => {}
+            ListFormat::Json | ListFormat::Ndjson => output.escape_on_terminal(Escapes::Json),
+            ListFormat::Csv => output.escape_on_terminal(Escapes::Text),
+        }
         Ok(match format {
             ListFormat::Table => Self::Table(vec![NAMES.map(str::to_owned).to_vec()]),
             ListFormat::Json => Self::Json {
                 is_first: true,
-                output: output(),
+                output,
             },
-            ListFormat::Ndjson => Self::Ndjson(output()),
+            ListFormat::Ndjson => Self::Ndjson(output),
             ListFormat::Csv => {
                 // An empty list has a header too.
                 let mut csv = csv::WriterBuilder::new()
                     .has_headers(false)
-                    .from_writer(output());
-                csv.write_record(NAMES).map_err(from_csv)?;
+                    .from_writer(output);
+                csv.write_record(NAMES)
+                    .map_err(|error| Failure::from_output(from_csv(error)))?;
                 Self::Csv(Box::new(csv))
             }
         })
@@ -143,29 +149,31 @@ impl List {
         }
     }
 
-    fn finish(self) -> io::Result<()> {
-        match self {
+    fn finish(self) -> Result<(), Failure> {
+        let output = match self {
             Self::Table(rows) => {
                 let text = if rows.len() == 1 {
                     String::new()
                 } else {
                     ui::grid(&rows, &[])
                 };
-                let mut output = io::stdout().lock();
-                output.write_all(text.as_bytes())?;
-                output.flush()
+                return ui::print(&text);
             }
             Self::Json {
                 is_first,
                 mut output,
             } => {
                 let end: &[u8] = if is_first { b"[]\n" } else { b"\n]\n" };
-                output.write_all(end)?;
-                output.flush()
+                output.write_all(end).map_err(Failure::from_output)?;
+                output
             }
-            Self::Ndjson(mut output) => output.flush(),
-            Self::Csv(mut csv) => csv.flush(),
-        }
+            Self::Ndjson(output) => output,
+            Self::Csv(csv) => {
+                let output = csv.into_inner().map_err(csv::IntoInnerError::into_error);
+                output.map_err(Failure::from_output)?
+            }
+        };
+        output.publish().map(drop)
     }
 }
 

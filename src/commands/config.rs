@@ -12,7 +12,8 @@ use crate::ui;
 pub(super) fn run(cli: &Cli, command: &ConfigCommand) -> anyhow::Result<()> {
     match command {
         ConfigCommand::Path(args) => {
-            ui::print(&format!("{}\n", path(args.config.as_deref())?.display()))
+            let path = path(args.config.as_deref())?;
+            Ok(ui::print(&format!("{}\n", path.display()))?)
         }
         ConfigCommand::Show(args) => show(cli, args),
         ConfigCommand::Init(args) => init(&path(args.config.as_deref())?),
@@ -111,7 +112,7 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
                 .to_owned()
         })
         .collect();
-    ui::print(&(lines.join("\n") + "\n"))
+    Ok(ui::print(&(lines.join("\n") + "\n"))?)
 }
 
 /// A password has no place in an address; where one stands there, it is not shown.

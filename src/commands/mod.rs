@@ -32,7 +32,7 @@ pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Check(args) => check::run(cli, args),
         Command::Config(command) => config::run(cli, command),
         Command::Serve(args) => serve::run(args),
-        Command::Completions { shell } => ui::print(&generate::completions(*shell)),
-        Command::Man { command } => ui::print(&generate::man_page(command.as_deref())?),
+        Command::Completions { shell } => Ok(ui::print(&generate::completions(*shell))?),
+        Command::Man { command } => Ok(ui::print(&generate::man_page(command.as_deref())?)?),
     }
 }

@@ -193,17 +193,18 @@ fn announce(
         client_id: &credentials.client_id,
         client_secret: &credentials.client_secret,
     };
-    ui::print(&match args.format {
-        ServeFormat::Json => serde_json::to_string(&access)? + "\n",
+    match args.format {
+        ServeFormat::Json => ui::print_json(&(serde_json::to_string(&access)? + "\n"))?,
         ServeFormat::Text => {
             let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
                 "v1"
             } else {
                 "v2"
             };
-            for_people(&access, &held(args, catalog), version)
+            ui::print(&for_people(&access, &held(args, catalog), version))?;
         }
-    })
+    }
+    Ok(())
 }
 
 /// An address to connect to: "any address" is one to listen on only.

@@ -22,9 +22,10 @@ const DAY: i64 = 86_400;
 pub(super) fn run(path: &Path, format: Option<ListFormat>) -> anyhow::Result<()> {
     let status = Status::read(path)?;
     match format {
-        None | Some(ListFormat::Table) => ui::print(&status.for_people()),
+        None | Some(ListFormat::Table) => Ok(ui::print(&status.for_people())?),
         Some(ListFormat::Json) => {
-            ui::print(&(serde_json::to_string_pretty(&status.for_programs())? + "\n"))
+            let json = serde_json::to_string_pretty(&status.for_programs())?;
+            Ok(ui::print_json(&(json + "\n"))?)
         }
         Some(ListFormat::Ndjson | ListFormat::Csv) => {
             Err(Failure::new(Kind::Usage, "`--status` is a table or json")

@@ -15,7 +15,7 @@ use crate::pipeline;
 use crate::statistics::Groups;
 use crate::summary::{self, Look};
 use crate::ui::{self, ProgressLine};
-use crate::writers::{Destination, Output, Target};
+use crate::writers::{Destination, Escapes, Output, Target};
 
 pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = Selection::new(&args.selection)?;
@@ -117,6 +117,11 @@ async fn summarise(
     // Before the first request, so that one that cannot be written is found out at once.
     let target = Target::open(&destination.place, args.no_clobber)?;
     let mut output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    match format {
+        SummaryFormat::Json => output.escape_on_terminal(Escapes::Json),
+        SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
+        SummaryFormat::Table => {}
+    }
     let range = &selection.range;
     log::info!("asking {} for {}", source.name(), range.asked());
 

@@ -33,7 +33,7 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
 pub(crate) fn report_usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         let shown = print_styled(&error.render().ansi().to_string());
-        return shown.map_or_else(|failure| report(&failure), |()| 0);
+        return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
     }
     match error_format() {
         ErrorFormat::Text => stderr_line(usage_text(error).trim_end()),

@@ -15,8 +15,8 @@ pub(crate) use errors::{report, report_usage};
 pub(crate) use grid::grid;
 pub(crate) use panics::{caught, guard};
 pub(crate) use progress::ProgressLine;
-pub(crate) use stdout::print;
-pub(crate) use visible::{escape_json, is_invisible, one_line};
+pub(crate) use stdout::{print, print_json};
+pub(crate) use visible::{escape, escape_json, is_invisible, one_line};
 
 use std::sync::OnceLock;
 
@@ -66,7 +66,7 @@ pub(crate) fn hush() {
 pub(crate) fn note(text: &str) {
     if log::max_level() >= log::LevelFilter::Warn {
         let style = logger::HINT;
-        stderr_line(&format!("{style}note:{style:#} {}", visible::escape(text)));
+        stderr_line(&format!("{style}note:{style:#} {}", escape(text)));
     }
 }
 

@@ -1,24 +1,36 @@
 //! Standard output, checked: every write and flush may fail, and a reader may leave.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
+use super::visible;
 use crate::error::{Failure, Kind};
 
-/// Writes `text` to standard output as it is, and flushes it.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+/// Writes `text` to standard output and flushes it: as it is, or harmless for a terminal.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return write(io::stdout().lock(), &visible::escape(text));
+    }
     write(io::stdout().lock(), text)
 }
 
+/// Like [`print()`], for JSON, which stays JSON on a terminal.
+pub(crate) fn print_json(json: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return write(io::stdout().lock(), &visible::escape_json(json));
+    }
+    write(io::stdout().lock(), json)
+}
+
 /// Writes `text` to standard output, with its colours where those are wanted.
-pub(super) fn print_styled(text: &str) -> anyhow::Result<()> {
+pub(super) fn print_styled(text: &str) -> Result<(), Failure> {
     write(anstream::stdout().lock(), text)
 }
 
-fn write(mut stdout: impl Write, text: &str) -> anyhow::Result<()> {
+fn write(mut stdout: impl Write, text: &str) -> Result<(), Failure> {
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
-        .map_err(|error| failure(error).into())
+        .map_err(failure)
 }
 
 /// Only here is a broken pipe the reader's leaving; on a socket it is a broken connection.

@@ -5,6 +5,7 @@
 
 mod csv;
 mod destination;
+mod escaping;
 mod files;
 mod json;
 mod leftovers;
@@ -31,6 +32,7 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use csv::FORMULA;
 pub(crate) use destination::Destination;
+pub(crate) use escaping::Escapes;
 pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
 #[cfg(not(feature = "postgres"))]
@@ -153,6 +155,13 @@ pub(crate) fn create(
     args: &OutputArgs,
     style: Style,
 ) -> Result<Box<dyn BatchWriter>, Failure> {
+    let mut output = output;
+    match format {
+        Format::Json | Format::Ndjson | Format::Singer => output.escape_on_terminal(Escapes::Json),
+        Format::Csv | Format::Tsv => output.escape_on_terminal(Escapes::Text),
+        // A table escapes its cells itself, and the others are not for terminals.
+        _ => {}
+    }
     Ok(match format {
         Format::Json => Box::new(json::Json::array(output, style.fields, args.numbers)),
         Format::Ndjson => Box::new(json::Json::lines(output, style.fields, args.numbers)),

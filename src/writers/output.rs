@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
+use super::escaping::Escapes;
 use super::target::Target;
 use crate::digest::hexadecimal;
 use crate::error::Failure;
@@ -155,6 +156,13 @@ impl Output {
     pub(crate) fn hashed(mut self) -> Self {
         self.measured().hash = Some(Sha256::new());
         self
+    }
+
+    /// Shows what a terminal would obey as escapes, if this goes to one.
+    pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
+        if let Encoder::Plain(buffer) = &mut self.encoder {
+            buffer.get_mut().target.escape_on_terminal(escapes);
+        }
     }
 
     /// Tells whether somebody may be reading along.

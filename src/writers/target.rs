@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
+use super::escaping::{Escapes, Escaping};
 use super::leftovers;
 use super::place::Place;
 use crate::archive::Archive;
@@ -22,6 +23,8 @@ pub(crate) struct Target {
     sink: Sink,
     /// As the user named it.
     name: String,
+    /// Set if this is a terminal that must not obey what is written.
+    escaping: Option<Escaping>,
 }
 
 enum Sink {
@@ -90,7 +93,11 @@ impl Target {
                 return Err(Failure::new(Kind::Usage, why).hint("name a file"));
             }
         };
-        Ok(Self { sink, name })
+        Ok(Self {
+            sink,
+            name,
+            escaping: None,
+        })
     }
 
     /// Makes sure that there is a file to be written by others, where there can be one.
@@ -128,6 +135,16 @@ impl Target {
         matches!(self.sink, Sink::Stdout(_))
     }
 
+    /// Shows what a terminal would obey as escapes, if this is one.
+    pub(super) fn escape_on_terminal(&mut self, escapes: Escapes) {
+        let is_terminal = match &self.sink {
+            Sink::Stdout(stdout) => stdout.is_terminal(),
+            Sink::Through(file) => file.is_terminal(),
+            Sink::Fresh(_) | Sink::Object(_) => false,
+        };
+        self.escaping = is_terminal.then(|| Escaping::new(escapes));
+    }
+
     /// Gets everything to the disk, and holds on to nothing but a name: there may be many.
     pub(super) fn seal(&mut self) -> io::Result<()> {
         match &mut self.sink {
@@ -153,6 +170,11 @@ impl Target {
     /// comes.
     pub(super) fn publish(mut targets: Vec<Self>) -> Result<(), Failure> {
         for target in &mut targets {
+            if let Some(rest) = target.escaping.take().map(|mut escaping| escaping.finish()) {
+                target
+                    .write_all(rest.as_bytes())
+                    .map_err(Failure::from_output)?;
+            }
             target.seal().map_err(Failure::from_output)?;
         }
         // What did not get to its place is removed behind this, when others may look for it again.
@@ -190,7 +212,7 @@ fn place_files(
 ) -> Result<BTreeSet<PathBuf>, Failure> {
     let count = targets.len();
     let mut folders = BTreeSet::new();
-    for Target { sink, name } in targets {
+    for Target { sink, name, .. } in targets {
         let Sink::Fresh(fresh) = sink else { continue };
         if let Err(error) = fresh.place(publishing) {
             let failure = match error.kind() {
@@ -517,6 +539,12 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 
 impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(mut escaping) = self.escaping.take() {
+            let shown = escaping.push(bytes);
+            let written = self.write_all(shown.as_bytes());
+            self.escaping = Some(escaping);
+            return written.map(|()| bytes.len());
+        }
         let written = match &mut self.sink {
             Sink::Stdout(stdout) => stdout.write(bytes),
             Sink::Through(file) => file.write(bytes),

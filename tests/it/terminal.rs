@@ -178,3 +178,79 @@ fn progress_that_is_asked_for_is_told_in_lines_where_there_is_no_terminal() {
     let silent = crate::harness::export(&server, &["--progress", "never"]);
     assert!(!silent.stderr.contains(" pages, "), "{silent:?}");
 }
+
+/// Makes an archive in `folder` in which a crop would command the terminal.
+fn hostile(folder: &Path) {
+    let made = Ended::of(
+        trayscan(&["sync", "a.db", "--sandbox", "-q"])
+            .current_dir(folder)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let db = rusqlite::Connection::open(folder.join("a.db")).unwrap();
+    let crop = "\"crop_type\":\"T\\u001b]0;x\\u0007\\r\u{202e}\u{9b}2J\u{7f}\"";
+    let sql = "UPDATE batches SET received = replace(received, '\"crop_type\":\"Tomato\"', ?1)";
+    assert_eq!(db.execute(sql, [crop]).unwrap(), 250);
+}
+
+/// The crop, as it is.
+const HOSTILE: &str = "T\u{1b}]0;x\u{7}\r\u{202e}\u{9b}2J\u{7f}";
+
+fn assert_harmless(shown: &str) {
+    let harmful = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    assert!(!shown.contains(harmful), "{shown:?}");
+    assert!(!shown.contains('\u{202e}'), "{shown:?}");
+}
+
+#[test]
+fn no_format_lets_data_command_the_terminal() {
+    let folder = TempDir::new().unwrap();
+    hostile(folder.path());
+    let text = "T\\u{1b}]0;x\\u{7}\\u{d}\\u{202e}\\u{9b}2J\\u{7f}";
+    for (line, crop) in [
+        ("export --archive a.db -f csv", text),
+        ("export --archive a.db -f csv --excel", text),
+        ("export --archive a.db -f tsv", text),
+        ("export --archive a.db -f csv -o /dev/tty", text),
+        ("export --archive a.db -f json", ""),
+        ("export --archive a.db -f ndjson", ""),
+        ("export --archive a.db -f singer", ""),
+        ("summary --archive a.db -f csv", text),
+        ("summary --archive a.db -f json", ""),
+    ] {
+        let line = format!("$T {line} 2>told");
+        let Some(shown) = on_terminal(80, &line, folder.path()) else {
+            return;
+        };
+        // What ends lines for Excel is no command.
+        assert_harmless(&shown.replace("\r\n", "\n"));
+        if crop.is_empty() {
+            assert!(shown.contains("\\u202e\\u009b2J\\u007f"), "{line}: {shown}");
+        } else {
+            assert!(shown.contains(crop), "{line}: {shown}");
+        }
+        if line.contains("ndjson") {
+            let crops = shown.lines().map(|line| {
+                let batch: serde_json::Value = serde_json::from_str(line).unwrap();
+                batch["crop_type"].as_str().unwrap().to_owned()
+            });
+            assert!(
+                crops.into_iter().any(|crop| crop == HOSTILE),
+                "the same text"
+            );
+        }
+    }
+    // Pipes stay exact.
+    for format in ["csv", "ndjson"] {
+        let line = format!("$T export --archive a.db -f {format} 2>told | cat > out");
+        on_terminal(80, &line, folder.path());
+        let exact = std::fs::read_to_string(folder.path().join("out")).unwrap();
+        let crop = if format == "csv" {
+            HOSTILE
+        } else {
+            "\u{202e}\u{9b}2J\u{7f}"
+        };
+        assert!(exact.contains(crop), "{format}");
+    }
+}

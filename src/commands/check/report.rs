@@ -172,7 +172,7 @@ impl Findings {
     /// Prints what people read as it comes.
     fn say(&self, text: &str) -> anyhow::Result<()> {
         match self.format {
-            ReportFormat::Text => ui::print(text),
+            ReportFormat::Text => Ok(ui::print(text)?),
             ReportFormat::Json => Ok(()),
         }
     }
@@ -184,7 +184,7 @@ impl Findings {
                 report["probe"] = serde_json::to_value(probe.answers)?;
                 report["probe_requests"] = probe.requests.into();
             }
-            ui::print(&format!("{report}\n"))?;
+            ui::print_json(&format!("{report}\n"))?;
         }
         match self.failure {
             // What failed stands in the report; what remains is the class.
