@@ -22,6 +22,9 @@ mod tiles;
 mod trends;
 mod words;
 
+// Text, made harmless.
+mod escape;
+
 // Pictures.
 mod charts;
 mod ends;

@@ -4,14 +4,16 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use askama::filters::{Escaper as _, Html};
+use askama::filters::Escaper as _;
+
+use super::escape::VisibleHtml;
 
 /// Makes text harmless between tags and in attributes.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Html.write_escaped_str(f, self.0)
+        VisibleHtml.write_escaped_str(f, self.0)
     }
 }
 

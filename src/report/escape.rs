@@ -1,0 +1,40 @@
+//! Text on the page: harmless as HTML, and with nothing in it that cannot be seen.
+
+use std::fmt::{self, Write};
+
+use askama::filters::{Escaper, Html};
+
+use crate::ui;
+
+/// Escapes HTML, and shows control characters and bidirectional overrides as visible escapes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisibleHtml;
+
+impl Escaper for VisibleHtml {
+    fn write_escaped_str<W: Write>(&self, page: W, text: &str) -> fmt::Result {
+        Html.write_escaped_str(page, &ui::escape(text))
+    }
+
+    fn write_escaped_char<W: Write>(&self, page: W, character: char) -> fmt::Result {
+        self.write_escaped_str(page, character.encode_utf8(&mut [0; 4]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_invisible_gets_onto_the_page() {
+        let mut page = String::new();
+        let text = "<a>\u{1b}[2J\u{0}\u{202e}&\r\n\u{9b}";
+        VisibleHtml
+            .write_escaped_str(&mut page, text)
+            .expect("text");
+        VisibleHtml
+            .write_escaped_char(&mut page, '\u{7}')
+            .expect("text");
+        let shown = "&#60;a&#62;\\u{1b}[2J\\u{0}\\u{202e}&#38;\\u{d}\n\\u{9b}\\u{7}";
+        assert_eq!(page, shown);
+    }
+}
