@@ -6,6 +6,8 @@ use std::io;
 use tokio::signal::unix;
 
 use crate::error::Kind;
+#[cfg(unix)]
+use crate::ui;
 
 /// The signals that ask the program to end, caught from the moment of [`Signals::catch`] on.
 #[cfg(unix)]
@@ -23,7 +25,7 @@ impl Signals {
             if is_ignored(kind.as_raw_value()) {
                 Ok(None)
             } else {
-                unix::signal(kind).map(Some)
+                listen(kind).map(Some)
             }
         };
         Ok(Self {
@@ -41,6 +43,12 @@ impl Signals {
             () = received(&mut self.terminate) => Kind::Terminated,
         }
     }
+}
+
+/// Catches signals of this kind. The first call opens a pair of sockets, and panics inside if it cannot.
+#[cfg(unix)]
+fn listen(kind: unix::SignalKind) -> io::Result<unix::Signal> {
+    ui::caught(|| unix::signal(kind)).unwrap_or_else(|why| Err(io::Error::other(why)))
 }
 
 #[cfg(unix)]
@@ -66,7 +74,7 @@ pub(crate) fn let_writes_fail() {
         .build();
     if let Ok(runtime) = runtime {
         let _entered = runtime.enter();
-        let _ = unix::signal(unix::SignalKind::from_raw(FILE_TOO_LARGE));
+        let _ = listen(unix::SignalKind::from_raw(FILE_TOO_LARGE));
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tempfile::NamedTempFile;
 
@@ -53,6 +53,15 @@ fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T>
 /// Removes all of it, and lets nothing be published after.
 pub(crate) fn sweep() {
     sweep_in(&mut state());
+}
+
+/// Removes what is unfinished, unless a thread that has panicked holds on to it.
+pub(crate) fn sweep_if_free() {
+    match UNFINISHED.try_lock() {
+        Ok(mut state) => sweep_in(&mut state),
+        Err(TryLockError::Poisoned(state)) => sweep_in(&mut state.into_inner()),
+        Err(TryLockError::WouldBlock) => {}
+    }
 }
 
 fn sweep_in(state: &mut State) {

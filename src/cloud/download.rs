@@ -39,7 +39,7 @@ pub(crate) fn download(address: &Address) -> Result<Scratch, Failure> {
     match fetched.map_err(Fetch::Kept).flatten() {
         Ok(()) => Ok(scratch),
         Err(Fetch::Asked(failure)) => Err(failure),
-        Err(Fetch::Kept(error)) => Err(no_room(error)),
+        Err(Fetch::Kept(error)) => Err(error.downcast().unwrap_or_else(no_room)),
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::error::{Failure, Kind};
+
 static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
 
 /// Requests wait, and hardly compute.
@@ -20,8 +22,13 @@ fn runtime() -> io::Result<&'static Runtime> {
             .enable_all()
             .build()
     });
-    made.as_ref()
-        .map_err(|error| io::Error::new(error.kind(), error.to_string()))
+    made.as_ref().map_err(|error| {
+        let failure = Failure::new(
+            Kind::Internal,
+            "cannot start the runtime for object storage",
+        );
+        io::Error::other(failure.caused_by(io::Error::new(error.kind(), error.to_string())))
+    })
 }
 
 /// Starts `work`, and does not wait for it.

@@ -3,20 +3,51 @@
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use crate::error::{Failure, Kind};
+use crate::unfinished;
 
-/// Runs `work` and turns a panic in it, or carried into it from a task, into exit code 1.
-pub(crate) fn guard(work: impl FnOnce() -> u8) -> u8 {
+/// As large as that of a main thread usually is.
+const STACK: usize = 8 << 20;
+
+/// Runs `work` on a thread of its own, and turns a panic on any thread into exit code 1.
+///
+/// The thread that panics is held, and the caller ends the process. Unwinding it instead would not always
+/// end the program: others may wait for that thread for ever, and the threads of a runtime abort.
+pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
     static TOLD: AtomicBool = AtomicBool::new(false);
 
-    panic::set_hook(Box::new(|info| {
-        // The first panic is the cause; those that follow while unwinding only hide it.
-        if !EXPECTED.get() && !TOLD.swap(true, Ordering::Relaxed) {
+    let (tell, told) = mpsc::channel();
+    let panicked = tell.clone();
+    panic::set_hook(Box::new(move |info| {
+        if EXPECTED.get() {
+            return;
+        }
+        // The first panic is the cause; those that follow only hide it.
+        if !TOLD.swap(true, Ordering::Relaxed) {
             super::report(&describe(info).into());
         }
+        // If nobody listens, the process is about to end.
+        let _ = panicked.send(Kind::Internal.code());
+        loop {
+            thread::park();
+        }
     }));
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Kind::Internal.code())
+    let working = thread::Builder::new().stack_size(STACK).spawn(move || {
+        let code = work();
+        let _ = tell.send(code);
+    });
+    if let Err(error) = working {
+        let failure = Failure::new(Kind::Internal, "cannot start a thread").caused_by(error);
+        return super::report(&failure.into());
+    }
+    let code = told.recv().unwrap_or_else(|_| Kind::Internal.code());
+    if TOLD.load(Ordering::Relaxed) {
+        unfinished::sweep_if_free();
+    }
+    code
 }
 
 thread_local! {

@@ -233,7 +233,7 @@ fn a_panic_ends_with_code_1_and_one_line() {
         Ok("fixed") => std::process::exit(trayscan::guarded(|| panic!("out of cheese")).into()),
         Ok("formatted") => {
             let secret = "hunter2";
-            std::process::exit(trayscan::guarded(|| panic!("bad {secret}")).into());
+            std::process::exit(trayscan::guarded(move || panic!("bad {secret}")).into());
         }
         _ => {}
     }

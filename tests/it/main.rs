@@ -115,6 +115,10 @@ mod kills;
 #[cfg(target_os = "linux")]
 mod strays;
 
+// Calls that fail for want of something: no hang.
+#[cfg(target_os = "linux")]
+mod exhausted;
+
 // Weeks of syncing against a model of the service.
 #[cfg(target_os = "linux")]
 mod month;

@@ -293,7 +293,7 @@ fn the_folder_for_temporary_files_is_tidied_too() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_listed_is_no_obstacle_and_told_with_v() {
+fn what_is_removed_is_told_with_v() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(STRAY), "half").unwrap();
