@@ -254,3 +254,31 @@ fn no_format_lets_data_command_the_terminal() {
         assert!(exact.contains(crop), "{format}");
     }
 }
+
+#[test]
+fn a_report_shows_control_characters_as_escapes() {
+    let folder = TempDir::new().unwrap();
+    hostile(folder.path());
+    let made = Ended::of(
+        trayscan(&["report", "--archive", "a.db", "-q", "-o", "a.html"])
+            .args([
+                "--title",
+                "Week\u{1b}[2J\u{202e}",
+                "--where",
+                "crop_type!=x\u{7}",
+            ])
+            .current_dir(folder.path())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let page = std::fs::read_to_string(folder.path().join("a.html")).unwrap();
+    assert_harmless(&page);
+    for shown in [
+        "<h1>Week\\u{1b}[2J\\u{202e}</h1>",
+        "crop_type!=x\\u{7}",
+        "T\\u{1b}]0;x\\u{7}",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}

@@ -45,6 +45,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn a_control_character_and_a_text_that_looks_like_its_escape_differ() {
+        assert_eq!(visible("\u{1}").as_deref(), Some(r"\u{1}"));
+        assert_eq!(visible(r"\u{1}").as_deref(), Some(r"\u{5c}u{1}"));
+        assert_eq!(visible(r"\u{5c}u{1}").as_deref(), Some(r"\u{5c}u{5c}u{1}"));
+    }
+
+    #[test]
     fn what_only_looks_like_an_escape_stays() {
         for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
             let escaped = visible(text).unwrap_or_else(|| text.to_owned());
