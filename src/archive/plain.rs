@@ -18,6 +18,9 @@ use crate::error::{self, Failure};
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 2 * 1024;
 
+/// The column of fields that the interface does not know.
+const EXTRA: &str = "extra";
+
 /// A database in the making.
 pub(crate) struct Plain {
     db: Connection,
@@ -52,8 +55,8 @@ impl Plain {
             .collect();
         let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
         if has_extra {
-            definitions.push("extra TEXT".to_owned());
-            names.push("extra");
+            definitions.push(format!("{EXTRA} TEXT"));
+            names.push(EXTRA);
         }
         let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
         db.execute_batch(&format!(
@@ -139,17 +142,29 @@ pub(crate) struct PlainTable {
     db: Connection,
     /// Fields that have a column.
     columns: Vec<usize>,
+    /// It has a column for fields that the interface does not know.
+    has_extra: bool,
+    /// Columns that no batch has.
+    unknown: Vec<String>,
 }
 
 /// What takes the rows of a table, one by one, until it has enough.
 type Take<'a> = dyn FnMut(&PlainRow) -> Result<ControlFlow<()>, Failure> + 'a;
 
 /// A row, as plain text.
-pub(crate) struct PlainRow([Option<String>; COLUMNS.len()]);
+pub(crate) struct PlainRow {
+    texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    extra: Option<String>,
+}
 
 impl Values for PlainRow {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.0[column].as_deref().map(Cow::Borrowed)
+        self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
     }
 }
 
@@ -168,15 +183,35 @@ impl PlainTable {
             |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
         let db = super::connect(path, flags).map_err(failure)?;
         check_table(&db, path)?;
-        let columns = columns(&db).map_err(failure)?;
+        let (mut columns, mut unknown) = (Vec::new(), Vec::new());
+        for name in column_names(&db).map_err(failure)? {
+            match find_column(&name) {
+                Some(column) => columns.push(column),
+                None => unknown.push(name),
+            }
+        }
         if columns.is_empty() {
             return Err(refused());
         }
+        let has_extra = unknown.iter().any(|name| name == EXTRA);
+        unknown.retain(|name| name != EXTRA);
         Ok(Self {
             path: path.to_owned(),
             db,
             columns,
+            has_extra,
+            unknown,
         })
+    }
+
+    /// Returns whether it keeps fields that the interface does not know.
+    pub(crate) fn keeps_unknown_fields(&self) -> bool {
+        self.has_extra
+    }
+
+    /// Returns the names of columns that no batch has.
+    pub(crate) fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 
     /// Returns the fields that have a column, one bit each.
@@ -189,10 +224,12 @@ impl PlainTable {
         let failure = |error| {
             damaged(&self.path, error).unwrap_or_else(|error| super::failure(&self.path, error))
         };
+        let extra = self.has_extra.then_some(EXTRA);
         let names: Vec<&str> = self
             .columns
             .iter()
             .map(|&column| COLUMNS[column].name)
+            .chain(extra)
             .collect();
         let sql = format!("SELECT {} FROM batches", names.join(", "));
         let mut rows = self.db.prepare(&sql).map_err(failure)?;
@@ -205,10 +242,19 @@ impl PlainTable {
                 let cell = row.get_ref(place).map_err(failure)?;
                 match text(cell, COLUMNS[column].kind) {
                     Ok(text) => texts[column] = text,
-                    Err(found) => return Err(self.wrong_type(count, column, found)),
+                    Err(found) => {
+                        let Column { name, kind, .. } = COLUMNS[column];
+                        return Err(self.wrong_type(count, name, kind, found));
+                    }
                 }
             }
-            if take(&PlainRow(texts))? == ControlFlow::Break(()) {
+            let mut extra = None;
+            if self.has_extra {
+                let cell = row.get_ref(self.columns.len()).map_err(failure)?;
+                extra = text(cell, Kind::Text)
+                    .map_err(|found| self.wrong_type(count, EXTRA, Kind::Text, found))?;
+            }
+            if take(&PlainRow { texts, extra })? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
             // Who takes only the first row wants to know the columns, and that should not take long.
@@ -222,12 +268,11 @@ impl PlainTable {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn wrong_type(&self, row: u64, column: usize, found: &str) -> Failure {
+    fn wrong_type(&self, row: u64, name: &str, kind: Kind, found: &str) -> Failure {
         // Damage explains it better, if there is any.
         if let Err(failure) = check_pages(&self.db, &self.path) {
             return failure;
         }
-        let Column { name, kind, .. } = COLUMNS[column];
         let expected = match kind {
             Kind::Text | Kind::Date => "text",
             Kind::Integer => "an integer",
@@ -250,13 +295,11 @@ fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Err
     }
 }
 
-/// Returns the fields that the table has a column for.
-fn columns(db: &Connection) -> rusqlite::Result<Vec<usize>> {
+/// Returns the names of the columns of the table.
+fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
-    let names = names.query_map([], |row| row.get::<_, String>(0))?;
-    let found: rusqlite::Result<Vec<Option<usize>>> =
-        names.map(|name| Ok(find_column(&name?))).collect();
-    Ok(found?.into_iter().flatten().collect())
+    let names = names.query_map([], |row| row.get(0))?;
+    names.collect()
 }
 
 /// Returns what a cell says; an error names what it is, where its column does not hold that.

@@ -41,6 +41,8 @@ pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
     let columns = table.columns();
     let remarks = Remarks {
         columns: Some(columns),
+        unknown: table.unknown().to_vec(),
+        keeps_unknown_fields: table.keeps_unknown_fields(),
         ..Remarks::default()
     };
     let mut count = 0;

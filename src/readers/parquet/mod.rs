@@ -30,7 +30,7 @@ use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileRea
 use ::parquet::schema::types::ColumnDescriptor;
 
 use super::{Claim, Each, Place, Record, Remarks, Unreadable, version};
-use crate::batch::{COLUMNS, Values, find_column};
+use crate::batch::{ALL_COLUMNS, COLUMNS, Kind, Values, find_column};
 use crate::ui;
 use footer::Footer;
 use form::{Form, form, whole, written};
@@ -41,8 +41,9 @@ use statistics::{Claims, ColumnAudit};
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;
 
-/// The column that holds the fields that nobody announced: they are not compared.
+/// The column that holds the fields that the interface does not know, and its place behind those of a batch.
 const EXTRA: &str = "extra";
+const EXTRA_PLACE: usize = COLUMNS.len();
 
 /// The longest text of a batch.
 const TEXT: usize = 16 << 20;
@@ -58,10 +59,12 @@ pub(super) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
     footer.check(schema).map_err(refused)?;
     let (columns, unknown) = columns(schema.columns())?;
     let fields = columns.iter().filter_map(|leaf| leaf.field);
-    let bits = fields.fold(0, |all, (column, _)| all | 1 << column);
+    let all = fields.fold(0, |all, (column, _)| all | 1 << column);
+    let bits = all & ALL_COLUMNS;
     let remarks = Remarks {
         columns: Some(bits),
         unknown,
+        keeps_unknown_fields: all != bits,
         claim: claim(reader.metadata()),
         ..Remarks::default()
     };
@@ -178,10 +181,9 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
     for descriptor in leaves {
         let name = descriptor.path().string();
         let descriptor = Arc::clone(descriptor);
-        let Some(column) = find_column(&name) else {
-            if name != EXTRA {
-                unknown.push(name);
-            }
+        let is_extra = name == EXTRA && is_text(&descriptor);
+        let Some(column) = find_column(&name).or(is_extra.then_some(EXTRA_PLACE)) else {
+            unknown.push(name);
             columns.push(Leaf {
                 descriptor,
                 field: None,
@@ -192,8 +194,8 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
         if columns.iter().any(is_it) {
             return Err(broken(format!("`{name}` is there twice")));
         }
-        let form =
-            form(&descriptor, COLUMNS[column].kind).filter(|_| descriptor.max_rep_level() == 0);
+        let kind = COLUMNS.get(column).map_or(Kind::Text, |column| column.kind);
+        let form = form(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
         let form = form.ok_or_else(|| Unreadable::Foreign {
             why: format!("is a Parquet file whose column `{name}` has another type than a batch"),
             hint: "name a file that `trayscan export -f parquet` wrote",
@@ -203,7 +205,8 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
             field: Some((column, form)),
         });
     }
-    if columns.iter().all(|leaf| leaf.field.is_none()) {
+    let is_batch = |leaf: &Leaf| leaf.field.is_some_and(|(column, _)| column < EXTRA_PLACE);
+    if !columns.iter().any(is_batch) {
         return Err(Unreadable::Foreign {
             why: "is a Parquet file without any field of a batch".to_owned(),
             hint: "name a file that `trayscan export -f parquet` wrote",
@@ -212,11 +215,16 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
     Ok((columns, unknown))
 }
 
+/// Returns whether a column holds one text to a row.
+fn is_text(descriptor: &ColumnDescriptor) -> bool {
+    descriptor.max_rep_level() == 0 && form(descriptor, Kind::Text).is_some()
+}
+
 /// Some rows of a group, column by column.
 struct Rows<'a> {
     columns: Vec<OpenColumn<'a>>,
     /// Of each column of a batch, the rows that were taken; nothing where the file has none.
-    texts: [Vec<Option<Cell>>; COLUMNS.len()],
+    texts: [Vec<Option<Cell>>; COLUMNS.len() + 1],
 }
 
 /// A column of a row group that is being read.
@@ -275,7 +283,7 @@ impl<'a> Rows<'a> {
         }
         Ok(Self {
             columns,
-            texts: [const { Vec::new() }; COLUMNS.len()],
+            texts: [const { Vec::new() }; COLUMNS.len() + 1],
         })
     }
 
@@ -288,7 +296,7 @@ impl<'a> Rows<'a> {
                 Some((field, form)) => {
                     let texts = &mut self.texts[field];
                     texts.clear();
-                    take(column, (field, form), texts)?;
+                    take(column, form, texts)?;
                     texts.len()
                 }
             };
@@ -329,15 +337,19 @@ impl Values for Row<'_> {
             Cell::Written(text) => Cow::Borrowed(text),
         })
     }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.plain(EXTRA_PLACE)
+    }
 }
 
 /// Takes rows from a column as plain text.
 fn take(
     column: &mut OpenColumn<'_>,
-    (field, form): (usize, Form),
+    form: Form,
     texts: &mut Vec<Option<Cell>>,
 ) -> Result<(), Unreadable> {
-    let name = COLUMNS[field].name;
+    let name = column.leaf.descriptor.name();
     let audit = &mut column.audit;
     let number = |number: i128| {
         let written = written(number, form).map(Cell::Written);
