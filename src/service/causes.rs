@@ -54,6 +54,7 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 }
 
 /// Tells whether TLS failed because the other side could not prove who it is.
+#[cfg(any(feature = "cloud", feature = "postgres"))]
 pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     TlsProblem::of(error) == Some(TlsProblem::Untrusted)
 }

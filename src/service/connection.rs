@@ -44,21 +44,23 @@ impl ProxyRefusal {
     /// Returns what to tell the user, and what to do about it.
     pub(super) fn advice(&self) -> (String, String) {
         let (variable, target) = (self.variable, &self.target);
-        match self.status {
-            _ if self.is_about_credentials() => (
-                "the proxy refused its credentials".to_owned(),
+        if self.is_about_credentials() {
+            (
+                "the proxy refused the credentials".to_owned(),
                 format!("check the user name and the password in {variable}"),
-            ),
-            _ if self.is_final() => (
+            )
+        } else if self.is_final() {
+            (
                 "the proxy refused the connection to the service".to_owned(),
                 format!(
                     "ask its operator to allow {target}; where no proxy is needed, name the host in NO_PROXY"
                 ),
-            ),
-            _ => (
+            )
+        } else {
+            (
                 "the service cannot be reached through the proxy".to_owned(),
                 format!("check the base URL and the proxy in {variable}, or try again later"),
-            ),
+            )
         }
     }
 }

@@ -11,7 +11,7 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::http2::Closing;
 use super::{Exported, configured, one_page, run, token};
-use crate::harness::trayscan;
+use crate::harness::{Ended, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::tls::Identity;
 
@@ -72,8 +72,8 @@ fn a_proxy_that_cannot_be_used_is_a_mistake_and_nothing_is_sent() {
 #[test]
 fn a_proxy_that_refuses_is_told_and_not_retried() {
     for (status, code, says, hint) in [
-        (407, 4, "the proxy refused its credentials", "HTTPS_PROXY"),
-        (401, 4, "the proxy refused its credentials", "HTTPS_PROXY"),
+        (407, 4, "the proxy refused the credentials", "HTTPS_PROXY"),
+        (401, 4, "the proxy refused the credentials", "HTTPS_PROXY"),
         (
             403,
             6,
@@ -93,9 +93,15 @@ fn a_proxy_that_refuses_is_told_and_not_retried() {
             assert!(exported.has(words), "no `{words}` in {}", exported.stderr);
         }
         assert!(!exported.has("trying again"), "{}", exported.stderr);
-        // Once for the request, and once to learn the status.
+        let mut check = configured(trayscan(&["check"]), "https://scan.test.invalid:8443");
+        let checked = Ended::of(check.envs(variables).output().unwrap());
+        assert_eq!(checked.code, Some(code), "{checked:?}");
+        let step = format!("FAILED  connection    {says}");
+        assert!(checked.stdout.contains(&step), "{checked:?}");
+        assert!(!checked.stdout.contains(PASSWORD), "{checked:?}");
+        // Once for the request, and once to learn the status; the same for `check`.
         let asked = proxy.asked();
-        assert_eq!(asked.len(), 2, "{:?}", proxy.names());
+        assert_eq!(asked.len(), 4, "{:?}", proxy.names());
         for asked in asked {
             assert_eq!(asked.name(), "CONNECT scan.test.invalid:8443");
             assert_eq!(
@@ -157,7 +163,7 @@ fn plain_requests_go_through_the_proxy_or_fail() {
     let variables = [("http_proxy", value.as_str())];
     let exported = export_with(base_url, &variables, &["--allow-http"]).expect(4);
     assert!(
-        exported.has("the proxy refused its credentials"),
+        exported.has("the proxy refused the credentials"),
         "{}",
         exported.stderr
     );
@@ -241,7 +247,7 @@ fn a_proxy_that_speaks_tls_and_refuses_the_password_is_told() {
     let certificate = identity.certificate.to_str().unwrap();
     let exported = export_with(base_url, &variables, &["--ca-cert", certificate]).expect(4);
     assert!(
-        exported.has("the proxy refused its credentials"),
+        exported.has("the proxy refused the credentials"),
         "{}",
         exported.stderr
     );
