@@ -83,6 +83,7 @@ impl Closing {
         let (serving, config) = (Arc::clone(&shared), Arc::clone(&identity.config));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                stream.set_nodelay(true).unwrap();
                 let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
                 let tls = StreamOwned::new(connection, stream);
                 let serving = Arc::clone(&serving);
