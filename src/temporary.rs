@@ -18,6 +18,7 @@
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
@@ -78,9 +79,11 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Creates an empty file with the extensions of `name`.
     pub(crate) fn new(name: &Path) -> io::Result<Self> {
+        static REMOVED: Once = Once::new();
         let folder = std::env::temp_dir();
         let extensions = extensions(name);
-        strays::remove(&folder, Suffix::WithExtensions);
+        // A run may need many such files, one after the other.
+        REMOVED.call_once(|| strays::remove(&folder, Suffix::WithExtensions));
         let (file, path) = locked(&folder, &format!("{TEMP}{extensions}"), None)?.into_parts();
         Ok(Self { path, _file: file })
     }
@@ -102,12 +105,10 @@ fn extensions(name: &Path) -> String {
     let is_plain = |extension: &&str| {
         (1..=8).contains(&extension.len()) && extension.bytes().all(|b| b.is_ascii_alphanumeric())
     };
-    let extensions = name.split('.').skip(1).collect::<Vec<_>>();
+    let extensions: Vec<&str> = name.split('.').skip(1).collect();
     let first = extensions.len().saturating_sub(2);
-    let extensions = extensions[first..].iter().filter(|text| is_plain(text));
-    extensions
-        .map(|extension| format!(".{extension}"))
-        .collect()
+    let plain = extensions[first..].iter().copied().filter(is_plain);
+    plain.flat_map(|extension| [".", extension]).collect()
 }
 
 /// The temporary files of a run that writes many files and publishes all of them together.

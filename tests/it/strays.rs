@@ -328,23 +328,18 @@ fn wait_for_new(path: &Path) {
 
 #[test]
 fn a_signal_after_the_rename_comes_too_late() {
-    for args in [
-        &["export", "-o", "a.csv"][..],
-        &["summary", "-o", "a.csv", "-f", "csv"],
-        &["report", "-o", "a.csv"],
+    for (subcommand, name) in [
+        ("export", "a.csv"),
+        ("summary", "a.csv"),
+        ("report", "a.html"),
     ] {
         let folder = TempDir::new().unwrap();
-        let name = if args[0] == "report" {
-            "a.html"
-        } else {
-            "a.csv"
-        };
         let path = folder.path().join(name);
         fs::write(&path, OLD).unwrap();
         // The last line has to wait for a reader.
         let (mut reader, mut writer) = std::io::pipe().unwrap();
-        writer.write_all(&[b'x'; PIPE]).unwrap();
-        let mut command = trayscan(&[args[0], "--sandbox", "-o", name]);
+        writer.write_all("x".repeat(PIPE).as_bytes()).unwrap();
+        let mut command = trayscan(&[subcommand, "--sandbox", "-o", name]);
         command.current_dir(folder.path()).stderr(writer);
         let mut child = command.spawn().unwrap();
         drop(command);
@@ -379,7 +374,7 @@ fn a_signal_before_the_manifest_lets_it_be_written() {
         .write(true)
         .open(&manifest)
         .unwrap();
-    pipe.write_all(&[b'x'; PIPE]).unwrap();
+    pipe.write_all("x".repeat(PIPE).as_bytes()).unwrap();
     let mut command = export(&server, &["--manifest", manifest.to_str().unwrap()]);
     command.arg("-o").arg(&path).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
