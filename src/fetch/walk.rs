@@ -20,6 +20,7 @@ use super::reading::{Got, Source};
 use super::received::{WalkId, looping};
 use super::sample::Hint;
 use super::window;
+use crate::batch::{Batch, Moment};
 use crate::dates::Range;
 use crate::error::Failure;
 use crate::seen::{Digest, Id};
@@ -82,7 +83,7 @@ pub(super) struct Walk {
     /// The window stands for a stretch of the whole walk, as long as it comes in the same order.
     is_ordered: bool,
     /// When the furthest batch so far was created, and which ones came.
-    reached: Option<i64>,
+    reached: Option<Moment>,
     known: Vec<Id>,
 }
 
@@ -181,15 +182,16 @@ impl Walk {
             if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
                 ahead = None;
             }
-            let seen = if let Extent::Share { .. } = self.extent {
-                seconds(&got)
+            let instants = if let Extent::Share { .. } = self.extent {
+                instants(&got)
             } else {
                 Vec::new()
             };
+            let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
             if self.is_strange(&seen) {
                 return Ok(Outcome::Strange);
             }
-            if self.is_disordered(&got.page, &seen) {
+            if self.is_disordered(&got.page, instants) {
                 return Ok(Outcome::Disordered);
             }
             got.page.walk = Some(self.id);
@@ -285,7 +287,7 @@ impl Walk {
 
     /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
     /// through all of the range would be, and whoever wants its order must walk.
-    fn is_disordered(&mut self, page: &Page, seen: &[i64]) -> bool {
+    fn is_disordered(&mut self, page: &Page, instants: Vec<Moment>) -> bool {
         let Extent::Share { newest_first, .. } = self.extent else {
             return false;
         };
@@ -294,26 +296,27 @@ impl Walk {
         }
         // What comes once more has its place already. That is rare, so it is looked for only where a page
         // seems to go back.
-        let is_disordered = goes_back(seen, self.reached, newest_first)
-            && goes_back(&self.new_on(page), self.reached, newest_first);
-        let so_far = self.reached.iter().chain(seen);
+        let reached = self.reached.take();
+        let is_disordered = goes_back(&instants, reached.as_ref(), newest_first) && {
+            let new = self.new_on(page);
+            let new: Vec<Moment> = new.into_iter().filter_map(Batch::created).collect();
+            goes_back(&new, reached.as_ref(), newest_first)
+        };
+        let so_far = instants.into_iter().chain(reached);
         self.reached = if newest_first {
             so_far.min()
         } else {
             so_far.max()
-        }
-        .copied();
+        };
         is_disordered
     }
 
-    /// Returns when those batches of `page` were created that did not come before.
-    fn new_on(&self, page: &Page) -> Vec<i64> {
+    /// Returns those batches of `page` that did not come before.
+    fn new_on<'a>(&self, page: &'a Page) -> Vec<&'a Batch> {
         let mut known: HashSet<Id> = self.known.iter().copied().collect();
         let ids = page.digests.iter().map(Digest::id);
-        ids.zip(&page.batches)
-            .filter(|(id, _)| known.insert(*id))
-            .filter_map(|(_, batch)| Some(batch.created()?.second))
-            .collect()
+        let new = ids.zip(&page.batches).filter(|(id, _)| known.insert(*id));
+        new.map(|(_, batch)| batch).collect()
     }
 
     /// Remembers what a window had, as long as it may be cut because of it.
@@ -396,14 +399,22 @@ impl Walk {
     }
 }
 
-/// Returns when the batches were created, as far as that is known.
+/// Returns in which seconds the batches were created, as far as that is known.
 fn seconds(got: &Got) -> Vec<i64> {
     got.page.created().collect()
 }
 
-/// Tells whether any of `seconds` lies before one that came earlier, or before what was `reached`.
-fn goes_back(seconds: &[i64], reached: Option<i64>, newest_first: bool) -> bool {
-    let all = reached.iter().chain(seconds);
+/// Returns when the batches were created, to the fraction of a second, as far as that is known.
+fn instants(got: &Got) -> Vec<Moment> {
+    got.page.batches.iter().filter_map(Batch::created).collect()
+}
+
+/// Returns whether any of `instants` lies before one that came earlier, or before what was `reached`.
+///
+/// Fractions count: windows share their bounds, so a batch on a whole second may come in an earlier
+/// window than another one within that second.
+fn goes_back(instants: &[Moment], reached: Option<&Moment>, newest_first: bool) -> bool {
+    let all = reached.into_iter().chain(instants);
     !if newest_first {
         all.is_sorted_by(|before, after| before >= after)
     } else {

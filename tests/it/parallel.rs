@@ -477,6 +477,19 @@ fn the_order_of_a_service_stays_where_it_is_not_that_of_time() {
 }
 
 #[test]
+fn the_order_within_a_second_stays_that_of_the_service() {
+    // By the second, and within it by something else.
+    let seconds = every(SECOND, "2025-01-01T08:30:00Z", 250);
+    let created = seconds.flat_map(|second| [second + SECOND / 2, second, second + SECOND / 4]);
+    let shelf = Shelf {
+        created: created.collect(),
+        ..Shelf::default()
+    };
+    shelf.assert_whole(&[], 200);
+    shelf.newest_first().assert_whole(&[], 200);
+}
+
+#[test]
 fn what_is_walked_again_does_not_count_as_sent_twice() {
     let mut created: Vec<i64> = every(DAY / 4, "2025-01-01T08:30:00Z", 600).collect();
     created[400..430].rotate_left(1);
