@@ -1,6 +1,7 @@
 //! A text that must not be shown, and the last line of defence against showing it.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -101,13 +102,17 @@ fn forms(secret: &str) -> Vec<String> {
 /// Returns `text` with every secret of this run blotted out.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
     let known = known();
-    let mut concealed = Cow::Borrowed(text);
-    for form in known.credentials.0.iter().chain(&known.cursors.0).flatten() {
-        if concealed.contains(form.as_str()) {
-            concealed = Cow::Owned(concealed.replace(form.as_str(), "…"));
-        }
-    }
-    concealed
+    let all = known.credentials.0.iter().chain(&known.cursors.0).flatten();
+    let mut forms: Vec<&str> = all
+        .map(String::as_str)
+        .filter(|form| text.contains(form))
+        .collect();
+    // The longest first: one secret may be part of another, of which the rest would stay.
+    forms.sort_unstable_by_key(|form| Reverse(form.len()));
+    let conceal = |text: Cow<'_, str>, form: &&str| Cow::Owned(text.replace(form, "…"));
+    forms.iter().fold(Cow::Borrowed(text), |concealed, form| {
+        conceal(concealed, form)
+    })
 }
 
 #[cfg(test)]
@@ -126,6 +131,13 @@ mod tests {
             assert_eq!(conceal(&format!("<{text}>")), "<…>");
         }
         assert_eq!(conceal("password"), "password");
+    }
+
+    #[test]
+    fn a_secret_within_another_leaves_nothing_of_it() {
+        let _short = Secret::new("inner-secret");
+        let _long = Secret::new("inner-secret-and-more");
+        assert_eq!(conceal("<inner-secret-and-more>"), "<…>");
     }
 
     #[test]

@@ -197,8 +197,8 @@ fn parquet_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
         Field::Str(text) => Some(text.clone()),
         Field::Bool(flag) => Some(flag.to_string()),
         Field::Long(number) => Some(number.to_string()),
-        Field::TimestampMillis(number) => {
-            let moment = chrono::DateTime::from_timestamp_millis(*number).expect("a date");
+        Field::TimestampMicros(number) => {
+            let moment = chrono::DateTime::from_timestamp_micros(*number).expect("a date");
             Some(moment.to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
         }
         // As the crate writes it.
