@@ -20,8 +20,7 @@ const SHARD_BITS: u32 = 8;
 const BLOCK: usize = 256;
 /// Batches in a bucket.
 const PLACES: usize = 5;
-/// From so many buckets on, a shard grows in smaller steps.
-const MEDIUM: usize = 256;
+/// From so many buckets on, a shard grows in small steps.
 const LARGE: usize = 1024;
 /// Bits of the mark of a walk; zero is no walk.
 const MARK_BITS: usize = 6;
@@ -220,12 +219,11 @@ impl Shard {
         (&mut self.buckets[number], place)
     }
 
-    /// Makes room; the more there is already, the smaller the step.
+    /// Makes room; if there is much already, only a little at a time.
     #[cold]
     fn grow(&mut self) {
         let count = match self.buckets.len() {
-            count if count < MEDIUM => count + count / 2 + 4,
-            count if count < LARGE => count + count / 4,
+            count if count < LARGE => count + count / 2 + 4,
             count => count + count / 8,
         };
         let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
