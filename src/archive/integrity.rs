@@ -13,9 +13,12 @@ use crate::error::{self, Failure};
 pub(super) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
     // `quick_check` would not compare the indexes with the rows.
     let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
-    let found: String = found.map_err(|error| match super::tells_damage(&error) {
-        true => damage(path, error.into()),
-        false => super::failure(path, error),
+    let found: String = found.map_err(|error| {
+        if super::tells_damage(&error) {
+            damage(path, error.into())
+        } else {
+            super::failure(path, error)
+        }
     })?;
     match found.as_str() {
         "ok" => Ok(()),

@@ -7,18 +7,20 @@ use std::process::Command;
 use std::sync::Arc;
 
 use ::parquet::basic::{
-    Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel,
+    Compression, Encoding, GzipLevel, LogicalType, Repetition, TimeUnit, Type as Physical,
+    ZstdLevel,
 };
 use ::parquet::data_type::{
     ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
     Int96, Int96Type,
 };
-use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::file::statistics::Statistics;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
+use ::parquet::schema::types::ColumnPath;
 use rusqlite::Connection;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -584,6 +586,84 @@ fn what_would_not_fit_into_memory_is_refused() {
     let end = bytes.len() - 8;
     bytes[end..end + 4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
     refused(&bytes, "its description takes more than 16 MiB");
+}
+
+#[test]
+fn encodings_of_the_second_version_are_read() {
+    let folder = Folder::new();
+    let (path, csv) = (folder.name("a.parquet"), folder.name("b.csv"));
+    let ids: Vec<String> = (0..9000)
+        .map(|number| format!("tray-{number:05}"))
+        .collect();
+    let images: Vec<i64> = (0..9000).map(|number| number * number % 997 - 5).collect();
+    let rows = ids.iter().zip(&images);
+    let rows: Vec<String> = rows
+        .map(|(id, images)| format!("{id},{id},{images}\n"))
+        .collect();
+    let rows = format!("batch_id,batch_name,number_of_images\n{}", rows.concat());
+    fs::write(&csv, rows).unwrap();
+    let schema = "message others {
+        required binary batch_id (UTF8);
+        required binary batch_name (UTF8);
+        required int64 number_of_images;
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let columns = ["batch_id", "batch_name", "number_of_images"];
+    let gzip = Compression::GZIP(GzipLevel::default());
+    for (version, packing, number) in [
+        (
+            WriterVersion::PARQUET_1_0,
+            Compression::SNAPPY,
+            Encoding::DELTA_BINARY_PACKED,
+        ),
+        (
+            WriterVersion::PARQUET_2_0,
+            gzip,
+            Encoding::DELTA_BINARY_PACKED,
+        ),
+        (
+            WriterVersion::PARQUET_2_0,
+            Compression::UNCOMPRESSED,
+            Encoding::BYTE_STREAM_SPLIT,
+        ),
+    ] {
+        let encodings = [
+            Encoding::DELTA_BYTE_ARRAY,
+            Encoding::DELTA_LENGTH_BYTE_ARRAY,
+            number,
+        ];
+        let properties = WriterProperties::builder()
+            .set_writer_version(version)
+            .set_compression(packing)
+            .set_dictionary_enabled(false)
+            .set_data_page_row_count_limit(2000);
+        let encoded = columns.iter().zip(encodings);
+        let properties = encoded.fold(properties, |properties, (name, encoding)| {
+            properties.set_column_encoding(ColumnPath::from(*name), encoding)
+        });
+        let file = File::create(&path).unwrap();
+        let properties = Arc::new(properties.build());
+        let mut writer = SerializedFileWriter::new(file, Arc::clone(&schema), properties).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for _ in 0..2 {
+            let texts: Vec<ByteArray> = ids.iter().map(|id| id.as_str().into()).collect();
+            let mut column = group.next_column().unwrap().unwrap();
+            column
+                .typed::<ByteArrayType>()
+                .write_batch(&texts, None, None)
+                .unwrap();
+            column.close().unwrap();
+        }
+        let mut column = group.next_column().unwrap().unwrap();
+        column
+            .typed::<Int64Type>()
+            .write_batch(&images, None, None)
+            .unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        good(run(&["verify", &path, "--against", &csv]));
+    }
 }
 
 #[test]

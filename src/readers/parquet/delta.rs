@@ -59,8 +59,8 @@ impl<'a> Numbers<'a> {
         let sizes = 1..=BLOCK;
         let is_whole = sizes.contains(&numbers.block)
             && sizes.contains(&numbers.parts)
-            && numbers.block % numbers.parts == 0
-            && (numbers.block / numbers.parts) % 8 == 0;
+            && numbers.block.is_multiple_of(numbers.parts)
+            && (numbers.block / numbers.parts).is_multiple_of(8);
         (is_whole && numbers.count <= most).then_some(numbers)
     }
 

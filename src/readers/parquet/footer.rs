@@ -10,7 +10,7 @@ use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::layout::{self, Layout};
 use super::pages::{DataPage, Refused};
-use super::statistics::{Claimed, Order, Sorted, check_offset_index, column_index};
+use super::statistics::{Claimed, LastValue, Order, Sorted, check_offset_index, column_index};
 use super::thrift::Node;
 
 /// The longest footer: what is read of it takes many times its size.
@@ -115,7 +115,7 @@ impl Footer {
         (first.int(1).and_then(|place| usize::try_from(place).ok()) == Some(leaf)).then(|| Sorted {
             descending: first.bool(2).unwrap_or_default(),
             nulls_first: first.bool(3).unwrap_or_default(),
-            last: None,
+            last: LastValue::default(),
         })
     }
 

@@ -207,9 +207,12 @@ impl Layout {
 impl Type {
     fn fits(&self, node: &Node) -> bool {
         match (self, node) {
-            (Bool, Node::Bool(_)) | (Bytes, Node::Bytes(_)) => true,
-            (Byte, Node::Int(8, _)) | (I16, Node::Int(16, _)) => true,
-            (I32, Node::Int(32, _)) | (I64, Node::Int(64, _)) => true,
+            (Bool, Node::Bool(_))
+            | (Bytes, Node::Bytes(_))
+            | (Byte, Node::Int(8, _))
+            | (I16, Node::Int(16, _))
+            | (I32, Node::Int(32, _))
+            | (I64, Node::Int(64, _)) => true,
             (List(kind), Node::List(nodes)) => nodes.iter().all(|node| kind.fits(node)),
             (Struct(layout), node) => layout.fits(node),
             _ => false,

@@ -264,9 +264,10 @@ impl<'a> Rows<'a> {
                 while contained(|| page_reader.get_next_page())?.is_some() {}
                 continue;
             }
-            let filter = match footer.has_filter(place, number) {
-                true => contained(|| Sbbf::read_from_column_chunk(chunk, file))?,
-                false => None,
+            let filter = if footer.has_filter(place, number) {
+                contained(|| Sbbf::read_from_column_chunk(chunk, file))?
+            } else {
+                None
             };
             let claims = Claims {
                 column: footer.claimed(place, number),
@@ -454,7 +455,7 @@ fn values<T: DataType>(
 }
 
 /// Says that the file is not what it says of itself.
-fn altered(why: String) -> Unreadable {
+fn altered(why: impl std::fmt::Display) -> Unreadable {
     broken(format!("it is damaged or altered: {why}"))
 }
 

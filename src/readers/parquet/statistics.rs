@@ -332,8 +332,17 @@ pub(super) struct ColumnAudit {
 pub(super) struct Sorted {
     pub(super) descending: bool,
     pub(super) nulls_first: bool,
-    /// The value before; `None` for null.
-    pub(super) last: Option<Option<Vec<u8>>>,
+    pub(super) last: LastValue,
+}
+
+/// The value before another.
+#[derive(Clone, Debug, Default)]
+pub(super) enum LastValue {
+    /// There was none.
+    #[default]
+    None,
+    Null,
+    Value(Vec<u8>),
 }
 
 /// All that is said of a column of a row group.
@@ -402,10 +411,10 @@ impl ColumnAudit {
             return Ok(());
         };
         let is_after = match (&sorted.last, value) {
-            (None, _) => true,
-            (Some(None), value) => sorted.nulls_first || value.is_none(),
-            (Some(Some(_)), None) => !sorted.nulls_first,
-            (Some(Some(last)), Some(value)) => {
+            (LastValue::None, _) => true,
+            (LastValue::Null, value) => sorted.nulls_first || value.is_none(),
+            (LastValue::Value(_), None) => !sorted.nulls_first,
+            (LastValue::Value(last), Some(value)) => {
                 let wrong = if sorted.descending {
                     Ordering::Less
                 } else {
@@ -414,7 +423,10 @@ impl ColumnAudit {
                 self.order.compare(last, value) != Some(wrong)
             }
         };
-        sorted.last = Some(value.map(<[u8]>::to_vec));
+        sorted.last = match value {
+            Some(value) => LastValue::Value(value.to_vec()),
+            None => LastValue::Null,
+        };
         if is_after {
             Ok(())
         } else {

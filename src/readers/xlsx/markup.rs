@@ -24,6 +24,32 @@ pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
     }
 }
 
+/// Returns all attributes of a tag without its `<` and `>`, as they stand; `None` if one is not well-formed.
+pub(super) fn attributes(tag: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let mut found = Vec::new();
+    let Some(end) = tag.iter().position(u8::is_ascii_whitespace) else {
+        return Some(found);
+    };
+    let mut rest = &tag[end..];
+    loop {
+        let trimmed = rest.trim_ascii_start();
+        if trimmed.is_empty() {
+            return Some(found);
+        }
+        // They are parted by blanks.
+        if trimmed.len() == rest.len() {
+            return None;
+        }
+        let equals = memchr::memchr(b'=', trimmed)?;
+        let name = trimmed[..equals].trim_ascii_end();
+        let value = trimmed[equals + 1..].trim_ascii_start();
+        let (quote, value) = value.split_first()?;
+        let end = memchr::memchr(*quote, value).filter(|_| b"\"'".contains(quote))?;
+        found.push((name, &value[..end]));
+        rest = &value[end + 1..];
+    }
+}
+
 /// Undoes the references of XML to characters.
 pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {

@@ -5,11 +5,12 @@
 
 use std::io::{self, Read, Seek};
 
-use memchr::{memchr, memchr3, memmem};
+use memchr::{memchr, memchr3};
 use zip::ZipArchive;
 
-use super::markup::attribute;
+use super::markup::{attribute, attributes};
 use super::package::{Package, Part, Relation, SheetLink, check_zip};
+use super::wellformed::WellFormed;
 use crate::readers::Unreadable;
 
 /// What the texts that cells share may take, and what any other part but the sheets may.
@@ -22,10 +23,11 @@ const CELL: u64 = 2 << 20;
 /// What each shared text takes besides its letters.
 const EACH_TEXT: u64 = 40;
 /// So much of a tag is looked at: its name and its attributes.
-const TAG: usize = 8192;
+const TAG: usize = 64 << 10;
 
-/// What is kept of all links and references.
+/// What is kept of all links and references, and what each takes besides its letters.
 const KEPT: usize = 64 << 20;
+const EACH_NOTE: usize = 100;
 
 /// Reads every part to its end: refuses a workbook that would not fit into memory, whose checksums are wrong,
 /// or that computes. Returns what its parts say of each other. What is no zip archive is for the reader to tell.
@@ -52,7 +54,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> 
             bytes: if is_sheet { total } else { PART },
             texts: name.ends_with("sharedstrings.xml"),
             cells: is_sheet,
-            tags: name.ends_with(".xml") || name.ends_with(".rels"),
+            tags: matches!(name.rsplit_once('.'), Some((_, "xml" | "rels"))),
         };
         let mut measure = Measure {
             room: kept,
@@ -113,6 +115,11 @@ struct Measure {
     room: usize,
     /// Text is kept as the meaning of a name.
     in_name: bool,
+    /// The cell has its text in itself.
+    in_text: bool,
+    /// Formats of cells are being listed.
+    in_formats: bool,
+    xml: WellFormed,
 }
 
 impl Measure {
@@ -126,6 +133,9 @@ impl Measure {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(format!("cannot be unpacked: {error}")),
             };
+            if limits.tags {
+                self.xml.characters(&room[..length])?;
+            }
             if limits.cells || limits.texts || limits.tags {
                 self.scan(&room[..length], limits)?;
             } else {
@@ -135,6 +145,9 @@ impl Measure {
         }
         if self.promised > self.texts.saturating_mul(4).saturating_add(1 << 16) {
             return Err("says that it holds far more texts than it does".to_owned());
+        }
+        if limits.tags {
+            self.xml.finish()?;
         }
         Ok(())
     }
@@ -165,10 +178,10 @@ impl Measure {
             match self.state {
                 State::Text => {
                     let Some(found) = memchr(b'<', rest) else {
-                        self.keep_text(rest)?;
+                        self.keep_text(rest, limits)?;
                         break;
                     };
-                    self.keep_text(&rest[..found])?;
+                    self.keep_text(&rest[..found], limits)?;
                     at += found + 1;
                     self.state = State::Tag;
                     self.kept.clear();
@@ -188,7 +201,10 @@ impl Measure {
                     at += 1;
                     if self.kept.ends_with(end) {
                         self.state = State::Text;
-                    } else if self.kept.len() > 64 {
+                        if end == b"?>" && limits.tags {
+                            self.xml.instruction(&self.kept)?;
+                        }
+                    } else if self.kept.len() > 512 {
                         self.kept.drain(..self.kept.len() - end.len());
                     }
                 }
@@ -236,8 +252,11 @@ impl Measure {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Keeps the text of a tag whose text counts.
-    fn keep_text(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// Checks text between tags, and keeps that which counts.
+    fn keep_text(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), String> {
+        if limits.tags {
+            self.xml.text(bytes)?;
+        }
         if self.in_name {
             self.take_room(bytes.len())?;
             if let Some((_, meaning)) = self.part.names.last_mut() {
@@ -248,7 +267,7 @@ impl Measure {
     }
 
     fn take_room(&mut self, size: usize) -> Result<(), String> {
-        let rest = self.room.checked_sub(size + EACH_TEXT as usize);
+        let rest = self.room.checked_sub(size + EACH_NOTE);
         self.room = rest.ok_or("has too many links or references")?;
         Ok(())
     }
@@ -265,13 +284,17 @@ impl Measure {
         let get = |name: &str| attribute(tag, name);
         let is_noted = match (self.part.root.as_str(), local) {
             ("worksheet", b"f") => return Err("has a formula".to_owned()),
-            ("worksheet", b"c") => {
-                let has_result =
-                    memmem::find(tag, b"str").is_some() && get("t").as_deref() == Some("str");
-                if has_result {
-                    return Err("has the result of a formula".to_owned());
-                }
-                return Ok(());
+            ("worksheet", b"c") => return self.note_cell(tag),
+            ("worksheet", b"is") if !self.in_text => {
+                return Err("has text in a cell of another type".to_owned());
+            }
+            ("styleSheet", b"cellXfs" | b"/cellXfs") => {
+                self.in_formats = local == b"cellXfs" && !tag.ends_with(b"/>");
+                false
+            }
+            ("styleSheet", b"xf") => {
+                self.part.formats += u64::from(self.in_formats);
+                false
             }
             ("worksheet", b"hyperlink" | b"mergeCell" | b"dimension")
             | ("Relationships", b"Relationship")
@@ -282,40 +305,64 @@ impl Measure {
         if !is_noted {
             return Ok(());
         }
-        if tag.len() >= TAG {
-            let name = String::from_utf8_lossy(local);
-            return Err(format!("has a `{name}` of more than {TAG} bytes"));
-        }
         let size = tag.len();
         let part = &mut self.part;
-        let text = |name: &str| get(name).unwrap_or_default();
+        let text = |name: &str| get(name).ok_or_else(|| format!("lacks an attribute `{name}`"));
         match local {
             b"hyperlink" => part.links.push(SheetLink {
-                cells: text("ref"),
+                cells: text("ref")?,
                 relation: get("id"),
                 location: get("location"),
             }),
             b"mergeCell" => part.merged = true,
             b"dimension" => part.dimension = get("ref"),
             b"Relationship" => part.relations.push(Relation {
-                id: text("Id"),
-                kind: text("Type").to_lowercase(),
-                target: text("Target"),
-                is_external: text("TargetMode").eq_ignore_ascii_case("external"),
+                id: text("Id")?,
+                kind: text("Type")?.to_lowercase(),
+                target: text("Target")?,
+                is_external: get("TargetMode")
+                    .is_some_and(|mode| mode.eq_ignore_ascii_case("external")),
             }),
-            b"Default" => part.endings.push(text("Extension").to_lowercase()),
-            b"Override" => {
-                let name = text("PartName").to_lowercase();
-                let name = name.trim_start_matches('/').to_owned();
-                part.types.push((name, text("ContentType").to_lowercase()));
+            b"Default" => {
+                text("ContentType")?;
+                part.endings.push(text("Extension")?.to_lowercase());
             }
-            b"sheet" => part.sheets.push((text("name"), text("id"))),
+            b"Override" => {
+                let name = text("PartName")?.to_lowercase();
+                let name = name.trim_start_matches('/').to_owned();
+                part.types.push((name, text("ContentType")?.to_lowercase()));
+            }
+            b"sheet" => part.sheets.push((text("name")?, text("id")?)),
             _ => {
-                part.names.push((text("name"), String::new()));
+                part.names.push((text("name")?, String::new()));
                 self.in_name = !tag.ends_with(b"/>");
             }
         }
         self.take_room(size)
+    }
+
+    /// Notes the format of a cell, and refuses unknown types and results of formulas.
+    fn note_cell(&mut self, tag: &[u8]) -> Result<(), String> {
+        self.in_text = false;
+        for (name, value) in attributes(tag.strip_suffix(b">").unwrap_or(tag)).unwrap_or_default() {
+            match name {
+                b"t" => match value {
+                    b"b" | b"d" | b"e" | b"n" | b"s" => {}
+                    b"inlineStr" => self.in_text = true,
+                    b"str" => return Err("has the result of a formula".to_owned()),
+                    _ => return Err("has a cell of an unknown type".to_owned()),
+                },
+                b"s" => {
+                    let format = std::str::from_utf8(value)
+                        .ok()
+                        .and_then(|text| text.parse().ok());
+                    let format: u64 = format.ok_or("has a cell without a format")?;
+                    self.part.last_format = self.part.last_format.max(Some(format));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn end_tag(&mut self, place: u64, limits: &Limits) -> Result<(), String> {
@@ -342,7 +389,11 @@ impl Measure {
             }
         }
         if limits.tags {
+            if tag.len() >= TAG {
+                return Err(format!("has a tag of more than {} KiB", TAG >> 10));
+            }
             self.note_tag(&tag, local)?;
+            self.xml.tag(&tag)?;
         }
         self.kept = tag;
         Ok(())

@@ -5,6 +5,7 @@ mod links;
 mod markup;
 mod measure;
 mod package;
+mod wellformed;
 
 use std::borrow::Cow;
 use std::io::{Read, Seek};

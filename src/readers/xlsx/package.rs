@@ -20,6 +20,9 @@ pub(super) struct Part {
     pub(super) links: Vec<SheetLink>,
     pub(super) dimension: Option<String>,
     pub(super) merged: bool,
+    /// The highest number of a format in a cell; and how many formats there are, of styles.
+    pub(super) last_format: Option<u64>,
+    pub(super) formats: u64,
     /// Of relationships.
     pub(super) relations: Vec<Relation>,
     /// Of content types: endings, and parts with their types.
@@ -75,13 +78,18 @@ const REFUSED: [&str; 10] = [
     "/connections",
     "/querytable",
 ];
-/// The content types of parts by which other readers find them.
-const EXPECTED: [(&str, &str); 4] = [
-    ("/officedocument", "spreadsheetml.sheet.main+xml"),
-    ("/worksheet", "spreadsheetml.worksheet+xml"),
-    ("/styles", "spreadsheetml.styles+xml"),
-    ("/sharedstrings", "spreadsheetml.sharedstrings+xml"),
+/// Parts by which other readers find the cells: their first tag, relationship and content type.
+const EXPECTED: [(&str, &str, &str); 4] = [
+    ("workbook", "officedocument", "sheet.main+xml"),
+    ("worksheet", "worksheet", "worksheet+xml"),
+    ("styleSheet", "styles", "styles+xml"),
+    ("sst", "sharedstrings", "sharedstrings+xml"),
 ];
+const KINDS: [&str; 2] = [
+    "http://schemas.openxmlformats.org/officedocument/2006/relationships/",
+    "http://purl.oclc.org/ooxml/officedocument/relationships/",
+];
+const CONTENT: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.";
 
 impl Package {
     /// Adds a part; an error says what is wrong with its name.
@@ -120,7 +128,15 @@ impl Package {
                 check_name(name, meaning)?;
             }
         }
+        self.check_formats(&book)?;
+        let mut known = HashSet::new();
         for (name, relation) in self.parts.get(&book).map_or(&[][..], |part| &part.sheets) {
+            if !known.insert(name.to_lowercase()) {
+                return Err(format!(
+                    "the spreadsheet has two sheets `{}`",
+                    crate::ui::brief(name)
+                ));
+            }
             if self.target(&book, relation).is_none() {
                 return Err(format!("the sheet `{}` is nowhere", crate::ui::brief(name)));
             }
@@ -218,18 +234,53 @@ impl Package {
             if !self.parts.contains_key(&target) {
                 return Err(format!("the spreadsheet lacks its part `{target}`"));
             }
-            let expected = EXPECTED.iter().find(|(known, _)| kind.ends_with(known));
-            if let Some((_, expected)) = expected
-                && !self
-                    .content_type(&target)
-                    .is_some_and(|kind| kind.ends_with(expected))
-            {
+            if !self.is_as_expected(&target, kind) {
                 return Err(format!(
                     "the spreadsheet has the wrong type for its part `{target}`"
                 ));
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a part has the relationship and the content type of its first tag.
+    fn is_as_expected(&self, target: &str, kind: &str) -> bool {
+        let root = self.parts.get(target).map_or("", |part| part.root.as_str());
+        let kind = KINDS.iter().find_map(|base| kind.strip_prefix(base));
+        let of_root = EXPECTED.iter().find(|(known, ..)| *known == root);
+        let of_kind = EXPECTED.iter().find(|(_, known, _)| Some(*known) == kind);
+        match (of_root, of_kind) {
+            (None, None) => true,
+            (Some(one), Some(other)) if one == other => {
+                let content = self.content_type(target);
+                content.and_then(|content| content.strip_prefix(CONTENT)) == Some(one.2)
+            }
+            _ => false,
+        }
+    }
+
+    /// Checks that each format of a cell is one of the styles.
+    fn check_formats(&self, book: &str) -> Result<(), String> {
+        let last = self
+            .parts
+            .values()
+            .filter_map(|part| part.last_format)
+            .max();
+        let relations = self
+            .parts
+            .get(&relations_of(book))
+            .map_or(&[][..], |part| &part.relations);
+        let styles = relations
+            .iter()
+            .find(|relation| relation.kind.ends_with("/styles"));
+        let styles = styles.and_then(|styles| self.parts.get(&resolve(book, &styles.target)));
+        let formats = styles.map_or(1, |styles| styles.formats);
+        match last {
+            Some(last) if last >= formats => {
+                Err("the spreadsheet lacks the format of a cell".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns what the sheet called `name` may hold.

@@ -89,7 +89,7 @@ fn a_workbook_has_all_of_its_parts() {
         ),
         (
             "twice",
-            parts().with("XL/workbook.xml", "<workbook/>"),
+            parts().with("XL/workbook.xml", "<x/>"),
             "is there twice",
         ),
         (
@@ -368,4 +368,61 @@ fn cells_of_a_workbook_have_the_types_of_their_columns() {
     }
     let number = altered("C2", "><v>46143.25</v>");
     export.assert_refused("C2", &number, "is not shown as a date");
+}
+
+#[test]
+fn parts_of_a_workbook_are_sound_xml() {
+    let export = Exported::new("a.xlsx", &[]);
+    let parts = || Parts::of(&export.bytes);
+    let core = "docProps/core.xml";
+    let malformed = "is not well-formed XML";
+    for (what, altered, why) in [
+        (
+            "end tag",
+            parts().replace(core, "</cp:lastModifiedBy>", "</cp:lastModifiedCy>"),
+            malformed,
+        ),
+        (
+            "declaration",
+            parts().replace(core, "standalone=\"yes\"", "standalone=&yes\""),
+            malformed,
+        ),
+        (
+            "attribute",
+            parts().replace(SHEET, " s=\"", " .=\""),
+            malformed,
+        ),
+        (
+            "namespace",
+            parts().replace(BOOK, "officeDocument/2006/relationships\"", "x\""),
+            malformed,
+        ),
+        (
+            "before",
+            parts().replace("[Content_Types].xml", "?>\n<Types", "?>M<Types"),
+            malformed,
+        ),
+        (
+            "unknown type",
+            parts().replace(SHEET, "inlineStr", "mnlineStr"),
+            "has a cell of an unknown type",
+        ),
+        (
+            "no type",
+            parts().replace(SHEET, " t=\"inlineStr\"", ""),
+            "has text in a cell of another type",
+        ),
+        (
+            "format",
+            parts().replace(SHEET, " s=\"", " s=\"999"),
+            "lacks the format of a cell",
+        ),
+        (
+            "two sheets",
+            parts().replace(BOOK, "name=\"About\"", "name=\"BATCHES\""),
+            "has two sheets",
+        ),
+    ] {
+        export.assert_refused(what, &altered.pack(), why);
+    }
 }

@@ -1,0 +1,307 @@
+//! Whether a part is well-formed XML: calamine reads over mistakes for which other programs refuse a workbook.
+
+use super::markup::attributes;
+
+/// Elements do not go deeper than this.
+const DEPTH: usize = 256;
+/// The longest reference to a character, such as `&#x1F600;`.
+const REFERENCE: usize = 12;
+
+const MAIN: [&str; 2] = [
+    "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+    "http://purl.oclc.org/ooxml/spreadsheetml/main",
+];
+const RELATIONS: [&str; 2] = [
+    "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+    "http://purl.oclc.org/ooxml/officeDocument/relationships",
+];
+
+/// Checks a part tag by tag.
+#[derive(Debug, Default)]
+pub(super) struct WellFormed {
+    /// The names of the elements that are open, one behind the other, and where each begins.
+    names: Vec<u8>,
+    open: Vec<usize>,
+    has_root: bool,
+    prefixes: Vec<Vec<u8>>,
+    /// A reference that has begun.
+    reference: Option<Vec<u8>>,
+    /// The beginning of a character of several bytes.
+    partial: Vec<u8>,
+}
+
+impl WellFormed {
+    /// Checks the characters of the next bytes.
+    pub(super) fn characters(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let is_foreign = |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
+        if bytes.iter().any(is_foreign) {
+            return Err(broken());
+        }
+        if self.partial.is_empty() && bytes.is_ascii() {
+            return Ok(());
+        }
+        self.partial.extend_from_slice(bytes);
+        let (is_cut, rest) = match std::str::from_utf8(&self.partial) {
+            Ok(_) => (true, self.partial.len()),
+            Err(error) => (error.error_len().is_none(), error.valid_up_to()),
+        };
+        self.partial.drain(..rest);
+        if is_cut { Ok(()) } else { Err(broken()) }
+    }
+
+    /// Checks text between tags: each `&` begins a reference that ends.
+    pub(super) fn text(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        const MARK: &[u8] = "\u{feff}".as_bytes();
+        if self.open.is_empty() {
+            let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
+            return bytes
+                .trim_ascii()
+                .is_empty()
+                .then_some(())
+                .ok_or_else(broken);
+        }
+        while !bytes.is_empty() {
+            let Some(reference) = &mut self.reference else {
+                let Some(at) = memchr::memchr(b'&', bytes) else {
+                    return Ok(());
+                };
+                self.reference = Some(Vec::new());
+                bytes = &bytes[at + 1..];
+                continue;
+            };
+            let byte = bytes[0];
+            bytes = &bytes[1..];
+            if byte == b';' {
+                is_reference(reference).then_some(()).ok_or_else(broken)?;
+                self.reference = None;
+            } else if reference.len() < REFERENCE {
+                reference.push(byte);
+            } else {
+                return Err(broken());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a tag, from behind its `<` up to its `>`.
+    pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
+        self.check(tag).ok_or_else(broken)
+    }
+
+    fn check(&mut self, tag: &[u8]) -> Option<()> {
+        let tag = tag
+            .strip_suffix(b">")
+            .filter(|_| self.reference.is_none())?;
+        if let Some(name) = tag.strip_prefix(b"/") {
+            let start = self.open.pop()?;
+            let is_same = self.names[start..] == *name.trim_ascii_end();
+            self.names.truncate(start);
+            return is_same.then_some(());
+        }
+        let (tag, is_whole) = match tag.strip_suffix(b"/") {
+            Some(tag) => (tag, true),
+            None => (tag, false),
+        };
+        let end = tag.iter().position(u8::is_ascii_whitespace);
+        let name = &tag[..end.unwrap_or(tag.len())];
+        if !is_name(name) || self.open.is_empty() && self.has_root || self.open.len() > DEPTH {
+            return None;
+        }
+        let attributes = attributes(tag)?;
+        for (place, (name, value)) in attributes.iter().enumerate() {
+            let is_sound = is_name(name)
+                && is_value(value)
+                && attributes[..place].iter().all(|(other, _)| other != name);
+            if !is_sound {
+                return None;
+            }
+            if let Some(prefix) = name.strip_prefix(b"xmlns:") {
+                self.prefixes.push(prefix.to_vec());
+            }
+        }
+        if !self.has_root {
+            check_namespaces(name, &attributes)?;
+        }
+        let mut names = attributes.iter().map(|(name, _)| *name).chain([name]);
+        if !names.all(|name| self.is_declared(name)) {
+            return None;
+        }
+        self.has_root = true;
+        if !is_whole {
+            self.open.push(self.names.len());
+            self.names.extend_from_slice(name);
+        }
+        Some(())
+    }
+
+    fn is_declared(&self, name: &[u8]) -> bool {
+        let Some(colon) = memchr::memchr(b':', name) else {
+            return true;
+        };
+        let prefix = &name[..colon];
+        matches!(prefix, b"xml" | b"xmlns") || self.prefixes.iter().any(|known| known == prefix)
+    }
+
+    /// Checks an instruction, from behind its `<?` up to its `?>`: the declaration must say UTF-8.
+    pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
+        let Some(text) = text
+            .strip_suffix(b"?>")
+            .filter(|text| text.starts_with(b"xml "))
+        else {
+            return Ok(());
+        };
+        let is_sound = attributes(text).is_some_and(|attributes| {
+            let names: Vec<&[u8]> = attributes.iter().map(|(name, _)| *name).collect();
+            let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];
+            let mut order = order.iter();
+            names.first() == Some(&&b"version"[..])
+                && names.iter().all(|name| order.any(|known| known == name))
+                && attributes.iter().all(|(name, value)| match *name {
+                    b"version" => matches!(*value, b"1.0" | b"1.1"),
+                    b"encoding" => value.eq_ignore_ascii_case(b"utf-8"),
+                    _ => matches!(*value, b"yes" | b"no"),
+                })
+        });
+        let is_first = !self.has_root && self.open.is_empty();
+        (is_sound && is_first).then_some(()).ok_or_else(broken)
+    }
+
+    /// Checks that nothing is open at the end.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        let is_done = self.has_root
+            && self.open.is_empty()
+            && self.reference.is_none()
+            && self.partial.is_empty();
+        is_done.then_some(()).ok_or_else(broken)
+    }
+}
+
+fn broken() -> String {
+    "is not well-formed XML".to_owned()
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80;
+    let is_inner = |byte: &u8| is_letter(*byte) || byte.is_ascii_digit() || b".-:".contains(byte);
+    name.first().copied().is_some_and(is_letter)
+        && name.iter().all(is_inner)
+        && memchr::memchr_iter(b':', name).count() <= 1
+        && !name.ends_with(b":")
+}
+
+fn is_value(value: &[u8]) -> bool {
+    let mut pieces = value.split(|byte| *byte == b'&');
+    pieces.next();
+    let is_sound = |piece: &[u8]| {
+        let end = memchr::memchr(b';', piece);
+        end.is_some_and(|end| is_reference(&piece[..end]))
+    };
+    !value.contains(&b'<') && pieces.all(is_sound)
+}
+
+fn is_reference(name: &[u8]) -> bool {
+    let digits = |digits: &[u8], radix: u32| {
+        let text = std::str::from_utf8(digits).ok();
+        let code = text.and_then(|text| u32::from_str_radix(text, radix).ok());
+        code.and_then(char::from_u32)
+            .is_some_and(|letter| letter >= ' ' || "\t\n\r".contains(letter))
+    };
+    match name {
+        b"amp" | b"lt" | b"gt" | b"quot" | b"apos" => true,
+        [b'#', b'x', rest @ ..] => digits(rest, 16),
+        [b'#', rest @ ..] => digits(rest, 10),
+        _ => false,
+    }
+}
+
+/// Checks that the names of a part mean what they seem to mean.
+fn check_namespaces(root: &[u8], attributes: &[(&[u8], &[u8])]) -> Option<()> {
+    let (prefix, local) = match memchr::memchr(b':', root) {
+        Some(colon) => (&root[..colon], &root[colon + 1..]),
+        None => (&b""[..], root),
+    };
+    let namespace = |prefix: &[u8]| {
+        let name = match prefix {
+            b"" => b"xmlns".to_vec(),
+            prefix => [b"xmlns:", prefix].concat(),
+        };
+        let found = attributes.iter().find(|(other, _)| *other == name);
+        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
+    };
+    let own = namespace(prefix).unwrap_or_default();
+    let is_own = match local {
+        b"workbook" | b"worksheet" => MAIN.contains(&own),
+        b"styleSheet" | b"sst" => own.is_empty() || MAIN.contains(&own),
+        b"Relationships" => own == "http://schemas.openxmlformats.org/package/2006/relationships",
+        b"Types" => own == "http://schemas.openxmlformats.org/package/2006/content-types",
+        _ => true,
+    };
+    let is_known = namespace(b"r").is_none_or(|known| RELATIONS.contains(&known));
+    (is_own && is_known).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<(), String> {
+        let mut part = WellFormed::default();
+        part.characters(text.as_bytes())?;
+        for piece in text.split_inclusive('>') {
+            let (before, tag) = piece.split_once('<').unwrap_or((piece, ""));
+            part.text(before.as_bytes())?;
+            match tag.strip_prefix('?') {
+                Some(instruction) => part.instruction(instruction.as_bytes())?,
+                None if tag.is_empty() => {}
+                None => part.tag(tag.as_bytes())?,
+            }
+        }
+        part.finish()
+    }
+
+    #[test]
+    fn mistakes_are_found() {
+        for text in [
+            "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<a><b c='1' d = \"&#x41;\"/>é &amp; </a>",
+            "<a xmlns:x=\"y\"><x:b x:c=\"\"></x:b ></a>",
+            "<a/>",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for text in [
+            "",
+            "<a>",
+            "<a></b>",
+            "<a/><b/>",
+            "</a>",
+            "<a><b></a></b>",
+            "<a b=1/>",
+            "<a b=\"1\" b=\"2\"/>",
+            "<a b=\"1\"c=\"2\"/>",
+            "<a b=\"&x\"/>",
+            "<a .b=\"1\"/>",
+            "<a b/>",
+            "<a>&</a>",
+            "x<a/>",
+            "<a/>x",
+            "<a>&nbsp;</a>",
+            "<a>&#1;</a>",
+            "<a>\u{1}</a>",
+            "<x:a/>",
+            "<a x:b=\"1\"/>",
+            "<1/>",
+            "<?xml encoding=\"UTF-8\"?><a/>",
+            "<?xml version=\"1.0\" encoding=\"UTF-8' standalone=\"yes\"?><a/>",
+            "<?xml version=\"1.0\" encoding=\"latin1\"?><a/>",
+            "<worksheet/>",
+            "<workbook xmlns=\"http://example.org\"/>",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+        let mut part = WellFormed::default();
+        assert!(part.characters(b"\xc3").is_ok());
+        assert!(part.finish().is_err());
+        assert!(part.characters(b"\xa9").is_ok());
+        assert!(part.characters(b"\xff").is_err());
+    }
+}
