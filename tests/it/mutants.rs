@@ -117,16 +117,16 @@ fn batches() -> Vec<Value> {
             "batch_id": id, "batch_name": format!("lot {number}"),
             "batch_creation_date": format!("2026-05-{:02}T{}", number + 1, dates[number % 4]),
             "crop_type": crops.get(number % 5), "number_of_images": number + 1,
-            "total_cells_per_tray": (number % 3 > 0).then_some(72 + number),
+            "total_cells_per_tray": (!number.is_multiple_of(3)).then_some(72 + number),
             "avg_germinated_seedlings": rate(1), "avg_non_germinated_seedlings": rate(2),
             "avg_germination_rate": rate(3), "avg_usable_seedlings": rate(4),
             "avg_non_usable_cells": rate(5), "avg_usable_seedling_rate": rate(6),
             "avg_coefficient_of_variation": rate(7), "avg_median_seedling_size_mm2": rate(8),
-            "scanned_by_email": (number % 4 > 0).then_some("anna@nursery.example"),
-            "analysis_link": (number % 6 > 0).then(|| format!("https://scan.example.com/analysis/{id}")),
-            "comment": comments[number % 7], "warnings": number % 4 == 0,
+            "scanned_by_email": (!number.is_multiple_of(4)).then_some("anna@nursery.example"),
+            "analysis_link": (!number.is_multiple_of(6)).then(|| format!("https://scan.example.com/analysis/{id}")),
+            "comment": comments[number % 7], "warnings": number.is_multiple_of(4),
         });
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             batch["tray_material"] = json!("foam");
             batch["scanner"] = json!({"id": number, "lamps": [1, 2.5], "is_new": true});
         }
@@ -208,8 +208,7 @@ impl Bench {
             "parquet" => binary::parquet(&mut rng, &original),
             "sqlite" => binary::sqlite(&mut rng, &self.at(case.name), false),
             "archive" => binary::sqlite(&mut rng, &self.at(case.name), true),
-            "csv" => text::csv(&mut rng, &original, b','),
-            "csv --excel" => text::csv(&mut rng, &original, b','),
+            "csv" | "csv --excel" => text::csv(&mut rng, &original, b','),
             "tsv" => text::csv(&mut rng, &original, b'\t'),
             format => text::json(&mut rng, &original, format),
         });
@@ -428,7 +427,7 @@ fn judge(
             tally.false_alarms.push(mutant.what.clone());
         }
     }
-    if number % MANIFEST_SHARE == 0 && case.format != "archive" {
+    if number.is_multiple_of(MANIFEST_SHARE) && case.format != "archive" {
         let manifest = format!("{}.manifest", case.name);
         fs::copy(bench.at(&manifest), folder.join(&manifest)).unwrap();
         tally.with_manifest = 1;

@@ -20,7 +20,11 @@ except ImportError:
 
 KINDS = dict(batch_id="text", batch_name="text", batch_creation_date="date", crop_type="text",
              number_of_images="integer", total_cells_per_tray="integer", scanned_by_email="text",
-             analysis_link="text", comment="text", warnings="boolean", extra="json")
+             analysis_link="text", comment="text", warnings="boolean", extra="json",
+             avg_germinated_seedlings="decimal", avg_non_germinated_seedlings="decimal",
+             avg_germination_rate="decimal", avg_usable_seedlings="decimal", avg_non_usable_cells="decimal",
+             avg_usable_seedling_rate="decimal", avg_coefficient_of_variation="decimal",
+             avg_median_seedling_size_mm2="decimal")
 
 
 warnings.simplefilter("ignore")
@@ -31,7 +35,12 @@ class Refused(Exception):
 
 
 def kind(name):
-    return KINDS.get(name) or ("decimal" if name.startswith("avg_") else "unknown")
+    return KINDS.get(name, "unknown")
+
+
+def known(names):
+    """Columns of a batch; others may stand beside them in a table."""
+    return sorted(name for name in names if name in KINDS)
 
 
 def number(text):
@@ -113,9 +122,9 @@ def from_json(name, value):
 def from_object(batch):
     if not isinstance(batch, dict):
         raise Refused("a batch is no object")
-    known = {name: from_json(name, value) for name, value in batch.items() if name in KINDS or name.startswith("avg_")}
-    others = {name: deep(value) for name, value in batch.items() if name not in known}
-    row = {name: value for name, value in known.items() if value is not None}
+    fields = {name: from_json(name, batch[name]) for name in known(batch)}
+    others = {name: deep(value) for name, value in batch.items() if name not in fields}
+    row = {name: value for name, value in fields.items() if value is not None}
     row["unknown"] = {name: value for name, value in others.items() if value is not None}
     return row
 
@@ -185,12 +194,17 @@ def table(text, delimiter):
     header, rows = found[0], found[1:]
     if len(set(header)) < len(header) or any(len(row) != len(header) for row in rows):
         raise Refused("the table is not rectangular, or a column is there twice")
-    cells = ({name: from_text(name, cell) for name, cell in zip(header, row)} for row in rows)
-    return {"columns": sorted(header), "rows": rows_of(cells)}
+    cells = ({name: from_text(name, cell) for name, cell in zip(header, row) if name in KINDS} for row in rows)
+    return {"columns": known(header), "rows": rows_of(cells)}
 
 
 def read_csv(path, _):
     return table(open(path, "rb").read().decode(), ",")
+
+
+def read_excel(path, _):
+    text = open(path, "rb").read().decode()
+    return {"has a byte order mark": text.startswith("\ufeff"), **table(text.removeprefix("\ufeff"), ",")}
 
 
 def read_tsv(path, _):
@@ -264,7 +278,6 @@ def read_xlsx(path, _):
         part = paths[sheet.get(RELATION + "id")]
         part = part.lstrip("/") if part.startswith("/") else "xl/" + part
         content, links = ET.fromstring(book.read(part)), relations(book, part)
-        is_data = sheet.get("name").startswith("Batches")
         names = {}
         targets = {link.get("ref"): [links.get(link.get(RELATION + "id")), link.get("location")] for link in content.iter(MAIN + "hyperlink")}
         merges += [[sheet.get("name"), merge.get("ref")] for merge in content.iter(MAIN + "mergeCell")]
@@ -279,13 +292,15 @@ def read_xlsx(path, _):
                 value = cell_value(cell, shared, dates, name, shift)
                 if value and value[1] != "":
                     found[name] = value
-                if reference in targets:
+                # A link may be missing; where there is one, it leads where its cell says.
+                if reference in targets and [value and value[1], None] != targets[reference]:
                     found["link of " + name] = targets[reference]
-            if is_data and not names:
-                names = {column: value[1] for column, value in found.items() if isinstance(value[1], str)}
-                columns.append(sorted(names.values()))
-            elif is_data and found:
+            titles = {column: value[1] for column, value in found.items() if isinstance(value[1], str)}
+            if names and found:
                 rows.append(found)
+            elif len(known(titles.values())) > 1 and row.get("r") == "1":
+                names = titles
+                columns.append(sorted(names.values()))
     if not columns:
         raise Refused("there is no sheet of batches")
     return {"columns": columns, "rows": rows_of(rows), "formulas": formulas, "merged": merges}
@@ -312,7 +327,7 @@ def plain(name, value):
 
 
 def parquet_rows(found):
-    return rows_of({name: plain(name, value) for name, value in row.items()} for row in found)
+    return rows_of({name: plain(name, row[name]) for name in known(row)} for row in found)
 
 
 def read_parquet(path, original):
@@ -324,12 +339,15 @@ def read_parquet(path, original):
     connection.execute("SET TimeZone = 'UTC'")
     source = "read_parquet('" + path.replace("'", "''") + "')"
     rows = parquet_rows(arrow.to_pylist())
+    # Through its own reading of the schema.
     answer = connection.execute(f"SELECT * FROM {source}")
     names = [column[0] for column in answer.description]
     duck = parquet_rows(dict(zip(names, row)) for row in answer.fetchall())
     # Readers skip by statistics: whatever is there must be found, too.
     found = []
     for name, values in pq.read_table(original).to_pydict().items():
+        if name not in names or name not in arrow.schema.names:
+            continue
         known = sorted((value for value in values if value is not None), key=str)
         for value in {str(value): value for value in known[:1] + known[len(known) // 2:][:1] + known[-1:]}.values():
             arrow_count = pq.read_table(path, filters=[(name, "==", value)]).num_rows
@@ -337,7 +355,7 @@ def read_parquet(path, original):
             found.append([name, str(value), arrow_count, duck_count])
         empty = connection.execute(f'SELECT count(*), count("{name}") FROM {source} WHERE "{name}" IS NULL').fetchone()
         found.append([name, "null", empty])
-    columns = sorted([field.name, str(field.type)] for field in arrow.schema)
+    columns = sorted([field.name, str(field.type)] for field in arrow.schema if field.name in KINDS)
     return {"columns": columns, "rows": rows, "rows in DuckDB": duck, "found": found}
 
 
@@ -357,18 +375,18 @@ def batches(connection, only=""):
 
 def read_sqlite(path, _):
     names, found = batches(database(path))
-    return {"columns": sorted(names), "rows": rows_of({name: plain(name, value) for name, value in row.items()} for row in found)}
+    return {"columns": known(names), "rows": rows_of({name: plain(name, row[name]) for name in known(row)} for row in found)}
 
 
 def read_archive(path, _):
     names, found = batches(database(path), "WHERE vanished IS NULL")
-    fields = [name for name in names if name in KINDS or name.startswith("avg_")]
+    fields = known(names)
     rows = [{**{name: plain(name, row[name]) for name in fields}, "received": from_object(loads(row["received"]))} for row in found]
-    return {"columns": sorted(fields), "rows": rows_of(rows)}
+    return {"columns": fields, "rows": rows_of(rows)}
 
 
 READERS = {"json": read_json, "ndjson": read_ndjson, "ndjson.gz": read_gzip, "ndjson.zst": read_zstd, "singer": read_singer,
-           "csv": read_csv, "csv --excel": read_csv, "tsv": read_tsv, "xlsx": read_xlsx, "parquet": read_parquet,
+           "csv": read_csv, "csv --excel": read_excel, "tsv": read_tsv, "xlsx": read_xlsx, "parquet": read_parquet,
            "sqlite": read_sqlite, "archive": read_archive}
 forms = {}
 
