@@ -9,14 +9,19 @@ fn is_foreign(letter: char) -> bool {
     matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
+/// The most digits that the code of a character has.
+const DIGITS: usize = 6;
+
 /// Returns `text` with visible escapes for what XML cannot carry, such as `\u{1}`; nothing where it can
 /// carry all of it. A text that looks like such an escape is escaped too, so that each can be undone.
 pub(super) fn visible(text: &str) -> Option<String> {
     let is_escape = |rest: &str| {
-        let digits = rest
-            .strip_prefix("\\u{")
-            .and_then(|rest| rest.split_once('}'));
-        let code = digits.and_then(|(digits, _)| u32::from_str_radix(digits, 16).ok());
+        let digits = rest.strip_prefix("\\u{").and_then(|rest| {
+            // The reader undoes no longer escapes, and a longer search would take quadratic time.
+            let end = rest.bytes().take(DIGITS + 1).position(|byte| byte == b'}');
+            end.map(|end| &rest[..end])
+        });
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let letter = code.and_then(char::from_u32);
         letter.is_some_and(|letter| letter == '\\' || is_foreign(letter))
     };
@@ -57,6 +62,15 @@ mod tests {
             let escaped = visible(text).unwrap_or_else(|| text.to_owned());
             assert_eq!(undo_escapes(&escaped), text);
         }
+    }
+
+    // In quadratic time, this would take hours.
+    #[test]
+    fn escapes_without_an_end_take_no_longer_than_other_text() {
+        let text = r"\u{".repeat(1_000_000);
+        assert_eq!(visible(&text), None);
+        let text = format!("\0{text}");
+        assert_eq!(visible(&text), Some(text.replace('\0', r"\u{0}")));
     }
 
     proptest! {
