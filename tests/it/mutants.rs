@@ -394,6 +394,12 @@ struct Tally {
     false_alarms: Vec<String>,
 }
 
+/// The folder where mutants are kept that were called equal and are not, beside the original.
+fn kept(case: &Case) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
+    folder.join(case.format.replace(' ', ""))
+}
+
 /// Verifies one mutant in a folder of the worker's own.
 fn judge(
     bench: &Bench,
@@ -419,8 +425,13 @@ fn judge(
     if code == Some(0) {
         tally.equal = 1;
         let difference = reader.difference(case.format, &path, &original);
-        let told = difference.map(|why| format!("{}: {why}", mutant.what));
-        tally.false_equals.extend(told);
+        if let Some(why) = difference {
+            // Some formats hold the time of their export: the seed alone does not bring it back.
+            let kept = kept(case).join(format!("{number}-{}", case.name));
+            fs::write(&kept, &mutant.bytes).unwrap();
+            let told = format!("{} ({}): {why}", mutant.what, kept.display());
+            tally.false_equals.push(told);
+        }
     } else {
         tally.refused = 1;
         if mutant.same {
@@ -492,6 +503,9 @@ fn run_mutants(format: &str) {
     };
     let case = CASES.iter().find(|case| case.format == format).unwrap();
     let bench = Bench::new();
+    let _ = fs::remove_dir_all(kept(case));
+    fs::create_dir_all(kept(case)).unwrap();
+    fs::copy(bench.at(case.name), kept(case).join(case.name)).unwrap();
     check_original(&bench, case, python);
     let mut table = format!(
         "{:12} {:20} {:>7} {:>7} {:>5} {:>11} {:>13} {:>9}\n",
