@@ -55,7 +55,7 @@ pub(super) fn undone(text: &str) -> Cow<'_, str> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HalfPair;
 
-/// The same for a JSON text: U+0000 can stand there only as `\u0000`. Nothing where it needs none.
+/// The same for a JSON text, in which U+0000 can stand only as `\u0000`; `None` if it needs none.
 pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
     let code = |rest: &str| {
         let digits = rest.strip_prefix(r"\u").and_then(|rest| rest.get(..4));
@@ -75,6 +75,17 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
                 at += 6;
                 taken = at;
             }
+            other if is_escaped_backslash(other, &json[at..]) => {
+                let length = if other.is_some() { 6 } else { 2 };
+                if is_escape_after(&json[at + length..]) {
+                    let text = escaped.get_or_insert_default();
+                    text.push_str(&json[taken..at]);
+                    text.push('\\');
+                    text.push_str(BACKSLASH);
+                    taken = at + length;
+                }
+                at += length;
+            }
             Some(0xd800..=0xdbff) => match code(&json[at + 6..]) {
                 Some(0xdc00..=0xdfff) => at += 12,
                 _ => return Err(HalfPair),
@@ -86,6 +97,45 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
         }
     }
     Ok(escaped.map(|text| text + &json[taken..]))
+}
+
+/// Returns whether an escape of JSON, with this code or none, is a backslash.
+fn is_escaped_backslash(code: Option<u16>, rest: &str) -> bool {
+    code == Some(0x5c) || code.is_none() && rest.starts_with(r"\\")
+}
+
+/// Returns whether a backslash before `rest` makes a visible escape.
+fn is_escape_after(rest: &str) -> bool {
+    rest.starts_with(&ZERO[1..]) || rest.starts_with(&BACKSLASH[1..])
+}
+
+/// Undoes the escapes in a JSON text as PostgreSQL writes it, each backslash as two.
+pub(super) fn undone_in_json(json: &str) -> Cow<'_, str> {
+    if memmem::find(json.as_bytes(), br"\\u{").is_none() {
+        return Cow::Borrowed(json);
+    }
+    let mut undone = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        undone.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (text, length) = if rest.starts_with(r"\\u{0}") {
+            (r"\u0000", 1 + ZERO.len())
+        } else if rest.starts_with(r"\\u{5c}") {
+            (r"\\", 1 + BACKSLASH.len())
+        } else {
+            // A backslash and what it protects.
+            let length = rest
+                .char_indices()
+                .nth(2)
+                .map_or(rest.len(), |(end, _)| end);
+            (&rest[..length], length)
+        };
+        undone.push_str(text);
+        rest = &rest[length..];
+    }
+    undone.push_str(rest);
+    Cow::Owned(undone)
 }
 
 #[cfg(test)]
@@ -129,6 +179,22 @@ mod tests {
             let escaped = visible(&text).unwrap_or_else(|| text.clone());
             prop_assert!(!escaped.contains('\0'));
             prop_assert_eq!(undone(&escaped), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_in_json_are_undone(text in r"(\\|\x00|u\{0\}|u\{5c\}|a|é){0,12}") {
+            let json = serde_json::to_string(&text).expect("text is JSON");
+            for json in [json.clone(), json.replace(r"\\", r"\u005c")] {
+                let escaped = visible_in_json(&json).expect("no half pairs").unwrap_or(json);
+                let stored: String = serde_json::from_str(&escaped).expect("JSON");
+                prop_assert!(!stored.contains('\0'));
+                // As PostgreSQL writes it.
+                let written = serde_json::to_string(&stored).expect("text is JSON");
+                let back: String = serde_json::from_str(&undone_in_json(&written)).expect("JSON");
+                prop_assert_eq!(&back, &text);
+            }
         }
     }
 }

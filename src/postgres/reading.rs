@@ -298,7 +298,8 @@ impl Coming {
             });
         }
         if self.has_extra {
-            row.extra = self.pieces.value()?;
+            let extra = self.pieces.value()?;
+            row.extra = extra.map(|json| escapes::undone_in_json(&json).into_owned());
         }
         Ok(Some(row))
     }

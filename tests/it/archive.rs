@@ -247,7 +247,7 @@ fn a_batch_without_a_creation_date_comes_before_all_others() {
     for (id, created) in [
         ("null", "null"),
         ("number", "1777615200"),
-        ("offset", r#""2026-05-01T06:00:00+00:00""#),
+        ("offset", r#""2026-05-01T06:00:00+02:00""#),
     ] {
         kept.add(&batch_with(id, created, ""));
     }

@@ -887,10 +887,10 @@ fn what_lenient_carried_on_has_one_digest_too() {
             .env("TRAYSCAN_CLIENT_SECRET", "secret");
         assert_equal(&Ended::of(command.output().unwrap()), name);
     }
-    let [json, numbers, csv, sheet] =
-        ["a.json", "b.ndjson", "c.csv", "f.xlsx"].map(|name| folder.at(name));
+    let [json, numbers, csv, tsv] =
+        ["a.json", "b.ndjson", "c.csv", "e.tsv"].map(|name| folder.at(name));
     assert_equal(&verify(&[&json, "--against", &numbers]), "both have types");
-    assert_equal(&verify(&[&csv, "--against", &sheet]), "neither has types");
+    assert_equal(&verify(&[&csv, "--against", &tsv]), "neither has types");
     // A value of the wrong type is not the text that it holds.
     let judged = report(&[&json, "--against", &csv]);
     let ids = json!({"1": ["number_of_images"], "7": ["warnings"], "8": ["comment"], "10": ["crop_type"]});
