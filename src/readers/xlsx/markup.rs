@@ -1,6 +1,9 @@
 //! Tags of XML, one by one: their attributes, and references to cells in them.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr;
 
 /// Returns the value of an attribute of `tag`, such as `c r="A1" t="s"`; names may have a prefix.
 pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
@@ -24,29 +27,50 @@ pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
     }
 }
 
-/// Returns all attributes of a tag without its `<` and `>`, as they stand; `None` if one is not well-formed.
-pub(super) fn attributes(tag: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
-    let mut found = Vec::new();
-    let Some(end) = tag.iter().position(u8::is_ascii_whitespace) else {
-        return Some(found);
+/// Where an attribute stands in its tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Attribute {
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+impl Attribute {
+    pub(super) fn name<'a>(&self, tag: &'a [u8]) -> &'a [u8] {
+        &tag[self.name.clone()]
+    }
+
+    pub(super) fn value<'a>(&self, tag: &'a [u8]) -> &'a [u8] {
+        &tag[self.value.clone()]
+    }
+}
+
+/// Finds all attributes of a tag without its `<` and `>`; `None` if one is not well-formed. The room for them is
+/// used again: there are millions of tags.
+pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<()> {
+    found.clear();
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let skip_blanks = |at: usize| {
+        tag[at..]
+            .iter()
+            .position(|byte| !is_blank(byte))
+            .map(|more| at + more)
     };
-    let mut rest = &tag[end..];
+    let mut at = tag.iter().position(is_blank).unwrap_or(tag.len());
     loop {
-        let trimmed = rest.trim_ascii_start();
-        if trimmed.is_empty() {
-            return Some(found);
-        }
+        let Some(start) = skip_blanks(at) else {
+            return Some(());
+        };
         // They are parted by blanks.
-        if trimmed.len() == rest.len() {
+        if start == at {
             return None;
         }
-        let equals = memchr::memchr(b'=', trimmed)?;
-        let name = trimmed[..equals].trim_ascii_end();
-        let value = trimmed[equals + 1..].trim_ascii_start();
-        let (quote, value) = value.split_first()?;
-        let end = memchr::memchr(*quote, value).filter(|_| b"\"'".contains(quote))?;
-        found.push((name, &value[..end]));
-        rest = &value[end + 1..];
+        let equals = start + memchr(b'=', &tag[start..])?;
+        let name = start..start + tag[start..equals].trim_ascii_end().len();
+        let quote = skip_blanks(equals + 1).filter(|at| matches!(tag[*at], b'"' | b'\''))?;
+        let end = quote + 1 + memchr(tag[quote], &tag[quote + 1..])?;
+        let value = quote + 1..end;
+        found.push(Attribute { name, value });
+        at = end + 1;
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek};
 use memchr::{memchr, memchr3};
 use zip::ZipArchive;
 
-use super::markup::{attribute, attributes};
+use super::markup::attribute;
 use super::package::{Package, Part, Relation, SheetLink, check_zip};
 use super::wellformed::WellFormed;
 use crate::readers::Unreadable;
@@ -278,9 +278,6 @@ impl Measure {
         if self.part.root.is_empty() && !local.is_empty() && !b"?/!".contains(&local[0]) {
             self.part.root = String::from_utf8_lossy(local).into_owned();
         }
-        if tag.starts_with(b"!DOCTYPE") || tag.starts_with(b"!ENTITY") {
-            return Err("declares entities".to_owned());
-        }
         let get = |name: &str| attribute(tag, name);
         let is_noted = match (self.part.root.as_str(), local) {
             ("worksheet", b"f") => return Err("has a formula".to_owned()),
@@ -344,8 +341,9 @@ impl Measure {
     /// Notes the format of a cell, and refuses unknown types and results of formulas.
     fn note_cell(&mut self, tag: &[u8]) -> Result<(), String> {
         self.in_text = false;
-        for (name, value) in attributes(tag.strip_suffix(b">").unwrap_or(tag)).unwrap_or_default() {
-            match name {
+        for attribute in self.xml.attributes() {
+            let value = attribute.value(tag);
+            match attribute.name(tag) {
                 b"t" => match value {
                     b"b" | b"d" | b"e" | b"n" | b"s" => {}
                     b"inlineStr" => self.in_text = true,
@@ -392,8 +390,11 @@ impl Measure {
             if tag.len() >= TAG {
                 return Err(format!("has a tag of more than {} KiB", TAG >> 10));
             }
-            self.note_tag(&tag, local)?;
+            if tag.starts_with(b"!") {
+                return Err("declares entities".to_owned());
+            }
             self.xml.tag(&tag)?;
+            self.note_tag(&tag, local)?;
         }
         self.kept = tag;
         Ok(())

@@ -113,9 +113,8 @@ impl<'a> SheetGuard<'a> {
             )));
         }
         self.last = Some(place);
-        // The service's words: escapes for what XML cannot carry are never part of a link.
-        let text = text(Kind::Text, cell.get_value()).unwrap_or_default();
-        if !self.facts.links.check(place, &text) {
+        let text = || text(Kind::Text, cell.get_value()).unwrap_or_default();
+        if !self.facts.links.check(place, text) {
             return Err(altered(format!(
                 "the link in {} of the sheet `{}` leads elsewhere than the cell says",
                 shown(place),
@@ -126,7 +125,7 @@ impl<'a> SheetGuard<'a> {
             (first.0..=last.0).contains(&place.0) && (first.1..=last.1).contains(&place.1)
         };
         let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
-        if !is_said && !text.is_empty() {
+        if !is_said && !text().is_empty() {
             return Err(altered(format!(
                 "the sheet `{}` has a cell outside of those that it says it has: {}",
                 self.sheet,

@@ -1,6 +1,6 @@
 //! Whether a part is well-formed XML: calamine reads over mistakes for which other programs refuse a workbook.
 
-use super::markup::attributes;
+use super::markup::{Attribute, find_attributes};
 
 /// Elements do not go deeper than this.
 const DEPTH: usize = 256;
@@ -28,6 +28,8 @@ pub(super) struct WellFormed {
     reference: Option<Vec<u8>>,
     /// The beginning of a character of several bytes.
     partial: Vec<u8>,
+    /// The attributes of the last tag.
+    attributes: Vec<Attribute>,
 }
 
 impl WellFormed {
@@ -107,11 +109,13 @@ impl WellFormed {
         if !is_name(name) || self.open.is_empty() && self.has_root || self.open.len() > DEPTH {
             return None;
         }
-        let attributes = attributes(tag)?;
-        for (place, (name, value)) in attributes.iter().enumerate() {
+        find_attributes(tag, &mut self.attributes)?;
+        for (place, attribute) in self.attributes.iter().enumerate() {
+            let name = attribute.name(tag);
+            let is_again = |other: &Attribute| other.name(tag) == name;
             let is_sound = is_name(name)
-                && is_value(value)
-                && attributes[..place].iter().all(|(other, _)| other != name);
+                && is_value(attribute.value(tag))
+                && !self.attributes[..place].iter().any(is_again);
             if !is_sound {
                 return None;
             }
@@ -120,10 +124,10 @@ impl WellFormed {
             }
         }
         if !self.has_root {
-            check_namespaces(name, &attributes)?;
+            check_namespaces(name, tag, &self.attributes)?;
         }
-        let mut names = attributes.iter().map(|(name, _)| *name).chain([name]);
-        if !names.all(|name| self.is_declared(name)) {
+        let attributes = self.attributes.iter().map(|attribute| attribute.name(tag));
+        if !attributes.chain([name]).all(|name| self.is_declared(name)) {
             return None;
         }
         self.has_root = true;
@@ -142,6 +146,11 @@ impl WellFormed {
         matches!(prefix, b"xml" | b"xmlns") || self.prefixes.iter().any(|known| known == prefix)
     }
 
+    /// Returns the attributes of the last tag.
+    pub(super) fn attributes(&self) -> &[Attribute] {
+        &self.attributes
+    }
+
     /// Checks an instruction, from behind its `<?` up to its `?>`: the declaration must say UTF-8.
     pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
         let Some(text) = text
@@ -150,18 +159,22 @@ impl WellFormed {
         else {
             return Ok(());
         };
-        let is_sound = attributes(text).is_some_and(|attributes| {
-            let names: Vec<&[u8]> = attributes.iter().map(|(name, _)| *name).collect();
-            let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];
-            let mut order = order.iter();
-            names.first() == Some(&&b"version"[..])
-                && names.iter().all(|name| order.any(|known| known == name))
-                && attributes.iter().all(|(name, value)| match *name {
-                    b"version" => matches!(*value, b"1.0" | b"1.1"),
+        let mut attributes = Vec::new();
+        let is_read = find_attributes(text, &mut attributes).is_some();
+        let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];
+        let mut order = order.iter();
+        let mut names = attributes.iter().map(|attribute| attribute.name(text));
+        let is_sound = is_read
+            && names.clone().next() == Some(&b"version"[..])
+            && names.all(|name| order.any(|known| *known == name))
+            && attributes.iter().all(|attribute| {
+                let value = attribute.value(text);
+                match attribute.name(text) {
+                    b"version" => matches!(value, b"1.0" | b"1.1"),
                     b"encoding" => value.eq_ignore_ascii_case(b"utf-8"),
-                    _ => matches!(*value, b"yes" | b"no"),
-                })
-        });
+                    _ => matches!(value, b"yes" | b"no"),
+                }
+            });
         let is_first = !self.has_root && self.open.is_empty();
         (is_sound && is_first).then_some(()).ok_or_else(broken)
     }
@@ -182,14 +195,19 @@ fn broken() -> String {
 
 fn is_name(name: &[u8]) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80;
-    let is_inner = |byte: &u8| is_letter(*byte) || byte.is_ascii_digit() || b".-:".contains(byte);
+    let is_inner =
+        |byte: u8| is_letter(byte) || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':');
     name.first().copied().is_some_and(is_letter)
-        && name.iter().all(is_inner)
-        && memchr::memchr_iter(b':', name).count() <= 1
-        && !name.ends_with(b":")
+        && name.iter().copied().all(is_inner)
+        && memchr::memchr(b':', name).is_none_or(|colon| {
+            colon + 1 < name.len() && memchr::memchr(b':', &name[colon + 1..]).is_none()
+        })
 }
 
 fn is_value(value: &[u8]) -> bool {
+    if memchr::memchr2(b'<', b'&', value).is_none() {
+        return true;
+    }
     let mut pieces = value.split(|byte| *byte == b'&');
     pieces.next();
     let is_sound = |piece: &[u8]| {
@@ -215,7 +233,7 @@ fn is_reference(name: &[u8]) -> bool {
 }
 
 /// Checks that the names of a part mean what they seem to mean.
-fn check_namespaces(root: &[u8], attributes: &[(&[u8], &[u8])]) -> Option<()> {
+fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option<()> {
     let (prefix, local) = match memchr::memchr(b':', root) {
         Some(colon) => (&root[..colon], &root[colon + 1..]),
         None => (&b""[..], root),
@@ -225,8 +243,9 @@ fn check_namespaces(root: &[u8], attributes: &[(&[u8], &[u8])]) -> Option<()> {
             b"" => b"xmlns".to_vec(),
             prefix => [b"xmlns:", prefix].concat(),
         };
-        let found = attributes.iter().find(|(other, _)| *other == name);
-        found.and_then(|(_, value)| std::str::from_utf8(value).ok())
+        let mut attributes = attributes.iter();
+        let found = attributes.find(|other| other.name(tag) == name);
+        found.and_then(|found| std::str::from_utf8(found.value(tag)).ok())
     };
     let own = namespace(prefix).unwrap_or_default();
     let is_own = match local {
