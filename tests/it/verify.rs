@@ -868,6 +868,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         ("d.csv", "--excel --no-header"),
         ("e.tsv", "--decimal-comma"),
         ("f.xlsx", ""),
+        ("g.tsv", ""),
     ] {
         let path = folder.at(name);
         let mut args = vec!["--lenient", "-o", &path, "--manifest", &manifest];
@@ -888,7 +889,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         assert_equal(&Ended::of(command.output().unwrap()), name);
     }
     let [json, numbers, csv, tsv] =
-        ["a.json", "b.ndjson", "c.csv", "e.tsv"].map(|name| folder.at(name));
+        ["a.json", "b.ndjson", "c.csv", "g.tsv"].map(|name| folder.at(name));
     assert_equal(&verify(&[&json, "--against", &numbers]), "both have types");
     assert_equal(&verify(&[&csv, "--against", &tsv]), "neither has types");
     // A value of the wrong type is not the text that it holds.
