@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Values, canonical_json};
 use crate::digest::{BatchHash, SetDigest};
 use crate::error::{Failure, Kind};
-use crate::readers::{Place, Record, Remarks, Source};
+use crate::readers::{Place, Record, Remarks, Schema, Source};
 
 /// So many identifiers are listed; of the others only their number is told.
 pub(crate) const LISTED: usize = 20;
@@ -122,7 +122,7 @@ impl FileScan {
 
     /// Returns the columns that no batch has and that nobody but trayscan should have written.
     pub(crate) fn foreign(&self) -> &[String] {
-        if self.remarks.is_shared {
+        if self.remarks.schema == Schema::Shared {
             &[]
         } else {
             &self.remarks.unknown
@@ -131,7 +131,7 @@ impl FileScan {
 
     /// Returns the columns of `scope` that the file lacks. In JSON none is: absent is null.
     pub(crate) fn lacking(&self, scope: &Scope) -> Vec<usize> {
-        if self.remarks.absent_is_null {
+        if self.remarks.schema == Schema::Free {
             return Vec::new();
         }
         // Of several files, each must have the column.
@@ -178,7 +178,7 @@ fn scan(
         Ok(ControlFlow::Continue(()))
     })?;
     // A table may have no such column; in JSON, each batch has its own fields.
-    if let Some(place) = unnamed.filter(|_| remarks.absent_is_null) {
+    if let Some(place) = unnamed.filter(|_| remarks.schema == Schema::Free) {
         return Err(no_id(&name, place, "missing"));
     }
     scan.columns = scan.columns.or(remarks.columns);

@@ -53,10 +53,13 @@ fn refused(failure: Failure) -> Unreadable {
     }
 }
 
-/// What is damaged differs from what was written: it could be read otherwise.
+/// Damage, and tables that are not those of an archive, are differences.
 fn or_damaged(mut failure: Failure) -> Unreadable {
     if is_damage(&failure) {
         failure.kind = Kind::Protocol;
+    } else if failure.kind == Kind::Internal {
+        failure.kind = Kind::Protocol;
+        failure = failure.hint("somebody has changed the archive; `trayscan sync` to a new file fetches all batches again");
     }
     Unreadable::Told(failure)
 }

@@ -1,16 +1,13 @@
 //! `json`, `ndjson` and `singer`: objects taken from the stream one by one, as those of an answer are.
 
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 pub(super) use crate::service::split::Shape;
 
-use super::{Each, Place, Record, Remarks, Unreadable};
+use super::singer::Stream;
+use super::{Each, Place, Record, Remarks, Schema, Unreadable};
 use crate::batch::{Batch, Flaw};
 use crate::service::split::{self, Found, Splitter};
 
@@ -29,6 +26,7 @@ pub(super) fn read(
     let mut taker = Taker {
         each,
         in_messages,
+        stream: Stream::default(),
         count: 0,
         found: 0,
         ended: None,
@@ -66,7 +64,7 @@ pub(super) fn read(
 /// JSON has no columns: what is not there is null, and there may be any other field.
 fn remarks() -> Remarks {
     Remarks {
-        absent_is_null: true,
+        schema: Schema::Free,
         keeps_unknown_fields: true,
         ..Remarks::default()
     }
@@ -77,6 +75,7 @@ struct Taker<'a, 'b> {
     each: &'a mut Each<'b>,
     /// Batches stand in messages of Singer.
     in_messages: bool,
+    stream: Stream,
     count: u64,
     /// Objects, messages without a batch too.
     found: u64,
@@ -103,25 +102,14 @@ impl Taker<'_, '_> {
     }
 
     fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
-        #[derive(Deserialize)]
-        struct Message<'a> {
-            #[serde(borrow)]
-            r#type: Cow<'a, str>,
-            #[serde(borrow)]
-            record: Option<&'a RawValue>,
-        }
         let place = Place::Batch(self.count);
-        let message: Message<'_> = serde_json::from_str(text)
-            .map_err(|_| Unreadable::broken(place, "it is no message of Singer"))?;
-        match (&*message.r#type, message.record) {
-            ("RECORD", Some(record)) => self.read(record.get()),
-            ("RECORD", None) => Err(Unreadable::broken(place, "the message has no record")),
-            // What batches are, and how far they reach.
-            _ => {
-                self.count -= 1;
-                Ok(ControlFlow::Continue(()))
-            }
+        let message = self.stream.take(text);
+        let record = message.map_err(|why| Unreadable::broken(place, why))?;
+        if let Some(record) = record {
+            return self.read(record);
         }
+        self.count -= 1;
+        Ok(ControlFlow::Continue(()))
     }
 
     fn read(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
@@ -151,6 +139,11 @@ impl Taker<'_, '_> {
     }
 
     fn hand_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, Unreadable> {
+        if self.in_messages
+            && let Err(why) = self.stream.check(batch)
+        {
+            return Err(Unreadable::broken(Place::Batch(self.count), why));
+        }
         let record = Record {
             values: batch,
             columns: batch.columns(),

@@ -21,6 +21,7 @@ mod dialect;
 mod json;
 mod lines;
 mod parquet;
+mod singer;
 #[cfg(feature = "postgres")]
 mod table;
 mod xlsx;
@@ -68,6 +69,18 @@ impl std::fmt::Display for Place {
 /// What takes the records of a file, one by one, until it has enough.
 pub(crate) type Each<'a> = dyn FnMut(&Record<'_>) -> Result<ControlFlow<()>, Failure> + 'a;
 
+/// What it means that a column is there or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// The file has columns. One that is not there is lacking, and there are none but those of batches.
+    #[default]
+    Fixed,
+    /// The same, but others may have added columns of their own, as to a table of a database server.
+    Shared,
+    /// JSON: each batch has its own fields, and one that is not there is null.
+    Free,
+}
+
 /// What a file tells besides its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remarks {
@@ -75,10 +88,7 @@ pub(crate) struct Remarks {
     pub(crate) columns: Option<u32>,
     /// Names in its first line that are no fields.
     pub(crate) unknown: Vec<String>,
-    /// Others may have added columns of their own, as to a table.
-    pub(crate) is_shared: bool,
-    /// A field that is not there counts as null; otherwise the file lacks the column.
-    pub(crate) absent_is_null: bool,
+    pub(crate) schema: Schema,
     /// It keeps fields that the interface does not know.
     pub(crate) keeps_unknown_fields: bool,
     /// Its last line has no end.
@@ -103,7 +113,9 @@ impl Remarks {
         }
         self.mistyped = self.mistyped.or(other.mistyped);
         self.unended |= other.unended;
-        self.absent_is_null &= other.absent_is_null;
+        if self.schema != other.schema {
+            self.schema = Schema::Fixed;
+        }
         self.keeps_unknown_fields &= other.keeps_unknown_fields;
         self
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Each, Place, Record, Remarks, Unreadable};
+use super::{Each, Place, Record, Remarks, Schema, Unreadable};
 use crate::postgres::Reading;
 
 pub(super) fn read(reading: &Reading, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
@@ -11,7 +11,7 @@ pub(super) fn read(reading: &Reading, each: &mut Each<'_>) -> Result<Remarks, Un
         columns: Some(rows.columns),
         unknown: std::mem::take(&mut rows.unknown),
         keeps_unknown_fields: rows.has_extra,
-        is_shared: true,
+        schema: Schema::Shared,
         ..Remarks::default()
     };
     let mut count = 0;

@@ -146,6 +146,10 @@ mod browser;
 // `verify`: files held against manifests, other files and the service.
 mod verify;
 
+// `verify`: all fields, their types, unknown fields, bytes; and whole lakes.
+mod fields;
+mod lakes;
+
 // `verify`: damaged and altered containers of the right batches.
 mod containers;
 // Thousands of damaged exports, and what `verify` makes of them.

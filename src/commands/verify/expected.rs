@@ -63,7 +63,7 @@ pub(super) struct LakeFiles {
 }
 
 impl LakeFiles {
-    fn is_equal(&self) -> bool {
+    pub(super) fn is_equal(&self) -> bool {
         self.missing.count + self.unlisted.count + self.altered.count == 0
     }
 }
@@ -193,7 +193,7 @@ impl Expected {
         let here = scan.columns.unwrap_or(scope.columns);
         let more = compare::listed(here & !scope.columns);
         let fewer = scan.lacking(scope);
-        let unknown_fields = self.judge_unknown_fields(scan, &claim);
+        let unknown_fields = claim.judge_unknown_fields(scan);
         let same_digest = match &claim.digest {
             Some(expected) => {
                 *expected == scan.digest.finish()
@@ -224,19 +224,6 @@ impl Expected {
             files,
             version: self.manifest.digest_version,
         })
-    }
-
-    fn judge_unknown_fields(&self, scan: &FileScan, claim: &Claim) -> UnknownFields {
-        let has_any = scan.digest.unknown_count() > 0;
-        match &claim.unknown_fields_digest {
-            Some(expected) if scan.remarks.keeps_unknown_fields => {
-                let is_same = scan.digest.finish_unknown().as_ref() == Some(expected);
-                UnknownFields::of(is_same, has_any || *expected != no_unknown_fields())
-            }
-            Some(expected) if *expected != no_unknown_fields() => UnknownFields::NotCompared,
-            None if has_any => UnknownFields::NotCompared,
-            _ => UnknownFields::Absent,
-        }
     }
 
     /// Compares the files of a lake with those of the manifest.
@@ -353,6 +340,21 @@ struct Claim {
     same_bytes: Option<bool>,
     /// It is this file by its path.
     is_listed: bool,
+}
+
+impl Claim {
+    fn judge_unknown_fields(&self, scan: &FileScan) -> UnknownFields {
+        let has_any = scan.digest.unknown_count() > 0;
+        match &self.unknown_fields_digest {
+            Some(expected) if scan.remarks.keeps_unknown_fields => {
+                let is_same = scan.digest.finish_unknown().as_ref() == Some(expected);
+                UnknownFields::of(is_same, has_any || *expected != no_unknown_fields())
+            }
+            Some(expected) if *expected != no_unknown_fields() => UnknownFields::NotCompared,
+            None if has_any => UnknownFields::NotCompared,
+            _ => UnknownFields::Absent,
+        }
+    }
 }
 
 /// Returns whether a file has the size and hash of its entry; `None` if one side has none.

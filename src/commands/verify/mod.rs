@@ -21,7 +21,7 @@ use crate::cli::{Cli, VerifyArgs};
 use crate::compare::{self, Comparison, FileScan, Ledger, Scope};
 use crate::digest;
 use crate::error::{Failure, Kind};
-use crate::readers::{Lake, Source};
+use crate::readers::{Lake, Schema, Source};
 use crate::select::Fields;
 use crate::ui;
 use expected::Expected;
@@ -234,8 +234,9 @@ fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
         let mut report = Report::new(file, &here, scope);
         report.compare_unknown_fields(&there.digest, there.remarks.keeps_unknown_fields);
         report.other = Some(Other::file(other.name(), &there, scope));
-        report.has_ids = here.has_ids() && there.has_ids();
-        report.settle(comparison, file)?;
+        if here.has_ids() && there.has_ids() {
+            report.settle(comparison, file)?;
+        }
         return Ok(report);
     }
 }
@@ -254,7 +255,7 @@ fn tell_remarks(name: &str, scan: &FileScan) {
         let first = scan.flawed.first.as_deref().unwrap_or_default();
         log::warn!("{name}: {values}; the first: {first}");
     }
-    if scan.remarks.is_shared && !scan.remarks.unknown.is_empty() {
+    if scan.remarks.schema == Schema::Shared && !scan.remarks.unknown.is_empty() {
         let names: Vec<String> = scan
             .remarks
             .unknown

@@ -130,8 +130,9 @@ impl Refetch {
             detail,
             &holding.digest,
         ));
-        report.has_ids = scan.has_ids();
-        report.settle(holding.comparison, file)?;
+        if scan.has_ids() {
+            report.settle(holding.comparison, file)?;
+        }
         if let Some(incomplete) = self.source.incomplete(&self.range)? {
             log::warn!("{incomplete}");
         }

@@ -108,8 +108,6 @@ pub(super) struct Report {
     /// Columns of the file that are no fields.
     foreign: Vec<String>,
     unknown_fields: UnknownFields,
-    /// Both sides have identifiers.
-    pub(super) has_ids: bool,
     /// What the file says of itself, if nothing else is compared.
     pub(super) claim: Option<Claim>,
     pub(super) manifest: Option<Judgement>,
@@ -135,7 +133,6 @@ impl Report {
             lacking: scan.lacking(&scope),
             foreign: scan.foreign().to_vec(),
             unknown_fields: UnknownFields::Absent,
-            has_ids: scan.has_ids(),
             claim: None,
             manifest: None,
             other: None,
@@ -188,13 +185,14 @@ impl Report {
         })
     }
 
-    /// Takes over what was found batch by batch, and lists the differences if there are any.
+    /// Takes over what was found batch by batch, by identifiers that both sides have, and lists the
+    /// differences if there are any.
     pub(super) fn settle(
         &mut self,
         comparison: Comparison,
         file: &mut Subject,
     ) -> Result<(), Failure> {
-        if !self.has_ids || !self.columns.contains(&BATCH_ID) {
+        if !self.columns.contains(&BATCH_ID) {
             return Ok(());
         }
         self.same_batches = comparison.is_equal();
@@ -365,9 +363,6 @@ impl Report {
         let ids = "a manifest has no ids: `--against` another export or `--service` lists the batches that differ";
         let altered = "it was altered since it was exported: export it again";
         let other_fields = "was it exported with other `--fields`?";
-        let altered_files = |files: &&LakeFiles| {
-            files.missing.count + files.unlisted.count + files.altered.count > 0
-        };
         let same_digest = manifest.digest.as_ref() == Some(&self.digest);
         let (why, hint) = match manifest.batches {
             _ if !manifest.more.is_empty() => (
@@ -389,10 +384,16 @@ impl Report {
                     other_fields,
                 )
             }
-            _ if manifest.files.as_ref().filter(altered_files).is_some() => (
-                "its files are not those of the manifest".to_owned(),
-                altered,
-            ),
+            _ if manifest
+                .files
+                .as_ref()
+                .is_some_and(|files| !files.is_equal()) =>
+            {
+                (
+                    "its files are not those of the manifest".to_owned(),
+                    altered,
+                )
+            }
             _ if manifest.same_bytes == Some(true) => (
                 "the bytes are the same, but its batches are not".to_owned(),
                 "the manifest was altered",

@@ -25,7 +25,14 @@ pub(super) fn form(descriptor: &ColumnDescriptor, kind: Kind) -> Option<Form> {
     let logical = descriptor.logical_type_ref();
     let converted = descriptor.converted_type();
     match kind {
-        Kind::Text => (physical == Physical::BYTE_ARRAY).then_some(Form::Text),
+        // Bytes without a type are no text to other readers.
+        Kind::Text => {
+            let is_text = matches!(
+                logical,
+                Some(LogicalType::String | LogicalType::Enum | LogicalType::Json)
+            ) || converted == ConvertedType::UTF8;
+            (physical == Physical::BYTE_ARRAY && is_text).then_some(Form::Text)
+        }
         Kind::Boolean => (physical == Physical::BOOLEAN).then_some(Form::Boolean),
         Kind::Integer => {
             let plain = matches!(logical, None | Some(LogicalType::Integer(_)));

@@ -5,6 +5,7 @@ mod links;
 mod markup;
 mod measure;
 mod package;
+mod vocabulary;
 mod wellformed;
 
 use std::borrow::Cow;

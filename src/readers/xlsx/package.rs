@@ -440,11 +440,37 @@ pub(super) fn check_zip(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
         at = entry.check(bytes).ok_or_else(altered)?;
     }
     let ends_there = ends_with_directory(bytes).map_err(|_| altered())?;
-    if at == directory && ends_there {
+    let is_usual = check_directory(bytes, directory, entries.len()).is_some();
+    if at == directory && ends_there && is_usual {
         Ok(())
     } else {
         Err(altered())
     }
+}
+
+/// Checks that no entry of the directory asks for more than readers of spreadsheets know.
+fn check_directory(bytes: &mut (impl Read + Seek), start: u64, entries: usize) -> Option<()> {
+    bytes.seek(SeekFrom::Start(start)).ok()?;
+    for _ in 0..entries {
+        let mut header = [0; 46];
+        bytes.read_exact(&mut header).ok()?;
+        let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        if !header.starts_with(b"PK\x01\x02") || !is_usual(short(6), short(8)) {
+            return None;
+        }
+        let rest: u16 = [28, 30, 32]
+            .into_iter()
+            .map(short)
+            .fold(0, u16::saturating_add);
+        bytes.seek(SeekFrom::Current(i64::from(rest))).ok()?;
+    }
+    Some(())
+}
+
+/// Returns whether a part with this version and these flags is one that every reader can unpack: level of
+/// compression, sizes behind the part, and names in UTF-8 are the only flags.
+fn is_usual(version: u16, flags: u16) -> bool {
+    version <= 63 && flags & !0x080e == 0
 }
 
 /// Returns whether nothing follows the end of the directory.
@@ -480,6 +506,7 @@ impl Entry {
         let is_later = flags & 8 != 0;
         let size = |at: usize, size: u64| long(at) == u32::MAX || u64::from(long(at)) == size;
         let is_same = header.starts_with(b"PK\x03\x04")
+            && is_usual(short(4), flags)
             && name == self.name
             && short(8) == self.method
             && (is_later

@@ -1,6 +1,7 @@
 //! Whether a part is well-formed XML: calamine reads over mistakes for which other programs refuse a workbook.
 
 use super::markup::{Attribute, find_attributes};
+use super::vocabulary;
 
 /// Elements do not go deeper than this.
 const DEPTH: usize = 256;
@@ -30,6 +31,8 @@ pub(super) struct WellFormed {
     partial: Vec<u8>,
     /// The attributes of the last tag.
     attributes: Vec<Attribute>,
+    /// The part is one of SpreadsheetML, whose attributes are known.
+    is_spreadsheet: bool,
 }
 
 impl WellFormed {
@@ -125,6 +128,14 @@ impl WellFormed {
         }
         if !self.has_root {
             check_namespaces(name, tag, &self.attributes)?;
+            let roots: [&[u8]; 4] = [b"workbook", b"worksheet", b"styleSheet", b"sst"];
+            self.is_spreadsheet = roots.contains(&name);
+        }
+        if self.is_spreadsheet && !name.contains(&b':') {
+            let mut names = self.attributes.iter().map(|attribute| attribute.name(tag));
+            if !names.all(vocabulary::is_attribute) {
+                return None;
+            }
         }
         let attributes = self.attributes.iter().map(|attribute| attribute.name(tag));
         if !attributes.chain([name]).all(|name| self.is_declared(name)) {
@@ -151,14 +162,13 @@ impl WellFormed {
         &self.attributes
     }
 
-    /// Checks an instruction, from behind its `<?` up to its `?>`: the declaration must say UTF-8.
+    /// Checks an instruction, from behind its `<?` up to its `?>`: only the declaration, which must say UTF-8,
+    /// belongs into a workbook.
     pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
-        let Some(text) = text
+        let text = text
             .strip_suffix(b"?>")
             .filter(|text| text.starts_with(b"xml "))
-        else {
-            return Ok(());
-        };
+            .ok_or_else(broken)?;
         let mut attributes = Vec::new();
         let is_read = find_attributes(text, &mut attributes).is_some();
         let order: [&[u8]; 3] = [b"version", b"encoding", b"standalone"];

@@ -39,8 +39,8 @@ def kind(name):
 
 
 def known(names):
-    """Columns of a batch; others may stand beside them in a table."""
-    return sorted(name for name in names if name in KINDS)
+    """Columns of a batch; others may stand beside them in a table, and a note tells of `extra`."""
+    return sorted(name for name in names if name in KINDS and name != "extra")
 
 
 def number(text):

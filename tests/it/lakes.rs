@@ -1,0 +1,140 @@
+//! `verify` of a lake: many files, one set, one verdict.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::{Server, export_with};
+use crate::verify::{Folder, assert_equal, report, verify, verify_with};
+
+/// Exports a lake; returns its folder, its template and its manifest.
+fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
+    fs::create_dir(folder.at("lake")).unwrap();
+    let template = folder.at("lake/year={year}/month={month}/batches.parquet");
+    let manifest = folder.at("lake/_manifest.json");
+    let ended = export_with(
+        server.address,
+        &server.client_secret,
+        &["-o", &template, "--manifest", &manifest],
+    );
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    [folder.at("lake"), template, manifest]
+}
+
+#[test]
+fn a_lake_is_one_set_with_one_verdict() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, template, manifest] = make_lake(&server, &folder);
+    let whole = folder.export(&server, "whole.ndjson", &[]);
+    for place in [&lake, &template] {
+        let ended = verify(&[place]);
+        assert_equal(&ended, place);
+        assert!(
+            ended
+                .stdout
+                .contains(&format!("equals the manifest `{manifest}`: 250 batches")),
+            "{ended:?}"
+        );
+        assert_equal(&verify(&[place, "--manifest", &manifest]), place);
+        assert_equal(&verify(&[place, "--against", &whole]), place);
+        assert_equal(&verify(&[&whole, "--against", place]), place);
+        assert_equal(&verify_with(&server, &[place]), place);
+    }
+    // A whole lake may be moved.
+    fs::rename(&lake, folder.at("moved")).unwrap();
+    assert_equal(&verify(&[&folder.at("moved")]), "moved");
+    fs::rename(folder.at("moved"), &lake).unwrap();
+
+    // Names that engines leave out are left out here.
+    fs::create_dir(folder.at("lake/_temporary")).unwrap();
+    for name in [
+        "lake/_SUCCESS",
+        "lake/.hidden.csv",
+        "lake/_temporary/x.parquet",
+    ] {
+        folder.write(name, "x");
+    }
+    assert_equal(&verify(&[&lake]), "hidden names");
+}
+
+#[test]
+fn a_file_of_a_lake_that_is_not_the_manifests_is_told() {
+    let server = Server::start(&[]);
+    let folder = Folder::new();
+    let [lake, _, manifest] = make_lake(&server, &folder);
+    let files: Vec<String> = folder
+        .0
+        .path()
+        .join("lake")
+        .read_dir()
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter(|name| name.starts_with("year="))
+        .flat_map(|year| {
+            let year = folder.0.path().join("lake").join(year);
+            year.read_dir()
+                .unwrap()
+                .map(|month| {
+                    month
+                        .unwrap()
+                        .path()
+                        .join("batches.parquet")
+                        .to_str()
+                        .unwrap()
+                        .to_owned()
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let first = &files[0];
+    let bytes = fs::read(first).unwrap();
+    // A file of another month in its place, one more file, one fewer.
+    fs::copy(&files[1], first).unwrap();
+    let judged = report(&[&lake]);
+    assert_eq!(judged["equal"], false);
+    assert_eq!(
+        judged["manifest"]["files"]["altered"],
+        json!({"count": 1, "ids": [first]})
+    );
+    fs::remove_file(first).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stdout
+            .contains("missing: 1 file in the manifest only"),
+        "{ended:?}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("its files are not those of the manifest"),
+        "{ended:?}"
+    );
+    fs::write(first, &bytes).unwrap();
+    let more = folder.at("lake/year=1999/batches.parquet");
+    fs::create_dir(folder.at("lake/year=1999")).unwrap();
+    fs::write(&more, &bytes).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended
+            .stdout
+            .contains("unlisted: 1 file not in the manifest"),
+        "{ended:?}"
+    );
+    // Without a manifest, one batch in two files is one too many.
+    fs::remove_file(&manifest).unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(ended.stderr.contains("more than once"), "{ended:?}");
+    // One file of a lake says what is wrong with it.
+    fs::write(&more, b"PAR1 and nothing else PAR1").unwrap();
+    let ended = verify(&[&lake]);
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    assert!(
+        ended.stderr.contains("year=1999/batches.parquet"),
+        "{ended:?}"
+    );
+}
