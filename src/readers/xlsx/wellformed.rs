@@ -1,5 +1,7 @@
 //! Whether a part is well-formed XML: calamine reads over mistakes for which other programs refuse a workbook.
 
+use chrono::{DateTime, NaiveDate};
+
 use super::markup::{Attribute, find_attributes};
 use super::vocabulary;
 
@@ -16,6 +18,12 @@ const RELATIONS: [&str; 2] = [
     "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
     "http://purl.oclc.org/ooxml/officeDocument/relationships",
 ];
+
+/// Returns whether the properties of a document may have this date.
+fn is_date(text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    DateTime::parse_from_rfc3339(text).is_ok() || text.parse::<NaiveDate>().is_ok()
+}
 
 /// Checks a part tag by tag.
 #[derive(Debug, Default)]
@@ -64,6 +72,13 @@ impl WellFormed {
                 .is_empty()
                 .then_some(())
                 .ok_or_else(broken);
+        }
+        let element = self.open.last().map(|&start| &self.names[start..]);
+        if matches!(element, Some(b"dcterms:created" | b"dcterms:modified"))
+            && !bytes.is_empty()
+            && !is_date(bytes)
+        {
+            return Err(broken());
         }
         while !bytes.is_empty() {
             let Some(reference) = &mut self.reference else {
@@ -320,6 +335,9 @@ mod tests {
             "<a x:b=\"1\"/>",
             "<1/>",
             "<?xml encoding=\"UTF-8\"?><a/>",
+            "<?xm@l version=\"1.0\"?><a/>",
+            "<a xmlns:dcterms=\"x\"><dcterms:created>2026-91-15T22:53:16Z</dcterms:created></a>",
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><col custAmWidth=\"1\"/></worksheet>",
             "<?xml version=\"1.0\" encoding=\"UTF-8' standalone=\"yes\"?><a/>",
             "<?xml version=\"1.0\" encoding=\"latin1\"?><a/>",
             "<worksheet/>",
