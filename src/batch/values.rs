@@ -71,10 +71,11 @@ impl Values for Batch {
 
     fn encode(&self, column: usize, form: &mut Vec<u8>) {
         let kind = COLUMNS[column].kind;
-        if let Some(text) = self.inside(column)
-            && let Some(text) = canonical_slice(kind, text)
-        {
-            return put(form, text, 0);
+        if self.is_usual() {
+            let text = self.inside(column).unwrap_or_default();
+            if let Some(text) = canonical_slice(kind, text) {
+                return put(form, text, 0);
+            }
         }
         match self.json(column) {
             Some(json) if !has_type(kind, json) => put(form, json, WRONG_TYPE),
@@ -142,6 +143,7 @@ fn has_type(kind: Kind, json: &str) -> bool {
 fn canonical_slice(kind: Kind, text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     match kind {
+        _ if bytes.is_empty() => Some(text),
         Kind::Boolean => Some(text),
         Kind::Text => memchr(b'\\', bytes).is_none().then_some(text),
         Kind::Date => (bytes.len() == "2026-05-01T06:00:00Z".len()
