@@ -93,11 +93,6 @@ impl Archive {
     }
 }
 
-/// Returns whether earlier versions did not take a date and kept null in its place.
-fn is_newly_taken(date: &str) -> bool {
-    date.ends_with("+00:00") || date.get(17..19) == Some("60")
-}
-
 /// Returns the first column of a row that does not hold what `batch` says.
 fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
     for (place, column) in COLUMNS.iter().enumerate() {
@@ -107,7 +102,6 @@ fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
         };
         let expected = expected.as_deref();
         let same = match (row.get_ref(place)?, column.kind) {
-            (ValueRef::Null, Kind::Date) => expected.is_none_or(is_newly_taken),
             (ValueRef::Null, Kind::Integer) => {
                 expected.is_none_or(|text| text.parse::<i64>().is_err())
             }

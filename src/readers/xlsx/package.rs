@@ -439,7 +439,7 @@ pub(super) fn check_zip(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
         }
         at = entry.check(bytes).ok_or_else(altered)?;
     }
-    let ends_there = ends_with_directory(bytes).map_err(|_| altered())?;
+    let ends_there = ends_with_directory(bytes, directory, entries.len()).map_err(|_| altered())?;
     let is_usual = check_directory(bytes, directory, entries.len()).is_some();
     if at == directory && ends_there && is_usual {
         Ok(())
@@ -473,12 +473,27 @@ fn is_usual(version: u16, flags: u16) -> bool {
     version <= 63 && flags & !0x080e == 0
 }
 
-/// Returns whether nothing follows the end of the directory.
-fn ends_with_directory(bytes: &mut (impl Read + Seek)) -> std::io::Result<bool> {
+/// Returns whether nothing follows the end of the directory, and that says where the directory is.
+fn ends_with_directory(
+    bytes: &mut (impl Read + Seek),
+    directory: u64,
+    entries: usize,
+) -> std::io::Result<bool> {
     let mut end = [0; 22];
-    bytes.seek(SeekFrom::End(-22))?;
+    let place = bytes.seek(SeekFrom::End(-22))?;
     bytes.read_exact(&mut end)?;
-    Ok(end.starts_with(b"PK\x05\x06"))
+    let short = |at: usize| u16::from_le_bytes([end[at], end[at + 1]]);
+    let long = |at: usize| u32::from(short(at)) | u32::from(short(at + 2)) << 16;
+    // What is too large for a field stands in a further record, before this one.
+    let is_count = |count: u16| count == u16::MAX || usize::from(count) == entries;
+    let is_size = |size: u32| size == u32::MAX || directory + u64::from(size) == place;
+    let is_start = |start: u32| start == u32::MAX || u64::from(start) == directory;
+    Ok(end.starts_with(b"PK\x05\x06")
+        && end[4..8] == [0; 4]
+        && is_count(short(8))
+        && is_count(short(10))
+        && is_size(long(12))
+        && is_start(long(16)))
 }
 
 /// A part, as the directory at the end has it.
