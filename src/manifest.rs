@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cloud::{self, Address};
 use crate::error::{Failure, Kind};
-use crate::unfinished::Scratch;
+use crate::temporary::Scratch;
 use crate::writers::{Compression, Output, Place, Target};
 
 /// Larger than any receipt; what is read by mistake may be anything.

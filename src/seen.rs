@@ -73,7 +73,7 @@ pub(crate) struct Seen {
 }
 
 /// What is known of batches that arrived together.
-pub(crate) struct Noted {
+pub(crate) struct Arrivals {
     pub(crate) arrivals: Vec<Arrival>,
     /// Whether the current walk had any of them for the first time.
     pub(crate) is_progress: bool,
@@ -102,7 +102,7 @@ impl Seen {
     }
 
     /// Notes that batches arrived in the current walk, and tells for each whether it is new.
-    pub(crate) fn note(&mut self, digests: &[Digest]) -> Noted {
+    pub(crate) fn note(&mut self, digests: &[Digest]) -> Arrivals {
         let mut arrivals = Vec::with_capacity(digests.len());
         let mut is_progress = false;
         for block in digests.chunks(BLOCK) {
@@ -117,7 +117,7 @@ impl Seen {
                 arrivals.push(arrival);
             }
         }
-        Noted {
+        Arrivals {
             arrivals,
             is_progress,
         }

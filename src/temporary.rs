@@ -112,7 +112,7 @@ fn extensions(name: &Path) -> String {
 }
 
 /// The temporary files of a run that writes many files and publishes all of them together.
-pub(crate) struct Parts {
+pub(crate) struct PartFiles {
     id: String,
     created: usize,
     /// Removed when dropped, which must be after all parts are published or gone.
@@ -120,7 +120,7 @@ pub(crate) struct Parts {
     _lock: File,
 }
 
-impl Parts {
+impl PartFiles {
     /// Prepares to create files in `folders`. The list of them is written to `base` first.
     pub(crate) fn new<'a>(
         base: &Path,
@@ -167,7 +167,7 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
+impl Drop for PartFiles {
     fn drop(&mut self) {
         unfinished::forget(&self.list);
     }
@@ -205,14 +205,14 @@ enum Suffix {
 
 /// What the name of a temporary file tells.
 #[derive(Debug, PartialEq, Eq)]
-enum Name<'a> {
+enum StrayName<'a> {
     Temp,
     /// With the ID.
     Part(&'a str),
     List(&'a str),
 }
 
-impl<'a> Name<'a> {
+impl<'a> StrayName<'a> {
     fn parse(name: &'a str, suffix: Suffix) -> Option<Self> {
         let (id, rest) = name.strip_prefix(PREFIX)?.split_at_checked(ID_LENGTH)?;
         if !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -247,7 +247,7 @@ mod strays {
 
     use rustix::fs::{Mode, OFlags};
 
-    use super::{LIST, Name, PREFIX, Suffix};
+    use super::{LIST, PREFIX, StrayName, Suffix};
 
     /// Numbers of file systems on which other machines may write too, and of FUSE, where that is unknown.
     const NETWORK: [u32; 12] = [
@@ -301,15 +301,15 @@ mod strays {
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
             let Some(name) = name.to_str() else { continue };
-            match Name::parse(name, suffix) {
-                Some(Name::Temp) => {
+            match StrayName::parse(name, suffix) {
+                Some(StrayName::Temp) => {
                     let path = folder.join(name);
                     if let Some(_lock) = lock_stray(&path) {
                         remove_file(&path);
                     }
                 }
-                Some(Name::List(id)) => remove_listed(folder, id),
-                Some(Name::Part(id)) if lists.insert(id.to_owned()) => {
+                Some(StrayName::List(id)) => remove_listed(folder, id),
+                Some(StrayName::Part(id)) if lists.insert(id.to_owned()) => {
                     let folder = folder.canonicalize()?;
                     let list = format!("{PREFIX}{id}{LIST}");
                     let mut above = folder.ancestors();
@@ -317,7 +317,7 @@ mod strays {
                         remove_listed(base, id);
                     }
                 }
-                Some(Name::Part(_)) | None => {}
+                Some(StrayName::Part(_)) | None => {}
             }
         }
         Ok(())
@@ -353,7 +353,7 @@ mod strays {
             let name = entry?.file_name();
             let name = name.to_str().filter(|name| {
                 // Of this run and no other.
-                matches!(Name::parse(name, Suffix::Exact), Some(Name::Part(other)) if other == id)
+                matches!(StrayName::parse(name, Suffix::Exact), Some(StrayName::Part(other)) if other == id)
             });
             let path = name.map(|name| folder.join(name));
             if let Some(path) = path.filter(|path| open_own(path).is_some()) {
@@ -418,13 +418,13 @@ mod tests {
     #[test]
     fn only_exact_names_are_recognised() {
         assert_eq!(
-            Name::parse(".trayscan-0123456789aB.tmp", Suffix::Exact),
-            Some(Name::Temp)
+            StrayName::parse(".trayscan-0123456789aB.tmp", Suffix::Exact),
+            Some(StrayName::Temp)
         );
-        let part = Name::parse(".trayscan-0123456789aB-17.part", Suffix::Exact);
-        assert_eq!(part, Some(Name::Part("0123456789aB")));
-        let list = Name::parse(".trayscan-0123456789aB.list", Suffix::Exact);
-        assert_eq!(list, Some(Name::List("0123456789aB")));
+        let part = StrayName::parse(".trayscan-0123456789aB-17.part", Suffix::Exact);
+        assert_eq!(part, Some(StrayName::Part("0123456789aB")));
+        let list = StrayName::parse(".trayscan-0123456789aB.list", Suffix::Exact);
+        assert_eq!(list, Some(StrayName::List("0123456789aB")));
         for foreign in [
             ".trayscan-",
             ".trayscan-0123456789a.tmp",
@@ -440,12 +440,12 @@ mod tests {
             "x.trayscan-0123456789ab.tmp",
             ".trayscan-ABC123",
         ] {
-            assert_eq!(Name::parse(foreign, Suffix::Exact), None, "{foreign}");
+            assert_eq!(StrayName::parse(foreign, Suffix::Exact), None, "{foreign}");
         }
         let scratch = ".trayscan-0123456789ab.tmp.csv.gz";
         assert_eq!(
-            Name::parse(scratch, Suffix::WithExtensions),
-            Some(Name::Temp)
+            StrayName::parse(scratch, Suffix::WithExtensions),
+            Some(StrayName::Temp)
         );
         for foreign in [
             ".trayscan-0123456789ab.tmp.a.b.c",
@@ -454,7 +454,7 @@ mod tests {
             ".trayscan-0123456789ab.tmpx",
         ] {
             assert_eq!(
-                Name::parse(foreign, Suffix::WithExtensions),
+                StrayName::parse(foreign, Suffix::WithExtensions),
                 None,
                 "{foreign}"
             );

@@ -11,8 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tempfile::NamedTempFile;
 
-pub(crate) use crate::temporary::Scratch;
-
 #[derive(Default)]
 struct Unfinished {
     files: HashSet<PathBuf>,

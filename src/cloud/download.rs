@@ -11,7 +11,7 @@ use super::address::Address;
 use super::trouble::Trouble;
 use super::{runtime, store};
 use crate::error::{Failure, Kind};
-use crate::unfinished::Scratch;
+use crate::temporary::Scratch;
 
 /// Fetches the object at `address`.
 pub(crate) fn download(address: &Address) -> Result<Scratch, Failure> {

@@ -29,7 +29,7 @@ pub(crate) const VERSION: u32 = 2;
 pub(crate) struct SetDigest {
     /// In the order of the interface.
     columns: Vec<usize>,
-    sum: Sum,
+    sum: DigestSum,
     count: u64,
     /// `None` if unknown fields are not digested.
     unknown: Option<UnknownDigest>,
@@ -37,8 +37,8 @@ pub(crate) struct SetDigest {
     form: Vec<u8>,
 }
 
-enum Sum {
-    V1(v1::Sum),
+enum DigestSum {
+    V1(v1::AdditiveSum),
     V2(Box<LatticeSum>),
 }
 
@@ -63,19 +63,22 @@ pub(crate) struct BatchHash {
 impl SetDigest {
     /// Starts a digest over these columns.
     pub(crate) fn new(columns: &[usize]) -> Self {
-        Self::with_sum(columns, Sum::V2(Box::new(LatticeSum::new(BATCH))))
+        Self::with_sum(columns, DigestSum::V2(Box::new(LatticeSum::new(BATCH))))
     }
 
     /// Starts a digest of the given version; `None` if there is no such version.
     pub(crate) fn of_version(version: u32, columns: &[usize]) -> Option<Self> {
         match version {
-            1 => Some(Self::with_sum(columns, Sum::V1(v1::Sum::default()))),
+            1 => Some(Self::with_sum(
+                columns,
+                DigestSum::V1(v1::AdditiveSum::default()),
+            )),
             VERSION => Some(Self::new(columns)),
             _ => None,
         }
     }
 
-    fn with_sum(columns: &[usize], sum: Sum) -> Self {
+    fn with_sum(columns: &[usize], sum: DigestSum) -> Self {
         let mut columns = columns.to_vec();
         columns.sort_unstable();
         Self {
@@ -98,8 +101,8 @@ impl SetDigest {
         self.count += 1;
         self.form.clear();
         let fields = match &mut self.sum {
-            Sum::V1(sum) => sum.add(batch, &self.columns, &mut self.form),
-            Sum::V2(sum) => {
+            DigestSum::V1(sum) => sum.add(batch, &self.columns, &mut self.form),
+            DigestSum::V2(sum) => {
                 for &column in &self.columns {
                     batch.encode(column, &mut self.form);
                 }
@@ -131,8 +134,8 @@ impl SetDigest {
     /// Returns the digest of everything that was added, in hexadecimal.
     pub(crate) fn finish(&self) -> String {
         match &self.sum {
-            Sum::V1(sum) => sum.finish(&self.columns, self.count),
-            Sum::V2(sum) => {
+            DigestSum::V1(sum) => sum.finish(&self.columns, self.count),
+            DigestSum::V2(sum) => {
                 let mut hash = blake3::Hasher::new_derive_key(SET);
                 for &column in &self.columns {
                     hash.update(COLUMNS[column].name.as_bytes());

@@ -11,9 +11,9 @@ use crate::batch::{COLUMNS, Values, canonical};
 const TITLE: &[u8] = b"trayscan set digest 1\0";
 
 #[derive(Default)]
-pub(super) struct Sum([u8; 32]);
+pub(super) struct AdditiveSum([u8; 32]);
 
-impl Sum {
+impl AdditiveSum {
     /// Adds a batch, whose form is built in `form`; returns the beginning of its hash.
     pub(super) fn add(&mut self, batch: &dyn Values, columns: &[usize], form: &mut Vec<u8>) -> u64 {
         for &column in columns {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub(super) use crate::service::split::Shape;
 
-use super::singer::Stream;
+use super::singer::SingerStream;
 use super::{Each, Place, Record, Remarks, Schema, Unreadable};
 use crate::batch::{Batch, Flaw};
 use crate::service::split::{self, Found, Splitter};
@@ -26,7 +26,7 @@ pub(super) fn read(
     let mut taker = Taker {
         each,
         in_messages,
-        stream: Stream::default(),
+        stream: SingerStream::default(),
         count: 0,
         found: 0,
         ended: None,
@@ -75,7 +75,7 @@ struct Taker<'a, 'b> {
     each: &'a mut Each<'b>,
     /// Batches stand in messages of Singer.
     in_messages: bool,
-    stream: Stream,
+    stream: SingerStream,
     count: u64,
     /// Objects, messages without a batch too.
     found: u64,

@@ -9,7 +9,7 @@ use memchr::{memchr2, memchr3};
 #[derive(Debug)]
 pub(super) struct LineChecker {
     delimiter: u8,
-    state: State,
+    state: LineState,
     /// The line that is being read, from 1.
     line: u64,
     /// The byte before.
@@ -21,7 +21,7 @@ pub(super) struct LineChecker {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LineState {
     Bare,
     /// After a carriage return outside of quotes.
     Return,
@@ -41,7 +41,7 @@ impl LineChecker {
     pub(super) fn new(delimiter: u8) -> Self {
         Self {
             delimiter,
-            state: State::Bare,
+            state: LineState::Bare,
             line: 1,
             last: b'\n',
             row: 0,
@@ -56,7 +56,7 @@ impl LineChecker {
 
     /// Returns whether the file may end here.
     pub(super) fn is_complete(&self) -> bool {
-        self.state != State::Quoted
+        self.state != LineState::Quoted
     }
 
     /// Checks the next bytes. The byte order mark is none of them.
@@ -65,10 +65,10 @@ impl LineChecker {
         while at < bytes.len() {
             let rest = &bytes[at..];
             at += match self.state {
-                State::Bare => self.bare(rest)?,
-                State::Quoted => self.quoted(rest),
-                State::Quote => self.after_quote(rest[0])?,
-                State::Return => self.after_return(rest[0])?,
+                LineState::Bare => self.bare(rest)?,
+                LineState::Quoted => self.quoted(rest),
+                LineState::Quote => self.after_quote(rest[0])?,
+                LineState::Return => self.after_return(rest[0])?,
             };
             self.last = bytes[at - 1];
         }
@@ -89,11 +89,11 @@ impl LineChecker {
         match rest[found] {
             b'"' if is_empty || before == self.delimiter => {
                 self.row = 1;
-                self.state = State::Quoted;
+                self.state = LineState::Quoted;
             }
             b'"' => return Err(self.bad("a quote stands inside a cell without quotes")),
             _ if is_empty => return Err(self.bad("the line is empty")),
-            b'\r' => self.state = State::Return,
+            b'\r' => self.state = LineState::Return,
             _ => self.end_row(false)?,
         }
         Ok(found + 1)
@@ -104,7 +104,7 @@ impl LineChecker {
             return rest.len();
         };
         match rest[found] {
-            b'"' => self.state = State::Quote,
+            b'"' => self.state = LineState::Quote,
             _ => self.line += 1,
         }
         found + 1
@@ -112,10 +112,10 @@ impl LineChecker {
 
     fn after_quote(&mut self, byte: u8) -> Result<usize, BadLine> {
         match byte {
-            b'"' => self.state = State::Quoted,
-            b'\r' => self.state = State::Return,
+            b'"' => self.state = LineState::Quoted,
+            b'\r' => self.state = LineState::Return,
             b'\n' => self.end_row(false)?,
-            _ if byte == self.delimiter => self.state = State::Bare,
+            _ if byte == self.delimiter => self.state = LineState::Bare,
             _ => return Err(self.bad("text follows the closing quote of a cell")),
         }
         Ok(1)
@@ -134,7 +134,7 @@ impl LineChecker {
                 self.bad("the line ends otherwise than those before: LF and CR LF are mixed")
             );
         }
-        self.state = State::Bare;
+        self.state = LineState::Bare;
         self.row = 0;
         self.line += 1;
         Ok(())

@@ -9,7 +9,7 @@ use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, find_column};
 
 /// What was described so far.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(super) struct SingerStream {
     /// Its name, and the columns of its schema, one bit each.
     described: Option<(String, u32)>,
 }
@@ -35,7 +35,7 @@ struct Property {
     format: Option<String>,
 }
 
-impl Stream {
+impl SingerStream {
     /// Takes a message; returns its record if it has one.
     pub(super) fn take<'a>(&mut self, text: &'a str) -> Result<Option<&'a str>, String> {
         let message: Message<'a> =
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_schema_comes_first_and_describes_the_fields() {
-        let mut stream = Stream::default();
+        let mut stream = SingerStream::default();
         assert!(stream.take(RECORD).is_err(), "nothing is described yet");
         assert_eq!(stream.take(SCHEMA), Ok(None));
         assert_eq!(stream.take(RECORD), Ok(Some(r#"{"batch_id":"a"}"#)));
@@ -143,7 +143,7 @@ mod tests {
         ] {
             let forged = SCHEMA.replacen(from, to, 1);
             assert_ne!(forged, SCHEMA);
-            assert!(Stream::default().take(&forged).is_err(), "{forged}");
+            assert!(SingerStream::default().take(&forged).is_err(), "{forged}");
         }
     }
 }

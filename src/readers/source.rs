@@ -17,8 +17,8 @@ use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, Reading};
+use crate::temporary::Scratch;
 use crate::ui;
-use crate::unfinished::Scratch;
 use crate::writers::is_table;
 
 /// How much of a file is looked at before it is read.

@@ -10,13 +10,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// How much may be read, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
+pub(super) struct ReadLimit {
     pub(super) bytes: usize,
     /// `None` at a terminal: a person may have to be asked for a password.
     pub(super) time: Option<Duration>,
 }
 
-impl Bound {
+impl ReadLimit {
     /// The bound of a secret.
     pub(super) fn secret() -> Self {
         Self::of(64 * 1024)
@@ -57,7 +57,7 @@ impl Bound {
         received.unwrap_or_else(|_| Err(self.too_slow()))
     }
 
-    /// Reads text, as [`Bound::read`] does.
+    /// Reads text, as [`ReadLimit::read`] does.
     pub(super) fn read_text<R: Read>(
         self,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -101,11 +101,11 @@ impl Bound {
 mod tests {
     use super::*;
 
-    const SHORT: Bound = Bound {
+    const SHORT: ReadLimit = ReadLimit {
         bytes: 1024,
         time: Some(Duration::from_millis(50)),
     };
-    const LONG: Bound = Bound {
+    const LONG: ReadLimit = ReadLimit {
         bytes: 1024,
         time: Some(Duration::from_secs(60)),
     };
@@ -117,7 +117,7 @@ mod tests {
         let error = read(1025).expect_err("too much");
         assert_eq!(error.to_string(), "it is larger than 1 KiB");
         assert_eq!(
-            (Bound::secret().size(), Bound::config().size()),
+            (ReadLimit::secret().size(), ReadLimit::config().size()),
             ("64 KiB".into(), "1 MiB".into())
         );
         let endless = LONG.read(|| Ok(io::repeat(0))).expect_err("endless");

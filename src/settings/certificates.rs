@@ -6,7 +6,7 @@ use std::path::Path;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::bounded::Bound;
+use super::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 
 /// Returns the certificates in a file: at least one.
@@ -19,7 +19,7 @@ pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'stati
         .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
     };
     let opened = path.to_owned();
-    let read = Bound::certificates().read(move || File::open(opened));
+    let read = ReadLimit::certificates().read(move || File::open(opened));
     let pem = read.map_err(|error| failure().caused_by(error))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match certificates {

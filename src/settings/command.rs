@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::bounded::Bound;
+use super::bounded::ReadLimit;
 
 /// How often an exit is looked for.
 const STEP: Duration = Duration::from_millis(5);
@@ -20,7 +20,7 @@ pub(super) struct Printed {
 }
 
 /// Runs `program` and returns what it printed; fails if it does, or goes past `bound`.
-pub(super) fn run(program: &str, args: &[String], bound: Bound) -> io::Result<Printed> {
+pub(super) fn run(program: &str, args: &[String], bound: ReadLimit) -> io::Result<Printed> {
     let deadline = bound.time.map(|time| Instant::now() + time);
     let mut command = Command::new(program);
     command
@@ -49,14 +49,14 @@ pub(super) fn run(program: &str, args: &[String], bound: Bound) -> io::Result<Pr
 /// Waits until the command has ended and its standard output is closed.
 fn watch(
     child: &mut Child,
-    bound: Bound,
+    bound: ReadLimit,
     deadline: Option<Instant>,
 ) -> io::Result<(ExitStatus, Printed)> {
     let left = || match deadline {
         Some(deadline) => deadline.saturating_duration_since(Instant::now()),
         None => Duration::MAX,
     };
-    let notes = Notes::of(child.stderr.take(), bound.bytes)?;
+    let notes = Stderr::of(child.stderr.take(), bound.bytes)?;
     let stdout = match child.stdout.take() {
         Some(stdout) => {
             let time = deadline.map(|_| left());
@@ -68,7 +68,7 @@ fn watch(
                 ),
                 _ => error,
             };
-            let rest = Bound { time, ..bound };
+            let rest = ReadLimit { time, ..bound };
             rest.read(move || Ok(stdout)).map_err(told)?
         }
         None => Vec::new(),
@@ -98,12 +98,12 @@ fn stop(child: &mut Child, has_group: bool) {
 }
 
 /// Standard error of a command, read while it runs so that it never has to wait; its start is kept.
-struct Notes {
+struct Stderr {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: mpsc::Receiver<()>,
 }
 
-impl Notes {
+impl Stderr {
     fn of(stderr: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Self> {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (sender, ended) = mpsc::channel();
@@ -136,12 +136,12 @@ impl Notes {
 mod tests {
     use super::*;
 
-    fn shell(line: &str, bound: Bound) -> io::Result<Printed> {
+    fn shell(line: &str, bound: ReadLimit) -> io::Result<Printed> {
         run("sh", &["-c".to_owned(), line.to_owned()], bound)
     }
 
-    fn within(time: Duration) -> Bound {
-        Bound {
+    fn within(time: Duration) -> ReadLimit {
+        ReadLimit {
             bytes: 1024,
             time: Some(time),
         }

@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use toml::{Table, Value};
 
-use super::bounded::Bound;
+use super::bounded::ReadLimit;
 use super::targets::Targets;
 use crate::error::{Failure, Kind};
 
@@ -126,7 +126,7 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
         return no_file(wanted);
     };
     let opened = place.clone();
-    let text = match Bound::config().read_text(move || File::open(opened)) {
+    let text = match ReadLimit::config().read_text(move || File::open(opened)) {
         Ok(text) => text,
         Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
             return no_file(wanted);

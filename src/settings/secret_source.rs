@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::bounded::Bound;
+use super::bounded::ReadLimit;
 use super::file::{others_may_read, warn_readable};
 use super::{Secret, command, expand_home};
 use crate::error::{Failure, Kind};
@@ -66,7 +66,7 @@ fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
 }
 
 fn read_file(path: &str) -> Result<String, Failure> {
-    let bound = Bound::secret();
+    let bound = ReadLimit::secret();
     let read = if path == "-" {
         bound.read_text(|| Ok(io::stdin()))
     } else {
@@ -94,7 +94,7 @@ fn run(words: &[String]) -> Result<(String, String), Failure> {
     let [program, args @ ..] = words else {
         return Err(failure().hint("it is empty"));
     };
-    let printed = command::run(program, args, Bound::secret()).map_err(|error| {
+    let printed = command::run(program, args, ReadLimit::secret()).map_err(|error| {
         failure().caused_by(error).hint(
             "run it alone to see what it says: it should print the secret and end with code 0",
         )

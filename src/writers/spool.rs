@@ -22,7 +22,7 @@ use crate::batch::{Batch, Representation};
 use crate::cloud::{self, Address};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::temporary::Parts;
+use crate::temporary::PartFiles;
 use crate::unfinished::Folders;
 
 /// Bytes that wait in memory, in all.
@@ -186,7 +186,7 @@ impl Spool {
         &self,
         parts: &[Part],
         folders: &mut Folders,
-    ) -> Result<Option<Parts>, Failure> {
+    ) -> Result<Option<PartFiles>, Failure> {
         let mut places = BTreeSet::new();
         for part in parts {
             if let Place::File(path) = part.place()? {
@@ -202,7 +202,7 @@ impl Spool {
             .make_for(&inside)
             .map_err(|error| cannot_make(&inside, error))?;
         let base = folder_of(&inside);
-        let parts = Parts::new(base, &places);
+        let parts = PartFiles::new(base, &places);
         parts.map(Some).map_err(|error| cannot_write(base, error))
     }
 

@@ -16,7 +16,7 @@ use super::place::Place;
 use crate::archive::Archive;
 use crate::cloud::Upload;
 use crate::error::{Failure, Kind};
-use crate::temporary::{self, Parts, Scratch, sync_folder};
+use crate::temporary::{self, PartFiles, Scratch, sync_folder};
 use crate::unfinished::{self, Publishing};
 
 pub(crate) struct Target {
@@ -68,7 +68,7 @@ impl Target {
     pub(super) fn open_among(
         place: &Place,
         no_clobber: bool,
-        parts: Option<&mut Parts>,
+        parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
         Self::open_as(place, no_clobber, false, parts)
     }
@@ -77,7 +77,7 @@ impl Target {
         place: &Place,
         no_clobber: bool,
         alone: bool,
-        parts: Option<&mut Parts>,
+        parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
         let name = place.name();
         let sink = match place {
@@ -250,7 +250,7 @@ impl Sink {
         path: &Path,
         name: &str,
         no_clobber: bool,
-        parts: Option<&mut Parts>,
+        parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
         let failure = |error: io::Error| cannot_write(name, path, error);
         let existing = match fs::metadata(path) {
@@ -415,7 +415,7 @@ impl Fresh {
         path: PathBuf,
         existing: Option<&fs::Metadata>,
         replace: bool,
-        parts: Option<&mut Parts>,
+        parts: Option<&mut PartFiles>,
     ) -> io::Result<Self> {
         if let Some(metadata) = existing
             && metadata.permissions().readonly()

@@ -8,9 +8,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::basic::Type as Physical;
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
-use super::layout::{self, Layout};
+use super::layout::{self, StructLayout};
 use super::pages::{DataPage, Refused};
-use super::statistics::{Claimed, LastValue, Order, Sorted, check_offset_index, column_index};
+use super::statistics::{Claimed, LastValue, SortOrder, Sorted, check_offset_index, column_index};
 use super::thrift::Node;
 
 /// The longest footer: what is read of it takes many times its size.
@@ -137,7 +137,7 @@ impl Footer {
             check_offset_index(&index, pages)?;
         }
         match self.index(file, chunk, 6, &layout::COLUMN_INDEX)? {
-            Some(index) if is_flat => column_index(&index, Order::of(column), pages),
+            Some(index) if is_flat => column_index(&index, SortOrder::of(column), pages),
             _ => Ok(Vec::new()),
         }
     }
@@ -148,7 +148,7 @@ impl Footer {
         mut file: &File,
         chunk: &Node,
         id: i16,
-        layout: &Layout,
+        layout: &StructLayout,
     ) -> Result<Option<Node>, Refused> {
         let (offset, length) = match (chunk.int(id), chunk.int(id + 1)) {
             (None, None) => return Ok(None),

@@ -14,20 +14,20 @@ enum Type {
     I64,
     Bytes,
     List(&'static Type),
-    Struct(&'static Layout),
+    Struct(&'static StructLayout),
 }
 
 /// Fields of a struct: number, type, and whether it must be there. Unknown ones are read over.
-pub(super) struct Layout(&'static [(i16, Type, bool)]);
+pub(super) struct StructLayout(&'static [(i16, Type, bool)]);
 
 use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
 
 const REQUIRED: bool = true;
 const OPTIONAL: bool = false;
 
-const EMPTY: Layout = Layout(&[]);
+const EMPTY: StructLayout = StructLayout(&[]);
 
-pub(super) const FOOTER: Layout = Layout(&[
+pub(super) const FOOTER: StructLayout = StructLayout(&[
     (1, I32, REQUIRED),
     (2, List(&Struct(&SCHEMA_ELEMENT)), REQUIRED),
     (3, I64, REQUIRED),
@@ -37,7 +37,7 @@ pub(super) const FOOTER: Layout = Layout(&[
     (7, List(&Struct(&COLUMN_ORDER)), OPTIONAL),
 ]);
 
-const SCHEMA_ELEMENT: Layout = Layout(&[
+const SCHEMA_ELEMENT: StructLayout = StructLayout(&[
     (1, I32, OPTIONAL),
     (2, I32, OPTIONAL),
     (3, I32, OPTIONAL),
@@ -50,7 +50,7 @@ const SCHEMA_ELEMENT: Layout = Layout(&[
     (10, Struct(&LOGICAL_TYPE), OPTIONAL),
 ]);
 
-const LOGICAL_TYPE: Layout = Layout(&[
+const LOGICAL_TYPE: StructLayout = StructLayout(&[
     (1, Struct(&EMPTY), OPTIONAL),
     (2, Struct(&EMPTY), OPTIONAL),
     (3, Struct(&EMPTY), OPTIONAL),
@@ -67,16 +67,16 @@ const LOGICAL_TYPE: Layout = Layout(&[
     (15, Struct(&EMPTY), OPTIONAL),
 ]);
 
-const DECIMAL: Layout = Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED)]);
-const TIME: Layout = Layout(&[(1, Bool, REQUIRED), (2, Struct(&TIME_UNIT), REQUIRED)]);
-const TIME_UNIT: Layout = Layout(&[
+const DECIMAL: StructLayout = StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED)]);
+const TIME: StructLayout = StructLayout(&[(1, Bool, REQUIRED), (2, Struct(&TIME_UNIT), REQUIRED)]);
+const TIME_UNIT: StructLayout = StructLayout(&[
     (1, Struct(&EMPTY), OPTIONAL),
     (2, Struct(&EMPTY), OPTIONAL),
     (3, Struct(&EMPTY), OPTIONAL),
 ]);
-const INTEGER: Layout = Layout(&[(1, Byte, REQUIRED), (2, Bool, REQUIRED)]);
+const INTEGER: StructLayout = StructLayout(&[(1, Byte, REQUIRED), (2, Bool, REQUIRED)]);
 
-const ROW_GROUP: Layout = Layout(&[
+const ROW_GROUP: StructLayout = StructLayout(&[
     (1, List(&Struct(&COLUMN_CHUNK)), REQUIRED),
     (2, I64, REQUIRED),
     (3, I64, REQUIRED),
@@ -86,10 +86,10 @@ const ROW_GROUP: Layout = Layout(&[
     (7, I16, OPTIONAL),
 ]);
 
-const SORTING_COLUMN: Layout =
-    Layout(&[(1, I32, REQUIRED), (2, Bool, REQUIRED), (3, Bool, REQUIRED)]);
+const SORTING_COLUMN: StructLayout =
+    StructLayout(&[(1, I32, REQUIRED), (2, Bool, REQUIRED), (3, Bool, REQUIRED)]);
 
-const COLUMN_CHUNK: Layout = Layout(&[
+const COLUMN_CHUNK: StructLayout = StructLayout(&[
     (1, Bytes, OPTIONAL),
     (2, I64, REQUIRED),
     (3, Struct(&COLUMN), OPTIONAL),
@@ -99,7 +99,7 @@ const COLUMN_CHUNK: Layout = Layout(&[
     (7, I32, OPTIONAL),
 ]);
 
-const COLUMN: Layout = Layout(&[
+const COLUMN: StructLayout = StructLayout(&[
     (1, I32, REQUIRED),
     (2, List(&I32), REQUIRED),
     (3, List(&Bytes), REQUIRED),
@@ -118,7 +118,7 @@ const COLUMN: Layout = Layout(&[
     (16, Struct(&SIZES), OPTIONAL),
 ]);
 
-const STATISTICS: Layout = Layout(&[
+const STATISTICS: StructLayout = StructLayout(&[
     (1, Bytes, OPTIONAL),
     (2, Bytes, OPTIONAL),
     (3, I64, OPTIONAL),
@@ -129,16 +129,17 @@ const STATISTICS: Layout = Layout(&[
     (8, Bool, OPTIONAL),
 ]);
 
-const PAGE_ENCODING: Layout = Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, I32, REQUIRED)]);
-const SIZES: Layout = Layout(&[
+const PAGE_ENCODING: StructLayout =
+    StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, I32, REQUIRED)]);
+const SIZES: StructLayout = StructLayout(&[
     (1, I64, OPTIONAL),
     (2, List(&I64), OPTIONAL),
     (3, List(&I64), OPTIONAL),
 ]);
-const KEY_VALUE: Layout = Layout(&[(1, Bytes, REQUIRED), (2, Bytes, OPTIONAL)]);
-const COLUMN_ORDER: Layout = Layout(&[(1, Struct(&EMPTY), OPTIONAL)]);
+const KEY_VALUE: StructLayout = StructLayout(&[(1, Bytes, REQUIRED), (2, Bytes, OPTIONAL)]);
+const COLUMN_ORDER: StructLayout = StructLayout(&[(1, Struct(&EMPTY), OPTIONAL)]);
 
-pub(super) const PAGE_HEADER: Layout = Layout(&[
+pub(super) const PAGE_HEADER: StructLayout = StructLayout(&[
     (1, I32, REQUIRED),
     (2, I32, REQUIRED),
     (3, I32, REQUIRED),
@@ -148,7 +149,7 @@ pub(super) const PAGE_HEADER: Layout = Layout(&[
     (8, Struct(&DATA_PAGE_V2), OPTIONAL),
 ]);
 
-const DATA_PAGE: Layout = Layout(&[
+const DATA_PAGE: StructLayout = StructLayout(&[
     (1, I32, REQUIRED),
     (2, I32, REQUIRED),
     (3, I32, REQUIRED),
@@ -156,10 +157,10 @@ const DATA_PAGE: Layout = Layout(&[
     (5, Struct(&STATISTICS), OPTIONAL),
 ]);
 
-const DICTIONARY_PAGE: Layout =
-    Layout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, Bool, OPTIONAL)]);
+const DICTIONARY_PAGE: StructLayout =
+    StructLayout(&[(1, I32, REQUIRED), (2, I32, REQUIRED), (3, Bool, OPTIONAL)]);
 
-const DATA_PAGE_V2: Layout = Layout(&[
+const DATA_PAGE_V2: StructLayout = StructLayout(&[
     (1, I32, REQUIRED),
     (2, I32, REQUIRED),
     (3, I32, REQUIRED),
@@ -170,14 +171,15 @@ const DATA_PAGE_V2: Layout = Layout(&[
     (8, Struct(&STATISTICS), OPTIONAL),
 ]);
 
-pub(super) const OFFSET_INDEX: Layout = Layout(&[
+pub(super) const OFFSET_INDEX: StructLayout = StructLayout(&[
     (1, List(&Struct(&PAGE_LOCATION)), REQUIRED),
     (2, List(&I64), OPTIONAL),
 ]);
 
-const PAGE_LOCATION: Layout = Layout(&[(1, I64, REQUIRED), (2, I32, REQUIRED), (3, I64, REQUIRED)]);
+const PAGE_LOCATION: StructLayout =
+    StructLayout(&[(1, I64, REQUIRED), (2, I32, REQUIRED), (3, I64, REQUIRED)]);
 
-pub(super) const COLUMN_INDEX: Layout = Layout(&[
+pub(super) const COLUMN_INDEX: StructLayout = StructLayout(&[
     (1, List(&Bool), REQUIRED),
     (2, List(&Bytes), REQUIRED),
     (3, List(&Bytes), REQUIRED),
@@ -187,7 +189,7 @@ pub(super) const COLUMN_INDEX: Layout = Layout(&[
     (7, List(&I64), OPTIONAL),
 ]);
 
-impl Layout {
+impl StructLayout {
     /// Checks that `node` is such a struct.
     pub(super) fn check(&self, node: &Node) -> Result<(), Refused> {
         let wrong =

@@ -114,7 +114,7 @@ pub(super) fn read(
     if start < 4 || start.checked_add(length).is_none_or(|last| last > end) {
         return Err(Refused::broken("a column lies outside of the data"));
     }
-    let mut walk = Walk {
+    let mut walk = PageWalk {
         file: BufReader::with_capacity(4096, file),
         is_gzip: matches!(column.compression(), Compression::GZIP(_)),
         largest: 0,
@@ -138,7 +138,7 @@ pub(super) fn read(
 }
 
 /// A way through the pages of a column.
-struct Walk<'a> {
+struct PageWalk<'a> {
     file: BufReader<&'a File>,
     is_gzip: bool,
     /// What the largest page takes, and the dictionary.
@@ -149,7 +149,7 @@ struct Walk<'a> {
     pages: Vec<DataPage>,
 }
 
-impl Walk<'_> {
+impl PageWalk<'_> {
     /// Reads the page at `at`; returns its length.
     fn page(&mut self, at: u64, is_first: bool, room: &mut Room) -> Result<u64, Refused> {
         let mut bytes = (&mut self.file).take(HEADER);

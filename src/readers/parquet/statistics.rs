@@ -14,7 +14,7 @@ use super::thrift::Node;
 
 /// How the values of a column are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum SortOrder {
     Signed,
     Unsigned,
     Float,
@@ -25,7 +25,7 @@ pub(super) enum Order {
     Undefined,
 }
 
-impl Order {
+impl SortOrder {
     pub(super) fn of(column: &ColumnDescriptor) -> Self {
         let logical = column.logical_type_ref();
         let converted = column.converted_type();
@@ -102,8 +102,8 @@ fn float(bytes: &[u8]) -> Option<f64> {
 /// What is said of some values; each part may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Claimed {
-    least: Option<Bound>,
-    greatest: Option<Bound>,
+    least: Option<ClaimedBound>,
+    greatest: Option<ClaimedBound>,
     /// The same by fields that are out of use.
     old: [Option<Vec<u8>>; 2],
     nulls: Option<i64>,
@@ -111,7 +111,7 @@ pub(super) struct Claimed {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Bound {
+struct ClaimedBound {
     value: Vec<u8>,
     /// Whether it is one of the values; `None` if that is not said.
     exact: Option<bool>,
@@ -123,7 +123,7 @@ impl Claimed {
         let bound = |value: i16, exact: i16| {
             let value = node.bytes(value)?.to_vec();
             let exact = node.bool(exact);
-            Some(Bound { value, exact })
+            Some(ClaimedBound { value, exact })
         };
         let old = |id: i16| node.bytes(id).map(<[u8]>::to_vec);
         Self {
@@ -150,7 +150,7 @@ impl Claimed {
     fn of_index(least: &[u8], greatest: &[u8], nulls: Option<i64>) -> Self {
         let bound = |value: &[u8]| {
             let value = value.to_vec();
-            Some(Bound { value, exact: None })
+            Some(ClaimedBound { value, exact: None })
         };
         Self {
             least: bound(least),
@@ -161,14 +161,14 @@ impl Claimed {
     }
 
     /// Holds it against values.
-    fn check(&self, order: Order, found: &Values) -> Result<(), String> {
+    fn check(&self, order: SortOrder, found: &FoundValues) -> Result<(), String> {
         let count = |number: Option<i64>, found: u64| {
             number.is_none_or(|number| u64::try_from(number) == Ok(found))
         };
         if !count(self.nulls, found.nulls) {
             return Err("counts other nulls than there are".to_owned());
         }
-        if order == Order::Undefined || found.is_odd {
+        if order == SortOrder::Undefined || found.is_odd {
             return Ok(());
         }
         let bounds = [
@@ -183,7 +183,7 @@ impl Claimed {
             }
         }
         // Texts had another order then.
-        let is_number = !matches!(order, Order::Bytes | Order::Decimal);
+        let is_number = !matches!(order, SortOrder::Bytes | SortOrder::Decimal);
         for (bound, found) in self.old.iter().zip([&found.least, &found.greatest]) {
             if let (Some(bound), Some(found), true) = (bound, found, is_number)
                 && order.compare(bound, found) != Some(Ordering::Equal)
@@ -195,9 +195,9 @@ impl Claimed {
     }
 }
 
-impl Bound {
+impl ClaimedBound {
     /// Returns whether it is the bound of values, of which `found` is the one on that side.
-    fn holds(&self, order: Order, found: Option<&[u8]>, side: Ordering) -> bool {
+    fn holds(&self, order: SortOrder, found: Option<&[u8]>, side: Ordering) -> bool {
         let Some(found) = found else {
             // Some writers put something there where all values are null.
             return true;
@@ -205,7 +205,7 @@ impl Bound {
         match order.compare(&self.value, found) {
             Some(Ordering::Equal) => true,
             // A long text may be cut, and the last byte of the largest one is then raised.
-            Some(found_side) if order == Order::Bytes && self.exact != Some(true) => {
+            Some(found_side) if order == SortOrder::Bytes && self.exact != Some(true) => {
                 found_side == side && self.is_cut(found, side)
             }
             _ => false,
@@ -227,7 +227,7 @@ impl Bound {
 
 /// What is known of values that went by.
 #[derive(Debug, Default)]
-struct Values {
+struct FoundValues {
     count: u64,
     nulls: u64,
     least: Option<Vec<u8>>,
@@ -236,8 +236,8 @@ struct Values {
     is_odd: bool,
 }
 
-impl Values {
-    fn add(&mut self, order: Order, value: Option<&[u8]>) {
+impl FoundValues {
+    fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
         self.count += 1;
         match value {
             None => self.nulls += 1,
@@ -260,7 +260,7 @@ impl Values {
         }
     }
 
-    fn merge(&mut self, order: Order, other: &Self) {
+    fn merge(&mut self, order: SortOrder, other: &Self) {
         self.count += other.count;
         self.nulls += other.nulls;
         self.is_odd |= other.is_odd;
@@ -285,7 +285,7 @@ impl Values {
 
 fn widen(
     bound: &mut Option<Vec<u8>>,
-    order: Order,
+    order: SortOrder,
     value: &[u8],
     side: Ordering,
     is_odd: &mut bool,
@@ -294,7 +294,7 @@ fn widen(
         // Compared with itself: what is no number is no bound.
         match order.compare(value, value) {
             Some(_) => *bound = Some(value.to_vec()),
-            None => *is_odd |= order != Order::Float,
+            None => *is_odd |= order != SortOrder::Float,
         }
         return;
     };
@@ -304,7 +304,7 @@ fn widen(
             known.extend_from_slice(value);
         }
         Some(_) => {}
-        None => *is_odd |= order != Order::Float,
+        None => *is_odd |= order != SortOrder::Float,
     }
 }
 
@@ -313,14 +313,14 @@ pub(super) struct ColumnAudit {
     name: String,
     /// The level of values that are not null.
     level: i16,
-    order: Order,
+    order: SortOrder,
     claimed: Claimed,
     pages: std::vec::IntoIter<DataPage>,
     /// The bounds of each page, as the column index has them.
     index: std::vec::IntoIter<Claimed>,
     page: Option<(DataPage, Option<Claimed>)>,
-    in_page: Values,
-    all: Values,
+    in_page: FoundValues,
+    all: FoundValues,
     distinct: Option<HashSet<u64>>,
     filter: Option<Sbbf>,
     /// Whether rows are said to be sorted by it, and how.
@@ -359,14 +359,14 @@ impl ColumnAudit {
         Self {
             name: column.path().string(),
             level: column.max_def_level(),
-            order: Order::of(column),
+            order: SortOrder::of(column),
             distinct: claims.column.distinct.map(|_| HashSet::new()),
             claimed: claims.column,
             pages: claims.pages.into_iter(),
             index: claims.index.into_iter(),
             page: None,
-            in_page: Values::default(),
-            all: Values::default(),
+            in_page: FoundValues::default(),
+            all: FoundValues::default(),
             filter: claims.filter,
             sorted: claims.sorted,
         }
@@ -479,7 +479,7 @@ impl ColumnAudit {
 /// Reads the column index: what it says of each page.
 pub(super) fn column_index(
     index: &Node,
-    order: Order,
+    order: SortOrder,
     pages: &[DataPage],
 ) -> Result<Vec<Claimed>, Refused> {
     let wrong = || Refused::broken("the column index does not fit its pages");
@@ -524,7 +524,7 @@ pub(super) fn column_index(
     let is_sorted = |pair: &[[&[u8]; 2]]| {
         (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != wrong_order)
     };
-    if wrong_order.is_some() && order != Order::Undefined && !bounds.windows(2).all(is_sorted) {
+    if wrong_order.is_some() && order != SortOrder::Undefined && !bounds.windows(2).all(is_sorted) {
         return Err(Refused::broken(
             "the column index says that its pages are sorted, and they are not",
         ));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::layout::Layout;
+use super::layout::StructLayout;
 use super::pages::Refused;
 
 /// Structs do not go deeper than this.
@@ -34,7 +34,7 @@ impl Node {
     }
 
     /// Reads the struct of such a layout at the start of `bytes`.
-    pub(super) fn read_as(layout: &Layout, bytes: impl Read) -> Result<Self, Refused> {
+    pub(super) fn read_as(layout: &StructLayout, bytes: impl Read) -> Result<Self, Refused> {
         let node = Self::read(bytes)?;
         layout.check(&node)?;
         Ok(node)

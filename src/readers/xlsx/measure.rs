@@ -9,7 +9,7 @@ use memchr::{memchr, memchr3};
 use zip::ZipArchive;
 
 use super::markup::attribute;
-use super::package::{Package, Part, Relation, SheetLink, check_zip};
+use super::package::{Package, PackagePart, Relation, SheetLink, check_zip};
 use super::wellformed::WellFormed;
 use crate::readers::Unreadable;
 
@@ -110,7 +110,7 @@ struct Measure {
     /// Where the last cell began; nothing after the last one.
     cell: Option<u64>,
     /// What its tags say.
-    part: Part,
+    part: PackagePart,
     /// How much of that may still be kept.
     room: usize,
     /// Text is kept as the meaning of a name.

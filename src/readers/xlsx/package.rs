@@ -13,7 +13,7 @@ use super::markup::cells_at;
 
 /// What is known of a part.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct PackagePart {
     /// The first tag.
     pub(super) root: String,
     /// Of a sheet: its links, the cells that it says it has, and whether some are merged.
@@ -53,7 +53,7 @@ pub(super) struct Relation {
 /// All parts, by their names in small letters.
 #[derive(Debug, Default)]
 pub(super) struct Package {
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, PackagePart>,
 }
 
 /// What a sheet of batches may hold.
@@ -93,7 +93,7 @@ const CONTENT: &str = "application/vnd.openxmlformats-officedocument.spreadsheet
 
 impl Package {
     /// Adds a part; an error says what is wrong with its name.
-    pub(super) fn add(&mut self, name: &str, part: Part) -> Result<(), String> {
+    pub(super) fn add(&mut self, name: &str, part: PackagePart) -> Result<(), String> {
         match self.parts.insert(name.to_owned(), part) {
             None => Ok(()),
             Some(_) => Err("is there twice".to_owned()),
@@ -102,7 +102,7 @@ impl Package {
 
     /// Checks how parts refer to each other. What is no spreadsheet at all is left to the reader.
     pub(super) fn check(&self) -> Result<(), String> {
-        let is_book = |part: &Part| matches!(part.root.as_str(), "workbook" | "worksheet");
+        let is_book = |part: &PackagePart| matches!(part.root.as_str(), "workbook" | "worksheet");
         if !self.parts.values().any(is_book) {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Package {
         }
     }
 
-    fn check_relations(&self, name: &str, part: &Part) -> Result<(), String> {
+    fn check_relations(&self, name: &str, part: &PackagePart) -> Result<(), String> {
         if part.relations.is_empty() {
             return Ok(());
         }
