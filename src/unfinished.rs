@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
@@ -19,6 +21,9 @@ struct Unfinished {
     /// The batches are in their place, or on their way there: a signal comes too late.
     is_committed: bool,
 }
+
+/// The longest that another thread is waited for after a panic.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Nothing once it was swept: then no more is begun or published.
 static UNFINISHED: Mutex<State> = Mutex::new(State::Unused);
@@ -53,12 +58,16 @@ pub(crate) fn sweep() {
     sweep_in(&mut state());
 }
 
-/// Removes what is unfinished, unless a thread that has panicked holds on to it.
+/// Removes what is unfinished, unless a thread that has panicked holds on to it: others let go soon.
 pub(crate) fn sweep_if_free() {
-    match UNFINISHED.try_lock() {
-        Ok(mut state) => sweep_in(&mut state),
-        Err(TryLockError::Poisoned(state)) => sweep_in(&mut state.into_inner()),
-        Err(TryLockError::WouldBlock) => {}
+    let started = Instant::now();
+    loop {
+        match UNFINISHED.try_lock() {
+            Ok(mut state) => return sweep_in(&mut state),
+            Err(TryLockError::Poisoned(state)) => return sweep_in(&mut state.into_inner()),
+            Err(TryLockError::WouldBlock) if started.elapsed() > PATIENCE => return,
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
     }
 }
 

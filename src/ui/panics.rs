@@ -5,12 +5,15 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use crate::error::{Failure, Kind};
 use crate::unfinished;
 
 /// As large as that of a main thread usually is.
 const STACK: usize = 8 << 20;
+/// The longest that a message of a panic is waited for.
+const TELLING: Duration = Duration::from_secs(2);
 
 /// Runs `work` on a thread of its own, and turns a panic on any thread into exit code 1.
 ///
@@ -25,29 +28,44 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
         if EXPECTED.get() {
             return;
         }
-        // The first panic is the cause; those that follow only hide it.
+        // The first panic is the cause; those that follow only hide it, and must not end the process before
+        // its message is out.
         if !TOLD.swap(true, Ordering::Relaxed) {
             super::report(&describe(info).into());
+            // If nobody listens, the process is about to end.
+            let _ = panicked.send(WorkEnd::Panicked);
         }
-        // If nobody listens, the process is about to end.
-        let _ = panicked.send(Kind::Internal.code());
         loop {
             thread::park();
         }
     }));
     let working = thread::Builder::new().stack_size(STACK).spawn(move || {
         let code = work();
-        let _ = tell.send(code);
+        let _ = tell.send(WorkEnd::Returned(code));
     });
     if let Err(error) = working {
         let failure = Failure::new(Kind::Internal, "cannot start a thread").caused_by(error);
         return super::report(&failure.into());
     }
-    let code = told.recv().unwrap_or_else(|_| Kind::Internal.code());
-    if TOLD.load(Ordering::Relaxed) {
-        unfinished::sweep_if_free();
+    let mut ended = told.recv().unwrap_or(WorkEnd::Panicked);
+    if TOLD.load(Ordering::Relaxed) && matches!(ended, WorkEnd::Returned(_)) {
+        // Another thread panicked meanwhile, and may still be telling.
+        ended = told.recv_timeout(TELLING).unwrap_or(ended);
     }
-    code
+    match ended {
+        WorkEnd::Returned(code) => code,
+        WorkEnd::Panicked => {
+            unfinished::sweep_if_free();
+            Kind::Internal.code()
+        }
+    }
+}
+
+/// How the work came to its end.
+#[derive(Clone, Copy)]
+enum WorkEnd {
+    Returned(u8),
+    Panicked,
 }
 
 thread_local! {
