@@ -548,7 +548,7 @@ fn what_would_not_fit_into_memory_is_refused() {
     let (one, many) = (cell("<t>"), cell(""));
     let bombs = [
         (
-            640,
+            256,
             texts,
             ["<sst>", "<si><t>abc</t></si>", "</sst>"],
             "unpacks to more than 512 MiB",
