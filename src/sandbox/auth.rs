@@ -35,7 +35,13 @@ impl Credentials {
 
 /// Returns 256 random bits as text that is safe in a form, a header and a shell.
 pub(crate) fn random_secret() -> Result<String, getrandom::Error> {
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(random_key()?))
+    loop {
+        let secret = BASE64_URL_SAFE_NO_PAD.encode(random_key()?);
+        // On a command line, a leading hyphen would make a flag of it.
+        if !secret.starts_with('-') {
+            return Ok(secret);
+        }
+    }
 }
 
 pub(super) fn random_key() -> Result<[u8; 32], getrandom::Error> {
@@ -229,4 +235,17 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme
         .eq_ignore_ascii_case(b"Bearer ")
         .then_some(token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_looks_like_a_flag() {
+        for _ in 0..2000 {
+            let secret = random_secret().expect("random bytes");
+            assert!(!secret.starts_with('-'), "{secret}");
+        }
+    }
 }
