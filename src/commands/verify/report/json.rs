@@ -1,0 +1,126 @@
+//! The result of a verification, for programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Report, UnknownFields};
+use crate::commands::verify::expected::LakeFiles;
+use crate::compare::{self, Listing};
+use crate::ui;
+
+impl Report {
+    pub(super) fn json(&self) -> String {
+        let found = self.differences.as_ref();
+        let bare = |name: &str| name.trim_matches('`').to_owned();
+        let shape = Shape {
+            equal: self.is_equal(),
+            file: bare(&self.file),
+            batches: self.batches,
+            digest: &self.digest,
+            digest_version: self.scope.version,
+            fields: compare::names(&self.columns),
+            not_compared: self.not_compared(),
+            lacking: compare::names(&self.lacking),
+            unknown_fields: self.unknown_fields,
+            repeated: &self.repeated,
+            claim: self.claim.as_ref().map(|claim| ClaimShape {
+                equal: self.keeps_its_word(),
+                batches: claim.batches,
+                digest: &claim.set_digest,
+            }),
+            manifest: self.manifest.as_ref().map(|manifest| ManifestShape {
+                file: bare(&manifest.name),
+                equal: manifest.equal,
+                batches: manifest.batches,
+                digest: manifest.digest.as_deref(),
+                digest_version: manifest.version,
+                same_bytes: manifest.same_bytes,
+                unknown_fields: manifest.unknown_fields,
+                files: manifest.files.as_ref(),
+            }),
+            against: self.other.as_ref().map(|other| OtherShape {
+                kind: other.kind,
+                name: bare(&other.name),
+                batches: other.batches,
+                digest: &other.digest,
+                lacking: compare::names(&other.lacking),
+                repeated: &other.repeated,
+            }),
+            missing: found.map(|found| &found.missing),
+            extra: found.map(|found| &found.extra),
+            changed: found.map(|found| ChangedShape {
+                count: found.changed,
+                ids: found.changes.iter().map(|change| &*change.id).collect(),
+                fields: found
+                    .changes
+                    .iter()
+                    .map(|change| (&*change.id, change.names()))
+                    .collect(),
+            }),
+        };
+        let json = serde_json::to_string(&shape).expect("a report is made of text and numbers");
+        ui::escape_json(&json)
+    }
+}
+
+/// The shape that scripts rely on: every key is always there.
+#[derive(Serialize)]
+struct Shape<'a> {
+    equal: bool,
+    file: String,
+    batches: u64,
+    digest: &'a str,
+    digest_version: u32,
+    /// Fields that were compared.
+    fields: Vec<&'static str>,
+    not_compared: Vec<String>,
+    /// Fields that were to be compared and that the file lacks.
+    lacking: Vec<&'static str>,
+    unknown_fields: UnknownFields,
+    repeated: &'a Listing,
+    claim: Option<ClaimShape<'a>>,
+    manifest: Option<ManifestShape<'a>>,
+    against: Option<OtherShape<'a>>,
+    /// Null where they cannot be told, or nobody had to look for them.
+    missing: Option<&'a Listing>,
+    extra: Option<&'a Listing>,
+    changed: Option<ChangedShape<'a>>,
+}
+
+#[derive(Serialize)]
+struct ClaimShape<'a> {
+    equal: bool,
+    batches: Option<u64>,
+    digest: &'a str,
+}
+
+#[derive(Serialize)]
+struct ManifestShape<'a> {
+    file: String,
+    equal: bool,
+    batches: Option<u64>,
+    digest: Option<&'a str>,
+    digest_version: u32,
+    same_bytes: Option<bool>,
+    unknown_fields: UnknownFields,
+    /// Null unless it is a lake.
+    files: Option<&'a LakeFiles>,
+}
+
+#[derive(Serialize)]
+struct OtherShape<'a> {
+    kind: &'static str,
+    name: String,
+    batches: u64,
+    digest: &'a str,
+    lacking: Vec<&'static str>,
+    repeated: &'a Listing,
+}
+
+#[derive(Serialize)]
+struct ChangedShape<'a> {
+    count: u64,
+    ids: Vec<&'a str>,
+    fields: BTreeMap<&'a str, Vec<&'static str>>,
+}
