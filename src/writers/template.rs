@@ -11,6 +11,8 @@ use crate::ui;
 
 /// What stands for a value that a batch does not have.
 const UNKNOWN: &str = "unknown";
+/// The same as the whole value of a folder such as `crop_type={crop_type}`: engines read it as null.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// The most bytes that a value takes in a name: file systems allow 255 for all of it.
 const LONGEST: usize = 120;
 
@@ -102,22 +104,40 @@ impl Template {
         let date = batch.typed(CREATION_DATE);
         // A leap second belongs to the day that follows, as in typed columns.
         let date = date.as_deref().map(canonical_date);
-        let date = date.as_deref();
+        let piece = |from, to| date.as_deref().and_then(|date| date.get(from..to));
+        let crop = batch.typed(CROP_TYPE);
+        let crop = crop.as_deref().filter(|crop| !crop.is_empty());
         let mut name = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => name.push_str(text),
-                Part::Value(Value::Year) => name.push_str(piece(date, 0, 4)),
-                Part::Value(Value::Month) => name.push_str(piece(date, 5, 7)),
-                Part::Value(Value::Day) => name.push_str(piece(date, 8, 10)),
-                Part::Value(Value::CropType) => {
-                    let crop = batch.typed(CROP_TYPE);
-                    let crop = crop.as_deref().filter(|crop| !crop.is_empty());
-                    name.push_str(crop.map_or(UNKNOWN, |crop| crops.name(crop)));
+        for (place, part) in self.parts.iter().enumerate() {
+            let value = match part {
+                Part::Text(text) => Some(text.as_str()),
+                Part::Value(Value::Year) => piece(0, 4),
+                Part::Value(Value::Month) => piece(5, 7),
+                Part::Value(Value::Day) => piece(8, 10),
+                Part::Value(Value::CropType) => crop.map(|crop| crops.name(crop)),
+            };
+            let null = || {
+                if self.is_hive_folder(place) {
+                    HIVE_NULL
+                } else {
+                    UNKNOWN
                 }
-            }
+            };
+            name.push_str(value.unwrap_or_else(null));
         }
         name
+    }
+
+    /// Tells whether the value at `place` is all of a folder's value, as in `key={value}/`.
+    fn is_hive_folder(&self, place: usize) -> bool {
+        let text = |place: Option<usize>| match place.and_then(|place| self.parts.get(place)) {
+            Some(Part::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        let key = text(place.checked_sub(1));
+        let key = key.rsplit(std::path::is_separator).next();
+        let has_key = key.is_some_and(|key| key.len() > 1 && key.find('=') == Some(key.len() - 1));
+        has_key && text(Some(place + 1)).starts_with(std::path::is_separator)
     }
 }
 
@@ -133,7 +153,7 @@ impl Default for Crops {
         Self {
             names: HashMap::new(),
             // Whether such a batch comes or not: so a crop has the same name in every run.
-            taken: HashSet::from([UNKNOWN.to_owned()]),
+            taken: HashSet::from([UNKNOWN.to_owned(), HIVE_NULL.to_lowercase()]),
         }
     }
 }
@@ -153,11 +173,6 @@ impl Crops {
         }
         &self.names[crop]
     }
-}
-
-/// Returns part of a date, which begins as `2026-05-01` does.
-fn piece(date: Option<&str>, from: usize, to: usize) -> &str {
-    date.and_then(|date| date.get(from..to)).unwrap_or(UNKNOWN)
 }
 
 /// Writes `value` so that it can stand in a name on any system, and be told from others: what cannot
@@ -334,6 +349,36 @@ mod tests {
         let long = |end: &str| format!("\"{}{end}\"", "é".repeat(300));
         let [first, second] = ["a", "b"].map(|end| name_of(&long(end)));
         assert!(first.len() < 200 && first != second, "{first}");
+    }
+
+    #[test]
+    fn a_folder_of_null_is_named_as_engines_expect() {
+        let null = batch("2026-05-01T06:00:00Z", "null");
+        let named = batch("2026-05-01T06:00:00Z", r#""__hive_default_partition__""#);
+        for (path, name) in [
+            (
+                "crop_type={crop_type}/b.csv",
+                "crop_type=__HIVE_DEFAULT_PARTITION__/b.csv",
+            ),
+            (
+                "lake/y={year}/crop={crop_type}/b.csv",
+                "lake/y=2026/crop=__HIVE_DEFAULT_PARTITION__/b.csv",
+            ),
+            ("crop_type={crop_type}.csv", "crop_type=unknown.csv"),
+            (
+                "crop_type={crop_type}-{year}/b.csv",
+                "crop_type=unknown-2026/b.csv",
+            ),
+            ("={crop_type}/b.csv", "=unknown/b.csv"),
+            ("a=b={crop_type}/b.csv", "a=b=unknown/b.csv"),
+            ("{crop_type}/b.csv", "unknown/b.csv"),
+        ] {
+            let mut crops = Crops::default();
+            assert_eq!(template(path).name(&null, &mut crops), name);
+            // No crop takes that name.
+            let other = template(path).name(&named, &mut crops);
+            assert_ne!(other.to_lowercase(), name.to_lowercase());
+        }
     }
 
     #[test]
