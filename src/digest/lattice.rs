@@ -25,15 +25,35 @@ impl LatticeSum {
         }
     }
 
+    /// Continues a sum that [`Self::bytes`] returned; `None` if it has another size.
+    pub(super) fn resume(purpose: &str, bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; SIZE] = bytes.try_into().ok()?;
+        let mut sum = Self::new(purpose);
+        let (numbers, _) = bytes.as_chunks();
+        for (lane, number) in sum.lanes.iter_mut().zip(numbers) {
+            *lane = u16::from_le_bytes(*number);
+        }
+        Some(sum)
+    }
+
     /// Adds an element; returns the beginning of its hash.
     pub(super) fn add(&mut self, element: &[u8]) -> u64 {
+        self.combine(element, u16::wrapping_add)
+    }
+
+    /// Takes away an element that was added; returns the beginning of its hash.
+    pub(super) fn remove(&mut self, element: &[u8]) -> u64 {
+        self.combine(element, u16::wrapping_sub)
+    }
+
+    fn combine(&mut self, element: &[u8], combine: impl Fn(u16, u16) -> u16) -> u64 {
         let mut hash = [0; SIZE];
         self.hasher.update(element);
         self.hasher.finalize_xof().fill(&mut hash);
         self.hasher.reset();
         let (numbers, _) = hash.as_chunks();
         for (lane, number) in self.lanes.iter_mut().zip(numbers) {
-            *lane = lane.wrapping_add(u16::from_le_bytes(*number));
+            *lane = combine(*lane, u16::from_le_bytes(*number));
         }
         hash.first_chunk()
             .map_or(0, |first| u64::from_le_bytes(*first))
@@ -66,6 +86,11 @@ mod tests {
         assert_ne!(sum(&[b"ab", b"c"]), sum(&[b"a", b"bc"]));
         let one = sum(&[b"a"]);
         assert_ne!(one, [0; SIZE]);
+        // What is taken away again leaves no trace, in a sum that was kept as bytes too.
+        let mut resumed = LatticeSum::resume("test", &sum(&[b"a", b"b"])).expect("a sum");
+        resumed.remove(b"b");
+        assert_eq!(resumed.bytes(), one);
+        assert!(LatticeSum::resume("test", &[0; SIZE - 1]).is_none());
         // Each lane is added 2^16 times: back at zero.
         let mut many = LatticeSum::new("test");
         for _ in 0..1 << 16 {

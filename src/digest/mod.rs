@@ -13,6 +13,9 @@ mod v1;
 
 use std::fmt::Write as _;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde::{Deserialize, Serialize};
+
 use crate::batch::{BATCH_ID, Batch, COLUMNS, Representation, Values, canonical_json};
 use lattice::LatticeSum;
 
@@ -40,6 +43,24 @@ pub(crate) struct SetDigest {
 enum DigestSum {
     V1(v1::AdditiveSum),
     V2(Box<LatticeSum>),
+}
+
+/// A digest of version 2 that is not finished, so that a later run can add batches and take some away.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub(crate) struct DigestState {
+    batches: u64,
+    /// The sum, in base64.
+    sum: String,
+    /// Of the unknown fields, if these are digested: how many batches have any, and their sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unknown_fields: Option<UnknownState>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+struct UnknownState {
+    batches: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sum: Option<String>,
 }
 
 /// The digest of the fields that the interface does not know.
@@ -121,6 +142,61 @@ impl SetDigest {
         kept.of(batch, |values| self.add(values))
     }
 
+    /// Takes away a batch that was added. A digest of version 1 cannot.
+    pub(crate) fn remove_kept(&mut self, batch: &Batch, kept: Representation) {
+        kept.of(batch, |values| {
+            let DigestSum::V2(sum) = &mut self.sum else {
+                return;
+            };
+            self.count = self.count.saturating_sub(1);
+            self.form.clear();
+            for &column in &self.columns {
+                values.encode(column, &mut self.form);
+            }
+            sum.remove(&self.form);
+            if let Some(unknown) = &mut self.unknown {
+                unknown.remove(values, &mut self.form);
+            }
+        });
+    }
+
+    /// Returns what [`Self::resume`] continues from; `None` for version 1.
+    pub(crate) fn state(&self) -> Option<DigestState> {
+        let DigestSum::V2(sum) = &self.sum else {
+            return None;
+        };
+        let text = |sum: &LatticeSum| BASE64_STANDARD.encode(sum.bytes());
+        Some(DigestState {
+            batches: self.count,
+            sum: text(sum),
+            unknown_fields: self.unknown.as_ref().map(|unknown| UnknownState {
+                batches: unknown.count,
+                sum: unknown.sum.as_deref().map(text),
+            }),
+        })
+    }
+
+    /// Continues a digest over these columns; `None` if the state is not one.
+    pub(crate) fn resume(columns: &[usize], state: &DigestState) -> Option<Self> {
+        let sum = |purpose, text: &str| {
+            let bytes = BASE64_STANDARD.decode(text).ok()?;
+            LatticeSum::resume(purpose, &bytes).map(Box::new)
+        };
+        let mut digest = Self::with_sum(columns, DigestSum::V2(sum(BATCH, &state.sum)?));
+        digest.count = state.batches;
+        if let Some(unknown) = &state.unknown_fields {
+            let resumed = match &unknown.sum {
+                Some(text) => Some(sum(UNKNOWN_FIELDS, text)?),
+                None => None,
+            };
+            digest.unknown = Some(UnknownDigest {
+                sum: resumed,
+                count: unknown.batches,
+            });
+        }
+        Some(digest)
+    }
+
     /// Returns how many batches were added.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -161,15 +237,23 @@ pub(crate) fn no_unknown_fields() -> String {
 
 impl UnknownDigest {
     fn add(&mut self, batch: &dyn Values, form: &mut Vec<u8>) -> u64 {
-        let Some(fields) = batch.unknown_fields() else {
+        if !encode_unknown(batch, form) {
             return 0;
-        };
-        form.clear();
-        batch.encode(BATCH_ID, form);
-        form.extend_from_slice(canonical_json(&fields).as_bytes());
+        }
         self.count += 1;
+        self.sum().add(form)
+    }
+
+    fn remove(&mut self, batch: &dyn Values, form: &mut Vec<u8>) {
+        if encode_unknown(batch, form) {
+            self.count = self.count.saturating_sub(1);
+            self.sum().remove(form);
+        }
+    }
+
+    fn sum(&mut self) -> &mut LatticeSum {
         let new = || Box::new(LatticeSum::new(UNKNOWN_FIELDS));
-        self.sum.get_or_insert_with(new).add(form)
+        self.sum.get_or_insert_with(new)
     }
 
     fn finish(&self) -> String {
@@ -181,6 +265,17 @@ impl UnknownDigest {
         };
         hexadecimal(hash.finalize().as_bytes())
     }
+}
+
+/// Writes the canonical form of the unknown fields of a batch to `form`; returns false if it has none.
+fn encode_unknown(batch: &dyn Values, form: &mut Vec<u8>) -> bool {
+    let Some(fields) = batch.unknown_fields() else {
+        return false;
+    };
+    form.clear();
+    batch.encode(BATCH_ID, form);
+    form.extend_from_slice(canonical_json(&fields).as_bytes());
+    true
 }
 
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
@@ -265,5 +360,32 @@ mod tests {
             assert_ne!(other.1, some);
         }
         assert_eq!(SetDigest::new(&all()).finish_unknown(), None);
+    }
+
+    #[test]
+    fn a_digest_that_is_continued_ends_as_one_of_the_same_batches() {
+        let odd = r#","x":1"#;
+        let digest = |batches: &[Batch]| {
+            let mut digest = SetDigest::new(&all()).with_unknown_fields(true);
+            for batch in batches {
+                digest.add_kept(batch, Representation::Json);
+            }
+            digest
+        };
+        let finished = |digest: &SetDigest| (digest.finish(), digest.finish_unknown());
+        let state = digest(&[batch("a", odd), batch("b", ""), batch("c", odd)]).state();
+        let state = serde_json::to_string(&state.expect("a state")).expect("JSON");
+        let state: DigestState = serde_json::from_str(&state).expect("the same");
+        let mut resumed = SetDigest::resume(&all(), &state).expect("a digest");
+        resumed.remove_kept(&batch("a", odd), Representation::Json);
+        resumed.add_kept(&batch("a", ""), Representation::Json);
+        resumed.remove_kept(&batch("c", odd), Representation::Json);
+        let same = digest(&[batch("b", ""), batch("a", "")]);
+        assert_eq!(finished(&resumed), finished(&same));
+        let broken = DigestState {
+            sum: "AAAA".to_owned(),
+            ..state
+        };
+        assert!(SetDigest::resume(&all(), &broken).is_none());
     }
 }
