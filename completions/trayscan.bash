@@ -532,7 +532,7 @@ _trayscan() {
             return 0
             ;;
         trayscan__subcmd__export)
-            opts="-o -f -q -v -h --since --start --until --end --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --progress --quiet --verbose --color --error-format --help"
+            opts="-o -f -q -v -h --since --start --until --end --where --lenient --fail-on-empty --fields --sort --limit --output --format --no-clobber --manifest --only-changed --success-marker --numbers --state --lookback --delimiter --decimal-comma --bom --no-header --excel --archive --sandbox --base-url --client-id --client-secret --client-secret-file --api --parallel --retries --retry-wait --timeout --ca-cert --allow-http --profile --config --progress --quiet --verbose --color --error-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

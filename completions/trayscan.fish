@@ -59,7 +59,7 @@ xlsx\t''
 parquet\t''
 sqlite\t''
 singer\t''"
-complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) beside the export: what was asked for, counts, digests' -r -F
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l manifest -d 'Write a receipt (JSON) of the export: what was asked for, counts, digests' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l state -d 'singer: continue from the STATE that an earlier run ended with, or from an empty file' -r -F
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l lookback -d 'singer: how much before that is sent again, for batches that came late or changed [default: 7d]' -r -f
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l delimiter -d 'csv, tsv: what stands between cells [default: a comma, or a tab]' -r -f
@@ -91,6 +91,8 @@ json\t''"
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l lenient -d 'Carry on past batches that break the interface, as far as the format can'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l fail-on-empty -d 'End with code 9 when nothing matches'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l no-clobber -d 'Do not replace a file that exists'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l only-changed -d 'Rewrite only the files in which batches changed since the manifest (with --archive)'
+complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l success-marker -d 'Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l numbers -d 'json, ndjson: decimals as numbers, with the same digits'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l decimal-comma -d 'csv, tsv: a decimal comma (and `;` between cells)'
 complete -c trayscan -n "__fish_trayscan_using_subcommand export" -l bom -d 'csv, tsv: begin with a byte order mark'

@@ -74,7 +74,11 @@ impl Kind {
                 "the output could not be written (disk full, no permission, port in use)",
             ),
             Self::Empty => (9, "empty", "nothing matched, with --fail-on-empty"),
-            Self::Locked => (11, "locked", "another run holds the archive"),
+            Self::Locked => (
+                11,
+                "locked",
+                "another run holds the archive, or writes the lake",
+            ),
             Self::Unsafe => (
                 13,
                 "unsafe",

@@ -1,12 +1,16 @@
 //! The receipt of an export: what was asked for, what came, and how to recognise it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::archive::Position;
 use crate::cloud::{self, Address};
+use crate::digest::DigestState;
 use crate::error::{Failure, Kind};
 use crate::temporary::Scratch;
+use crate::unfinished::Folders;
 use crate::writers::{Compression, Output, Place, Target};
 
 /// Larger than any receipt; what is read by mistake may be anything.
@@ -49,6 +53,25 @@ pub(crate) struct Manifest {
     /// Of the fields that the interface does not know; `None` if the format does not keep them.
     #[serde(default)]
     pub(crate) unknown_fields_digest: Option<String>,
+    /// Of one file per value from an archive: what `--only-changed` continues from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lake: Option<LakeState>,
+}
+
+/// The state of a lake.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct LakeState {
+    /// The name of `-o`, with its placeholders.
+    pub(crate) template: String,
+    /// Flags that decide about the bytes of a file, such as `--excel`.
+    pub(crate) options: Vec<String>,
+    /// How far the archive had come.
+    pub(crate) archive: Position,
+    /// What `set_digest` was finished from.
+    pub(crate) digest: DigestState,
+    /// What crops are called in the names of files, if they are a part of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) crop_names: Option<BTreeMap<String, String>>,
 }
 
 fn first_version() -> u32 {
@@ -103,25 +126,65 @@ pub(crate) struct File {
     pub(crate) unknown_fields_digest: Option<String>,
 }
 
-impl Manifest {
+/// The place of a manifest, opened before the first request like that of the data.
+pub(crate) struct Draft {
+    output: Output,
+    /// Those that were made for it; removed with it if nothing comes of the export.
+    _folders: Folders,
+}
+
+impl Draft {
+    /// Opens the place of the manifest; makes its folder, if `make_folder`.
+    pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
+        let place = Place::new(Some(path))?;
+        let mut folders = Folders::default();
+        if let Place::File(path) = &place
+            && make_folder
+        {
+            folders.make_for(path).map_err(|error| {
+                let name = place.name();
+                Failure::new(Kind::Output, format!("cannot make the folder of {name}"))
+                    .caused_by(error)
+                    .hint("choose another place with `--manifest`")
+            })?;
+        }
+        let target = Target::open(&place, no_clobber)?;
+        Ok(Self {
+            output: Output::new(target, Compression::None).map_err(Failure::from_output)?,
+            _folders: folders,
+        })
+    }
+
     /// Writes the manifest, whole or not at all like any output.
-    pub(crate) fn write(&self, output: Output) -> Result<(), Failure> {
-        let mut output = output;
-        serde_json::to_writer_pretty(&mut output, self)
+    pub(crate) fn write(self, manifest: &Manifest) -> Result<(), Failure> {
+        let mut output = self.output;
+        serde_json::to_writer_pretty(&mut output, manifest)
             .map_err(std::io::Error::from)
             .and_then(|()| std::io::Write::write_all(&mut output, b"\n"))
             .map_err(Failure::from_output)?;
         output.publish().map(drop)
     }
+}
 
-    /// Opens its place; comes before the first request, like that of the data.
-    pub(crate) fn open(path: &Path, no_clobber: bool) -> Result<Output, Failure> {
-        let target = Target::open(&Place::new(Some(path))?, no_clobber)?;
-        Output::new(target, Compression::None).map_err(Failure::from_output)
-    }
-
+impl Manifest {
     /// Reads the manifest of a complete export.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let manifest = Self::read_any(path)?;
+        if !manifest.complete {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!(
+                    "the manifest `{}` is not that of a complete export",
+                    path.display()
+                ),
+            )
+            .hint("it lacks `\"complete\": true`: export again"));
+        }
+        Ok(manifest)
+    }
+
+    /// Reads a manifest, also that of an export from an archive with gaps.
+    pub(crate) fn read_any(path: &Path) -> Result<Self, Failure> {
         use std::io::Read as _;
 
         let name = path.display();
@@ -135,18 +198,10 @@ impl Manifest {
                     .caused_by(error)
                     .hint("name a file that `trayscan export --manifest` has written")
             })?;
-        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
+        serde_json::from_slice(&text).map_err(|error| {
             Failure::new(Kind::Usage, format!("`{name}` is no manifest"))
                 .caused_by(error)
                 .hint("a manifest is what `trayscan export --manifest` writes; to compare two exports, use `--against`")
-        })?;
-        if !manifest.complete {
-            return Err(Failure::new(
-                Kind::Usage,
-                format!("the manifest `{name}` is not that of a complete export"),
-            )
-            .hint("it lacks `\"complete\": true`: export again"));
-        }
-        Ok(manifest)
+        })
     }
 }

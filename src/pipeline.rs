@@ -155,7 +155,8 @@ impl Plan {
         }
     }
 
-    fn wants(&self, batch: &Batch) -> bool {
+    /// Tells whether `batch` is one of those that are asked for.
+    pub(crate) fn wants(&self, batch: &Batch) -> bool {
         !self.is_past_the_end(batch)
             && self
                 .conditions

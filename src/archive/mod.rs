@@ -21,6 +21,9 @@ mod runs;
 // What became of batches: added, changed, vanished.
 mod changes;
 
+// How far it has come, and what became of batches since.
+mod position;
+
 // A database without anything of an archive's own.
 mod plain;
 
@@ -51,6 +54,7 @@ pub(crate) use coverage::{Coverage, Span};
 pub(crate) use live::LiveArchive;
 pub(crate) use pages::ArchivePages;
 pub(crate) use plain::{Plain, PlainRow, PlainTable};
+pub(crate) use position::{Difference, Position};
 pub(crate) use runs::{Outcome, Run};
 pub(crate) use store::{Sightings, Store, Stored};
 

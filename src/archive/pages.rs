@@ -3,7 +3,7 @@
 use std::ops::Range as Span;
 use std::sync::Arc;
 
-use rusqlite::Statement;
+use rusqlite::{Row, Statement};
 
 use super::{Archive, damaged};
 use crate::batch::{Batch, Moment};
@@ -26,13 +26,38 @@ pub(crate) struct ArchivePages<'a> {
     findings: Findings,
     /// The row that was read last.
     row: i64,
+    /// The rows that are still to be read; `None` for all of them.
+    rows: Option<std::vec::IntoIter<i64>>,
 }
 
 impl Archive {
     /// Prepares to read the batches created within `range`.
     pub(crate) fn pages(&self, range: Range, lenient: bool) -> Result<ArchivePages<'_>, Failure> {
-        let sql = "SELECT rowid, received FROM batches WHERE rowid > ?1 AND vanished IS NULL ORDER BY rowid";
-        let statement = self.db.prepare(sql).map_err(|error| self.failure(error))?;
+        self.prepare_pages(None, range, lenient)
+    }
+
+    /// Prepares to read these rows, in their order, as far as they were created within `range`.
+    pub(crate) fn pages_of(
+        &self,
+        rows: Vec<i64>,
+        range: Range,
+        lenient: bool,
+    ) -> Result<ArchivePages<'_>, Failure> {
+        self.prepare_pages(Some(rows), range, lenient)
+    }
+
+    fn prepare_pages(
+        &self,
+        rows: Option<Vec<i64>>,
+        range: Range,
+        lenient: bool,
+    ) -> Result<ArchivePages<'_>, Failure> {
+        let which = match rows {
+            Some(_) => "rowid = ?1 AND vanished IS NULL",
+            None => "rowid > ?1 AND vanished IS NULL ORDER BY rowid",
+        };
+        let sql = format!("SELECT rowid, received FROM batches WHERE {which}");
+        let statement = self.db.prepare(&sql).map_err(|error| self.failure(error))?;
         Ok(ArchivePages {
             archive: self,
             statement,
@@ -40,6 +65,7 @@ impl Archive {
             lenient,
             findings: Findings::default(),
             row: 0,
+            rows: rows.map(Vec::into_iter),
         })
     }
 }
@@ -59,7 +85,7 @@ impl ArchivePages<'_> {
                 Some((batch, length)) if length == span.len() => Some(batch),
                 _ => self.unusual(row, &texts[span])?,
             };
-            if let Some(batch) = batch.filter(|batch| self.holds(batch)) {
+            if let Some(batch) = batch.filter(|batch| self.range.holds_creation(batch)) {
                 page.push(batch);
             }
         }
@@ -71,15 +97,30 @@ impl ArchivePages<'_> {
         let archive = self.archive;
         let failure = |error| archive.failure(error);
         let mut found = Vec::new();
+        let mut take = |row: &Row<'_>, texts: &mut String| -> Result<i64, Failure> {
+            let number = row.get(0).map_err(failure)?;
+            let received = row.get_ref(1).map_err(failure)?.as_str();
+            let received = received.map_err(|_| damaged(&archive.path, number))?;
+            found.push((number, texts.len()..texts.len() + received.len()));
+            texts.push_str(received);
+            Ok(number)
+        };
+        if let Some(wanted) = &mut self.rows {
+            while texts.len() < PAGE
+                && let Some(number) = wanted.next()
+            {
+                let mut rows = self.statement.query([number]).map_err(failure)?;
+                if let Some(row) = rows.next().map_err(failure)? {
+                    take(row, texts)?;
+                }
+            }
+            return Ok(found);
+        }
         let mut rows = self.statement.query([self.row]).map_err(failure)?;
         while texts.len() < PAGE
             && let Some(row) = rows.next().map_err(failure)?
         {
-            self.row = row.get(0).map_err(failure)?;
-            let received = row.get_ref(1).map_err(failure)?.as_str();
-            let received = received.map_err(|_| damaged(&archive.path, self.row))?;
-            found.push((self.row, texts.len()..texts.len() + received.len()));
-            texts.push_str(received);
+            self.row = take(row, texts)?;
         }
         Ok(found)
     }
@@ -129,10 +170,12 @@ impl ArchivePages<'_> {
     pub(crate) fn findings(&self) -> Findings {
         self.findings.clone()
     }
+}
 
+impl Range {
     /// Tells whether `batch` was created within the range: in an archive there is no other date.
-    fn holds(&self, batch: &Batch) -> bool {
-        let Range { start, end, .. } = self.range;
+    pub(crate) fn holds_creation(&self, batch: &Batch) -> bool {
+        let Self { start, end, .. } = *self;
         if start.is_none() && end.is_none() {
             return true;
         }

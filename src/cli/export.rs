@@ -24,7 +24,8 @@ Examples:
   trayscan export --since 30d -o 'postgres://user@host/db?table=batches'
   trayscan export -f singer --state state.json | target-jsonl
   trayscan export -f ndjson | jq -r .batch_name
-  trayscan export --archive batches.db --since 30d -o batches.csv";
+  trayscan export --archive batches.db --since 30d -o batches.csv
+  trayscan export --archive batches.db -o 'lake/{year}/{month}.parquet' --only-changed";
 
 /// Fetch batches and write them in one format
 ///
@@ -87,9 +88,32 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) no_clobber: bool,
 
-    /// Write a receipt (JSON) beside the export: what was asked for, counts, digests
-    #[arg(long, value_name = "FILE")]
-    pub(crate) manifest: Option<PathBuf>,
+    /// Write a receipt (JSON) of the export: what was asked for, counts, digests
+    ///
+    /// With {year}, {month}, {day} or {crop_type} in the name of `-o`, FILE may be left out: the receipt is then
+    /// `_manifest.json` in the folder before the first of them. Engines that read the folder skip this name.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[allow(
+        clippy::option_option,
+        reason = "the flag may be absent, alone or named"
+    )]
+    pub(crate) manifest: Option<Option<PathBuf>>,
+
+    /// Rewrite only the files in which batches changed since the manifest (with --archive)
+    ///
+    /// For one file per value, as in 'lake/year={year}/month={month}/batches.parquet'. A file is also rewritten
+    /// if it is missing or of another size than the manifest says, and removed when its last batch is gone. Writes
+    /// nothing if nothing has changed, and everything if there is no manifest or it was made with other fields, format,
+    /// filters or names. The manifest is `_manifest.json`, unless `--manifest` names another.
+    #[arg(long, conflicts_with_all = ["no_clobber", "limit", "state"])]
+    pub(crate) only_changed: bool,
+
+    /// Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`
+    ///
+    /// A job that waits for it starts when all files and the manifest are in their places. It is removed before the first file
+    /// is replaced.
+    #[arg(long)]
+    pub(crate) success_marker: bool,
 
     /// json, ndjson: decimals as numbers, with the same digits
     #[arg(long)]

@@ -23,6 +23,8 @@ mod trouble;
 #[cfg(feature = "cloud")]
 mod download;
 #[cfg(feature = "cloud")]
+mod listing;
+#[cfg(feature = "cloud")]
 mod open;
 #[cfg(feature = "cloud")]
 mod parts;
@@ -34,10 +36,14 @@ mod upload;
 mod absent;
 
 #[cfg(not(feature = "cloud"))]
-pub(crate) use absent::{Upload, check, download, reach_as, settle, sweep, was_published};
+pub(crate) use absent::{
+    Upload, check, download, reach_as, remove, settle, sizes, sweep, was_published,
+};
 pub(crate) use address::Address;
 #[cfg(feature = "cloud")]
 pub(crate) use download::download;
+#[cfg(feature = "cloud")]
+pub(crate) use listing::{remove, sizes};
 #[cfg(feature = "cloud")]
 pub(crate) use open::{settle, sweep, was_published};
 #[cfg(feature = "cloud")]

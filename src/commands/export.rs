@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
+use super::lake::{self, LakeLock, Part, Update, Work};
 use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::receipt::Receipt;
-use super::source::Source;
+use super::source::{Batches, Source};
 use super::{own_files, stoppable, storage};
 use crate::cli::{Cli, ExportArgs, Format};
 use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::fetch::Order;
-use crate::manifest::Manifest;
-use crate::pipeline::{self, Plan, Writing};
+use crate::manifest::{self, Draft, Manifest};
+use crate::pipeline::{self, Plan, Tally, Writing};
 #[cfg(feature = "postgres")]
 use crate::postgres::Loading;
 use crate::select::{Condition, Fields, Sorting};
@@ -28,7 +29,8 @@ use crate::settings::Settings;
 use crate::ui::{self, ProgressLine};
 use crate::unfinished;
 use crate::writers::{
-    self, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style, Target, Written,
+    self, Compression, Crops, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style,
+    Target, Written,
 };
 
 /// How much before the end of an earlier run is sent again.
@@ -38,7 +40,7 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
     let outputs = [
         ("-o", args.output.output.as_deref()),
-        ("--manifest", args.output.manifest.as_deref()),
+        ("--manifest", wanted.destination.manifest.as_deref()),
     ];
     own_files::protect(&args.source.service, &outputs)?;
     let destination = wanted.destination.clone();
@@ -54,7 +56,7 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
 pub(super) struct Wanted {
     pub(super) destination: Destination,
     pub(super) fields: Fields,
-    conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Condition>,
     sorting: Option<Sorting>,
     pub(super) range: Range,
     /// What an earlier run ended with.
@@ -70,6 +72,13 @@ impl Wanted {
             conditions,
             asked,
         } = Selection::new(&args.selection)?;
+        if args.output.only_changed && args.source.archive.is_none() {
+            return Err(Failure::new(
+                Kind::Usage,
+                "`--only-changed` is for an archive, which knows what has changed",
+            )
+            .hint("keep one with `trayscan sync batches.db`, and export from it with `--archive batches.db`"));
+        }
         let state = args.output.state.as_deref().map(State::read).transpose()?;
         if let Some(state) = &state {
             let lookback = args.output.lookback.unwrap_or(LOOKBACK);
@@ -91,8 +100,16 @@ impl Wanted {
 }
 
 impl Wanted {
+    /// Returns which batches are wanted.
+    pub(super) fn plan(&self) -> Plan {
+        Plan {
+            conditions: self.conditions.clone(),
+            ..Plan::new(&self.range)
+        }
+    }
+
     /// Returns what starts the digest of an output.
-    fn new_digest(&self) -> impl Fn() -> SetDigest + use<> {
+    pub(super) fn new_digest(&self) -> impl Fn() -> SetDigest + use<> {
         let keeps_unknown = self.destination.format.keeps_unknown_fields() && !self.fields.named;
         let columns = self.fields.columns.clone();
         move || SetDigest::new(&columns).with_unknown_fields(keeps_unknown)
@@ -105,85 +122,81 @@ async fn export(
     wanted: &Wanted,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let output = &args.output;
-    let places = [output.output.as_deref(), output.manifest.as_deref()];
+    let destination = &wanted.destination;
+    let places = [
+        args.output.output.as_deref(),
+        destination.manifest.as_deref(),
+    ];
     storage::prepare(&args.source.service, from_environment, &places)?;
     let source = Source::open(&args.source, from_environment)?;
-    let destination = &wanted.destination;
-    let Opened {
-        mut files,
-        live,
-        receipt,
-        facts,
-    } = Opened::new(args, wanted, from_environment, source.base_url())?;
-    let mut digest = receipt.as_ref().map(|_| wanted.new_digest()());
-    log::info!("asking {} for {}", source.name(), wanted.range.asked());
-
-    let data_on_terminal =
-        live && std::io::stdout().is_terminal() && destination.format != Format::Table;
-    let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
-    let order = Order::of_export(wanted.sorting.is_some(), args.limit.is_some());
-    let mut pages = source.batches(wanted.range, order, args.selection.lenient)?;
-    let plan = Plan {
-        conditions: wanted.conditions.clone(),
-        sorting: wanted.sorting,
-        limit: args.limit,
-        live,
-        ..Plan::new(&wanted.range)
+    let mut lock = destination
+        .lake_folder()
+        .as_deref()
+        .map(LakeLock::take)
+        .transpose()?;
+    let work = match source.archive() {
+        Some(archive) if args.output.only_changed => Some(Work::find(args, wanted, archive)?),
+        _ => None,
     };
-    let mut writing = Writing {
-        files: &mut files,
-        digest: digest.as_mut(),
-        kept: destination.format.representation(),
+    if let Some(Work::Nothing(manifest)) = &work {
+        return up_to_date(args, wanted, manifest, started);
+    }
+    let (update, known) = match work {
+        Some(Work::Some(update)) => (Some(*update), Vec::new()),
+        Some(Work::Everything { known }) => (None, known),
+        _ => (None, Vec::new()),
     };
-    let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
-    drop(progress);
-    let tally =
-        ran.map_err(|failure| stopped(failure, &source, "export", &left_behind(destination)))?;
-    if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(&wanted.range, &args.selection, &tally).into());
+    let opened = Opened::new(args, wanted, from_environment, source.base_url(), update)?;
+    if let Some(None) = lock {
+        // The folder was made for this run.
+        lock = destination
+            .lake_folder()
+            .as_deref()
+            .map(LakeLock::take)
+            .transpose()?;
     }
-    if let Some(version) = pages.version() {
-        // It is set here and nowhere else.
-        let _ = facts.version.set(version.to_string());
-    }
-    facts.is_cut.store(tally.is_cut, Ordering::Relaxed);
-    let (written, notes) = files.publish()?;
-    let mut warnings = doubts(&pages.findings(), &tally, args.selection.lenient);
-    warnings.extend(losses(&notes, destination));
-    let incomplete = source.incomplete(&wanted.range)?;
-    warnings.extend(incomplete.clone());
-    for warning in &warnings {
-        log::warn!("{warning}");
-    }
-    if let (Some(place), Some(digest)) = (receipt, digest) {
-        let receipt = Receipt {
-            args,
-            wanted,
-            source: &source,
-            pages: &pages,
-            tally: &tally,
-            written: &written,
-            digest: &digest,
-            warnings,
-            complete: incomplete.is_none(),
-            started: wanted.asked,
-        };
-        let written = receipt.manifest().write(place);
-        written.context("the export is in its place, but its manifest is not")?;
-    }
-    tell_notes(&notes);
-    tell(&tally, &source, args.source.service.sandbox)?;
+    let concluded = opened.run(args, wanted, &source, known).await?;
+    drop(lock);
     ui::conclude(&format!(
-        "{} ({}, {}) to {}{} in {:.1} s",
-        count(tally.written, "batch", "batches"),
-        wanted.range.describe(),
-        how(&source, &pages),
-        place(destination, &written),
-        fate(&notes),
-        started.elapsed().as_secs_f64(),
+        "{concluded} in {:.1} s",
+        started.elapsed().as_secs_f64()
     ));
     Ok(())
+}
+
+/// Says that there is nothing to write.
+fn up_to_date(
+    args: &ExportArgs,
+    wanted: &Wanted,
+    manifest: &Manifest,
+    started: Instant,
+) -> anyhow::Result<()> {
+    if manifest.batches == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(&wanted.range, &args.selection, &Tally::default()).into());
+    }
+    // A run that was killed may have written everything but this.
+    let marker = wanted.destination.success_marker.as_deref();
+    if marker.is_some_and(|marker| !lake::is_there(marker)) {
+        write_success_marker(&wanted.destination)?;
+    }
+    ui::conclude(&format!(
+        "nothing has changed: {} is up to date ({} in {}) in {:.1} s",
+        wanted.destination.name(),
+        count(manifest.batches, "batch", "batches"),
+        count(manifest.files.len() as u64, "file", "files"),
+        started.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Writes the file that says that everything is in its place, if it is wanted.
+fn write_success_marker(destination: &Destination) -> Result<(), Failure> {
+    let Some(path) = &destination.success_marker else {
+        return Ok(());
+    };
+    let target = Target::open(&Place::new(Some(path))?, false)?;
+    let output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+    output.publish().map(drop)
 }
 
 /// The places that will be written. Opened before the first request, so that one that cannot be
@@ -192,8 +205,11 @@ struct Opened {
     files: Files,
     /// Somebody may be reading along.
     live: bool,
-    receipt: Option<Output>,
+    receipt: Option<Draft>,
     facts: Arc<Facts>,
+    /// What `--only-changed` leaves to write; `None` for everything.
+    part: Option<Part>,
+    digest: Option<SetDigest>,
 }
 
 impl Opened {
@@ -202,6 +218,7 @@ impl Opened {
         wanted: &Wanted,
         from_environment: &[String],
         base_url: Option<String>,
+        update: Option<Update>,
     ) -> Result<Self, Failure> {
         let facts = Arc::new(Facts {
             range: wanted.range.describe(),
@@ -221,11 +238,19 @@ impl Opened {
         let (format, output_args) = (destination.format, args.output.clone());
         let make = move |output| writers::create(format, output, &output_args, style.clone());
         let no_clobber = args.output.no_clobber;
-        let manifest = args.output.manifest.as_deref();
+        let manifest = destination.manifest.as_deref();
         let table = table(args, wanted, from_environment)?;
+        let (part, crops, digest) = if let Some(update) = update {
+            (Some(update.part), update.crops, Some(update.digest))
+        } else {
+            let digest = manifest.map(|_| wanted.new_digest()());
+            (None, Crops::default(), digest)
+        };
         let (files, live) = if let Some(table) = table {
             (table, false)
         } else if let Some(template) = destination.template.clone() {
+            let marker = destination.success_marker.as_deref();
+            let marker = marker.map(|path| Place::new(Some(path))).transpose()?;
             let manner = writers::Manner {
                 compression: destination.compression,
                 no_clobber,
@@ -233,6 +258,9 @@ impl Opened {
                 new_digest: manifest.map(|_| Box::new(wanted.new_digest()) as _),
                 kept: format.representation(),
                 maker: Box::new(make),
+                only: part.as_ref().map(|part| part.names.clone()),
+                crops,
+                success_marker: marker,
             };
             let spool = Spool::new(template, manner)?;
             (Files::Many(Box::new(spool)), false)
@@ -247,16 +275,179 @@ impl Opened {
             let writer = make(output)?;
             (Files::One { writer, place }, live)
         };
+        let make_folder = destination.template.is_some();
         let receipt = manifest
-            .map(|path| Manifest::open(path, no_clobber))
+            .map(|path| Draft::open(path, no_clobber, make_folder))
             .transpose()?;
+        if let Some(path) = manifest.filter(|_| destination.has_manifest_in_the_way()) {
+            log::warn!(
+                "`{}` lies among the data, and Spark, pyarrow and pandas would read it as data; \
+                 call it `_manifest.json`, which they skip",
+                path.display()
+            );
+        }
         Ok(Self {
             files,
             live,
             receipt,
             facts,
+            part,
+            digest,
         })
     }
+
+    /// Takes the batches to their places; says what came of it. A lake had `known` files before.
+    async fn run(
+        mut self,
+        args: &ExportArgs,
+        wanted: &Wanted,
+        source: &Source,
+        known: Vec<String>,
+    ) -> anyhow::Result<String> {
+        let destination = &wanted.destination;
+        let (tally, pages) = self.fetch(args, wanted, source).await?;
+        let lake_batches = self.part.as_ref().and(self.digest.as_ref());
+        let batches = lake_batches.map_or(tally.written, SetDigest::count);
+        if batches == 0 && args.selection.fail_on_empty {
+            return Err(nothing_matched(&wanted.range, &args.selection, &tally).into());
+        }
+        if let Some(version) = pages.version() {
+            // It is set here and nowhere else.
+            let _ = self.facts.version.set(version.to_string());
+        }
+        self.facts.is_cut.store(tally.is_cut, Ordering::Relaxed);
+        let crop_names = self.files.crop_names();
+        let (written, notes) = self.files.publish()?;
+        let (kept, known) = match self.part {
+            Some(Part { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
+            None => (None, known),
+        };
+        let mut removed = 0;
+        if let Some(template) = &destination.template {
+            removed = lake::remove_others(template, known, &written)?;
+            if args.output.only_changed && kept.is_none() {
+                lake::warn_of_strays(template, &written)?;
+            }
+        }
+        let mut warnings = doubts(&pages.findings(), &tally, args.selection.lenient);
+        warnings.extend(losses(&notes, destination));
+        let incomplete = source.incomplete(&wanted.range)?;
+        warnings.extend(incomplete.clone());
+        for warning in &warnings {
+            log::warn!("{warning}");
+        }
+        let conclusion = match &kept {
+            None => whole(wanted, &tally, source, &pages, &written, &notes),
+            Some(kept) => partly(wanted, source, &written, kept, removed, batches),
+        };
+        if let (Some(place), Some(digest)) = (self.receipt, self.digest) {
+            let receipt = Receipt {
+                args,
+                wanted,
+                source,
+                pages: &pages,
+                tally: &tally,
+                written: &written,
+                kept: kept.unwrap_or_default(),
+                crop_names,
+                digest: &digest,
+                warnings,
+                complete: incomplete.is_none(),
+                started: wanted.asked,
+            };
+            let written = receipt
+                .manifest()
+                .and_then(|manifest| place.write(&manifest));
+            written.context("the export is in its place, but its manifest is not")?;
+        }
+        let marked = write_success_marker(destination);
+        marked.context("the export is in its place, but `_SUCCESS` is not")?;
+        tell_notes(&notes);
+        tell(&tally, source, args.source.service.sandbox)?;
+        Ok(conclusion)
+    }
+
+    /// Fetches the batches, and writes them where they wait to be published.
+    async fn fetch<'a>(
+        &mut self,
+        args: &ExportArgs,
+        wanted: &Wanted,
+        source: &'a Source,
+    ) -> anyhow::Result<(Tally, Batches<'a>)> {
+        let destination = &wanted.destination;
+        log::info!("asking {} for {}", source.name(), wanted.range.asked());
+        let data_on_terminal =
+            self.live && std::io::stdout().is_terminal() && destination.format != Format::Table;
+        let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
+        let order = Order::of_export(wanted.sorting.is_some(), args.limit.is_some());
+        let rows = self.part.as_mut().and_then(|part| part.rows.take());
+        let mut pages = match (source.archive(), rows) {
+            (Some(archive), Some(rows)) => {
+                let lenient = args.selection.lenient;
+                Batches::Archive(Box::new(archive.pages_of(rows, wanted.range, lenient)?))
+            }
+            _ => source.batches(wanted.range, order, args.selection.lenient)?,
+        };
+        let plan = Plan {
+            sorting: wanted.sorting,
+            limit: args.limit,
+            live: self.live,
+            ..wanted.plan()
+        };
+        let mut writing = Writing {
+            files: &mut self.files,
+            // That of a lake is brought up to date already.
+            digest: self.digest.as_mut().filter(|_| self.part.is_none()),
+            kept: destination.format.representation(),
+        };
+        let ran = pipeline::run(&mut pages, &mut writing, &plan, &source.stats).await;
+        drop(progress);
+        let tally =
+            ran.map_err(|failure| stopped(failure, source, "export", &left_behind(destination)))?;
+        Ok((tally, pages))
+    }
+}
+
+/// Says what an export of everything came to.
+fn whole(
+    wanted: &Wanted,
+    tally: &Tally,
+    source: &Source,
+    pages: &Batches<'_>,
+    written: &[Written],
+    notes: &Notes,
+) -> String {
+    format!(
+        "{} ({}, {}) to {}{}",
+        count(tally.written, "batch", "batches"),
+        wanted.range.describe(),
+        how(source, pages),
+        place(&wanted.destination, written),
+        fate(notes),
+    )
+}
+
+/// Says what an export of some files came to.
+fn partly(
+    wanted: &Wanted,
+    source: &Source,
+    written: &[Written],
+    kept: &[manifest::File],
+    removed: u64,
+    batches: u64,
+) -> String {
+    let removed = match removed {
+        0 => String::new(),
+        removed => format!(", {} removed", count(removed, "file", "files")),
+    };
+    format!(
+        "{} rewritten{removed}: {} now has {} in {} (from {})",
+        count(written.len() as u64, "file", "files"),
+        wanted.destination.name(),
+        count(batches, "batch", "batches"),
+        count((written.len() + kept.len()) as u64, "file", "files"),
+        source.name(),
+    )
 }
 
 /// Says what chose the batches besides their dates, as it was asked for.

@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod export;
 mod generate;
+mod lake;
 mod outcome;
 mod own_files;
 mod receipt;

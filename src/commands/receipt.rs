@@ -1,15 +1,19 @@
 //! The receipt of an export, put together from what it asked for and what came of it.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::export::Wanted;
+use super::lake;
 use super::source::{Batches, Source};
 use crate::batch::COLUMNS;
 use crate::cli::ExportArgs;
 use crate::dates::written;
 use crate::digest::{self, SetDigest};
+use crate::error::Failure;
 use crate::fetch::Fetched;
-use crate::manifest::{File, Manifest, Request, Window};
+use crate::manifest::{File, LakeState, Manifest, Request, Window};
 use crate::pipeline::Tally;
 use crate::writers::{Share, Written};
 
@@ -21,6 +25,10 @@ pub(super) struct Receipt<'a> {
     pub(super) pages: &'a Batches<'a>,
     pub(super) tally: &'a Tally,
     pub(super) written: &'a [Written],
+    /// Files of a lake that stayed as they were.
+    pub(super) kept: Vec<File>,
+    /// What crops are called in the names of files, if they are a part of them.
+    pub(super) crop_names: Option<BTreeMap<String, String>>,
     pub(super) digest: &'a SetDigest,
     pub(super) warnings: Vec<String>,
     /// Nothing is known to be lacking.
@@ -29,16 +37,20 @@ pub(super) struct Receipt<'a> {
 }
 
 impl Receipt<'_> {
-    pub(super) fn manifest(self) -> Manifest {
+    pub(super) fn manifest(mut self) -> Result<Manifest, Failure> {
         let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
         let stats = &self.source.stats;
-        Manifest {
+        let lake = self.lake()?;
+        let mut files = std::mem::take(&mut self.kept);
+        files.extend(self.written.iter().map(|written| self.file(written)));
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Manifest {
             trayscan: env!("CARGO_PKG_VERSION").to_owned(),
             complete: self.complete,
             request: self.request(),
             version: self.pages.version().map(|version| version.to_string()),
             windows: self.pages.fetched().iter().map(window).collect(),
-            batches: self.tally.written,
+            batches: self.digest.count(),
             duplicates_dropped: self.tally.duplicates,
             conflicts_dropped: self.tally.conflicts,
             requests: stats.requests.get(),
@@ -46,16 +58,33 @@ impl Receipt<'_> {
             token_renewals: stats.renewals.get(),
             started: moment(self.started),
             ended: moment(Utc::now()),
-            files: self
-                .written
-                .iter()
-                .map(|written| self.file(written))
-                .collect(),
+            files,
             warnings: self.warnings,
             digest_version: digest::VERSION,
             set_digest: self.digest.finish(),
             unknown_fields_digest: self.digest.finish_unknown(),
-        }
+            lake,
+        })
+    }
+
+    /// Returns what `--only-changed` continues from; `None` if it cannot.
+    fn lake(&self) -> Result<Option<LakeState>, Failure> {
+        let template = self.wanted.destination.template.as_ref();
+        let (Some(template), Some(archive), None, Some(digest)) = (
+            template,
+            self.source.archive(),
+            self.args.limit,
+            self.digest.state(),
+        ) else {
+            return Ok(None);
+        };
+        Ok(Some(LakeState {
+            template: template.text(),
+            options: lake::options(&self.args.output),
+            archive: archive.position()?,
+            digest,
+            crop_names: self.crop_names.clone(),
+        }))
     }
 
     fn request(&self) -> Request {

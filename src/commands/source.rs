@@ -92,8 +92,16 @@ impl Source {
                 };
                 Batches::Service(Box::new(asked.pages(manner, range)))
             }
-            Place::Archive(archive) => Batches::Archive(archive.pages(range, lenient)?),
+            Place::Archive(archive) => Batches::Archive(Box::new(archive.pages(range, lenient)?)),
         })
+    }
+
+    /// Returns the archive, if that is where batches come from.
+    pub(super) fn archive(&self) -> Option<&Archive> {
+        match &self.place {
+            Place::Service(_) => None,
+            Place::Archive(archive) => Some(archive),
+        }
     }
 
     /// Says what an archive may lack of `range`; nothing where it is complete, or a service was asked.
@@ -163,7 +171,7 @@ fn gap(range: &Range) -> String {
 /// Batches on their way.
 pub(super) enum Batches<'a> {
     Service(Box<Pages>),
-    Archive(ArchivePages<'a>),
+    Archive(Box<ArchivePages<'a>>),
 }
 
 impl Feed for Batches<'_> {

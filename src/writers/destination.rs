@@ -19,7 +19,15 @@ pub(crate) struct Destination {
     pub(crate) template: Option<Template>,
     pub(crate) format: Format,
     pub(crate) compression: Compression,
+    /// Where the manifest goes, if one is wanted.
+    pub(crate) manifest: Option<PathBuf>,
+    /// Where the empty file goes that says that everything is in its place, if it is wanted.
+    pub(crate) success_marker: Option<PathBuf>,
 }
+
+/// Names that readers of a lake skip.
+const MANIFEST: &str = "_manifest.json";
+const SUCCESS: &str = "_SUCCESS";
 
 const ENDINGS: [(&str, Format); 9] = [
     ("json", Format::Json),
@@ -35,18 +43,32 @@ const ENDINGS: [(&str, Format); 9] = [
 
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
-        check_manifest(args)?;
-        check_state(args)?;
         let place = Place::new(args.output.as_deref())?;
+        let mut destination = Self::of_place(args, place)?;
+        let folder = destination.template.as_ref().map(Template::folder);
+        destination.manifest = manifest(args, folder.as_deref())?;
+        if args.success_marker {
+            let folder = folder.ok_or_else(|| needs_template("--success-marker"))?;
+            destination.success_marker = Some(folder.join(SUCCESS));
+        }
+        check_state(args, destination.manifest.as_deref())?;
+        Ok(destination)
+    }
+
+    /// Finds out format and compression; manifest and marker come later.
+    fn of_place(args: &OutputArgs, place: Place) -> Result<Self, Failure> {
+        let made = |place, template, format, compression| Self {
+            place,
+            template,
+            format,
+            compression,
+            manifest: None,
+            success_marker: None,
+        };
         #[cfg(feature = "postgres")]
         if let Place::Table(_) = place {
             check_table(args)?;
-            return Ok(Self {
-                place,
-                template: None,
-                format: Format::Postgres,
-                compression: Compression::None,
-            });
+            return Ok(made(place, None, Format::Postgres, Compression::None));
         }
         let Some(path) = place.path() else {
             let by_stream = if std::io::stdout().is_terminal() {
@@ -63,12 +85,7 @@ impl Destination {
                         .hint(format!("name a file: `-o batches.{name}`")),
                 );
             }
-            return Ok(Self {
-                place,
-                template: None,
-                format,
-                compression: Compression::None,
-            });
+            return Ok(made(place, None, format, Compression::None));
         };
         refuse_slips(&path, args)?;
         let (compression, inner) = compression(&path);
@@ -84,12 +101,33 @@ impl Destination {
                     .hint("leave .gz or .zst away"),
             );
         }
-        Ok(Self {
-            template: Template::parse(&path)?,
-            place,
-            format,
-            compression,
-        })
+        Ok(made(place, Template::parse(&path)?, format, compression))
+    }
+
+    /// Returns the folder of a lake on this machine: one file per value, with a manifest among them.
+    pub(crate) fn lake_folder(&self) -> Option<PathBuf> {
+        let (Some(template), Some(manifest), Place::File(_)) =
+            (&self.template, &self.manifest, &self.place)
+        else {
+            return None;
+        };
+        let folder = template.folder();
+        manifest.starts_with(&folder).then_some(folder)
+    }
+
+    /// Returns whether the manifest lies among the files of the lake under a name that engines do not skip.
+    pub(crate) fn has_manifest_in_the_way(&self) -> bool {
+        let (Some(template), Some(manifest)) = (&self.template, &self.manifest) else {
+            return false;
+        };
+        let folder = template.folder();
+        let inside = manifest.strip_prefix(&folder);
+        let is_skipped = |inside: &Path| {
+            let mut names = inside.components().map(std::path::Component::as_os_str);
+            names.any(|name| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.')))
+        };
+        // Nobody reads all of the folder that a program happens to be started in.
+        !folder.as_os_str().is_empty() && inside.is_ok_and(|inside| !is_skipped(inside))
     }
 
     /// Names the place in messages.
@@ -162,12 +200,23 @@ fn check_table(args: &OutputArgs) -> Result<(), Failure> {
     check_flags(args, Format::Postgres)
 }
 
-/// Keeps the receipt away from the data.
-fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
-    let Some(manifest) = args.manifest.as_deref() else {
-        return Ok(());
+/// Decides where the manifest goes: beside the files of a template it has a name of its own. Keeps it away from the data.
+fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    if args.only_changed && folder.is_none() {
+        return Err(needs_template("--only-changed"));
+    }
+    let path = match (&args.manifest, folder) {
+        (None, Some(folder)) if args.only_changed => folder.join(MANIFEST),
+        (None, _) => return Ok(None),
+        (Some(Some(path)), _) => path.clone(),
+        (Some(None), Some(folder)) => folder.join(MANIFEST),
+        (Some(None), None) => {
+            return Err(usage("`--manifest` needs a name here".to_owned()).hint(
+                "name a file, as in `--manifest batches.manifest.json`; it may be left out only where the name of `-o` has a placeholder such as {year}",
+            ));
+        }
     };
-    let place = Place::new(Some(manifest))?;
+    let place = Place::new(Some(&path))?;
     if place.is_stdout() {
         return Err(usage("`--manifest` needs a file".to_owned())
             .hint("standard output is for the data: name a file for the receipt"));
@@ -176,17 +225,31 @@ fn check_manifest(args: &OutputArgs) -> Result<(), Failure> {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
             .hint("give the manifest a name of its own"));
     }
-    Ok(())
+    if matches!(Template::parse(&path), Ok(Some(_)) | Err(_)) {
+        return Err(usage(format!(
+            "`--manifest {}`: one manifest tells of all files, so its name has no placeholders",
+            path.display()
+        ))
+        .hint("leave the name out: it is then `_manifest.json` in the folder before the first {…} of `-o`"));
+    }
+    Ok(Some(path))
+}
+
+fn needs_template(flag: &str) -> Failure {
+    usage(format!(
+        "`{flag}` is for one file per value, and the name of `-o` has no placeholder"
+    ))
+    .hint("name the files like `-o 'lake/year={year}/month={month}/batches.parquet'`")
 }
 
 /// Keeps the state of an earlier run from being replaced before anybody has handed on a new one.
-fn check_state(args: &OutputArgs) -> Result<(), Failure> {
+fn check_state(args: &OutputArgs, manifest: Option<&Path>) -> Result<(), Failure> {
     let Some(state) = args.state.as_deref() else {
         return Ok(());
     };
     let state = Place::File(state.to_owned());
-    for (flag, other) in [("-o", &args.output), ("--manifest", &args.manifest)] {
-        if other.is_some() && Place::new(other.as_deref())?.is(&state) {
+    for (flag, other) in [("-o", args.output.as_deref()), ("--manifest", manifest)] {
+        if other.is_some() && Place::new(other)?.is(&state) {
             return Err(usage(format!("`--state` and `{flag}` name the same file"))
                 .hint("a target hands on the next state: keep it in a file of its own"));
         }

@@ -1,5 +1,7 @@
 //! All that an export writes: one file or stream, one file per value, or a table.
 
+use std::collections::BTreeMap;
+
 use super::spool::Spool;
 use super::{BatchWriter, Notes, Place, Published};
 use crate::batch::Batch;
@@ -57,6 +59,14 @@ impl Files {
             Self::Many(_) => Ok(()),
             #[cfg(feature = "postgres")]
             Self::Table { .. } => Ok(()),
+        }
+    }
+
+    /// Returns what crops are called in the names of files; `None` if they are no part of them.
+    pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
+        match self {
+            Self::Many(spool) => spool.crop_names(),
+            _ => None,
         }
     }
 

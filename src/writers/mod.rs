@@ -41,7 +41,7 @@ pub(crate) use place::{Place, is_same_file, is_table};
 pub(crate) use singer::State;
 pub(crate) use spool::{Manner, Spool};
 pub(crate) use target::Target;
-pub(crate) use template::Template;
+pub(crate) use template::{Crops, Template};
 
 use crate::batch::{Batch, unquote};
 use crate::cli::{Format, OutputArgs};

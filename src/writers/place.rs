@@ -1,5 +1,7 @@
 //! The place that a name means: standard output, a file, an object in a bucket, or a table.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::target::{is_stdout, resolved};
@@ -97,6 +99,24 @@ impl Place {
         match (self, other) {
             (Self::File(this), Self::File(that)) => resolved(this) == resolved(that),
             (this, that) => this == that,
+        }
+    }
+
+    /// Removes the file or object, if it is there.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        let removed = match self {
+            Self::File(path) => fs::remove_file(path),
+            Self::Object(address) => return cloud::remove(address),
+            _ => Ok(()),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::new(
+                Kind::Output,
+                format!("cannot remove {}", self.name()),
+            )
+            .caused_by(error)
+            .hint("check that you may write to its folder")),
+            _ => Ok(()),
         }
     }
 

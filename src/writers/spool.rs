@@ -5,7 +5,7 @@
 //! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
 //! is published before everything is written.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -42,12 +42,17 @@ pub(crate) struct Manner {
     /// What the format keeps of a batch.
     pub(crate) kept: Representation,
     pub(crate) maker: Maker,
+    /// The only files to write; `None` for all.
+    pub(crate) only: Option<HashSet<String>>,
+    /// What crops are called in names.
+    pub(crate) crops: Crops,
+    /// The file that says that everything is in its place: removed before the first file is replaced.
+    pub(crate) success_marker: Option<Place>,
 }
 
 /// Batches that wait for their files.
 pub(crate) struct Spool {
     template: Template,
-    crops: Crops,
     manner: Manner,
     /// Places among the parts.
     names: HashMap<String, usize>,
@@ -95,7 +100,6 @@ impl Spool {
         let aside = tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
         Ok(Self {
             template,
-            crops: Crops::default(),
             manner,
             names: HashMap::new(),
             parts: Vec::new(),
@@ -107,7 +111,11 @@ impl Spool {
     }
 
     pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let name = self.template.name(batch, &mut self.crops);
+        let name = self.template.name(batch, &mut self.manner.crops);
+        let only = self.manner.only.as_ref();
+        if only.is_some_and(|only| !only.contains(&name)) {
+            return Ok(());
+        }
         let parts = &mut self.parts;
         let place = *self.names.entry(name).or_insert_with_key(|name| {
             parts.push(Part {
@@ -126,6 +134,12 @@ impl Spool {
             put_aside.map_err(|error| annotate(&self.aside_name, error))?;
         }
         Ok(())
+    }
+
+    /// Returns what crops are called in names; `None` if they are no part of them.
+    pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
+        let has_crops = self.template.has_crops();
+        has_crops.then(|| self.manner.crops.names())
     }
 
     fn put_aside(&mut self) -> io::Result<()> {
@@ -170,6 +184,9 @@ impl Spool {
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
             written.push((file, share));
             all.push(sealed);
+        }
+        if let Some(marker) = &self.manner.success_marker {
+            marker.remove()?;
         }
         let published = Sealed::publish(all)?;
         let written = written.into_iter().zip(published);

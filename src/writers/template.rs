@@ -1,9 +1,11 @@
 //! Names with values in them: one file per year, month, day or crop.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+use chrono::{Datelike as _, NaiveDate};
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::{Failure, Kind};
@@ -90,6 +92,46 @@ impl Template {
         self.parts.iter().filter_map(text).collect()
     }
 
+    /// Returns the template as it was written.
+    pub(crate) fn text(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Value(value) => {
+                let name = VALUES.iter().find(|(_, known)| known == value);
+                format!("{{{}}}", name.map_or("", |(name, _)| name))
+            }
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// Returns the dates of creation, as text, between which all batches lie that share a file with `batch`: from the
+    /// first up to but without the second. `None` if they may lie anywhere.
+    pub(crate) fn date_span(&self, batch: &Batch) -> Option<[String; 2]> {
+        let has = |value| self.parts.contains(&Part::Value(value));
+        let length = match (has(Value::Year), has(Value::Month), has(Value::Day)) {
+            (false, ..) => return None,
+            (true, false, _) => 4,
+            (true, true, false) => 7,
+            (true, true, true) => 10,
+        };
+        let date = batch.typed(CREATION_DATE)?;
+        let date = canonical_date(&date);
+        let prefix = date.get(..length)?;
+        let first = format!("{prefix}{}", &"-01-01"[length - 4..]);
+        let first = NaiveDate::parse_from_str(&first, "%Y-%m-%d").ok()?;
+        // A leap second belongs to the day that follows.
+        let from = match first.pred_opt() {
+            Some(day) if day.year() >= 0 => format!("{day}T23:59:60"),
+            _ => prefix.to_owned(),
+        };
+        Some([from, format!("{prefix}~")])
+    }
+
+    /// Tells whether crops are part of the names.
+    pub(crate) fn has_crops(&self) -> bool {
+        self.parts.contains(&Part::Value(Value::CropType))
+    }
+
     /// Returns the folder that all files will be in, or in folders of.
     pub(crate) fn folder(&self) -> PathBuf {
         let Some(Part::Text(before)) = self.parts.first() else {
@@ -100,7 +142,7 @@ impl Template {
     }
 
     /// Returns the name of the file that `batch` belongs to.
-    pub(super) fn name(&self, batch: &Batch, crops: &mut Crops) -> String {
+    pub(crate) fn name(&self, batch: &Batch, crops: &mut Crops) -> String {
         let date = batch.typed(CREATION_DATE);
         // A leap second belongs to the day that follows, as in typed columns.
         let date = date.as_deref().map(canonical_date);
@@ -142,7 +184,7 @@ impl Template {
 }
 
 /// What crops are called in names: each has one, wherever it stands, that no other has on any disk.
-pub(super) struct Crops {
+pub(crate) struct Crops {
     names: HashMap<String, String>,
     /// In small letters: on many disks, capitals are the same.
     taken: HashSet<String>,
@@ -159,6 +201,24 @@ impl Default for Crops {
 }
 
 impl Crops {
+    /// Continues with the names that crops have already.
+    pub(crate) fn resume(names: &BTreeMap<String, String>) -> Self {
+        let mut crops = Self::default();
+        for (crop, name) in names {
+            crops.taken.insert(name.to_lowercase());
+            crops.names.insert(crop.clone(), name.clone());
+        }
+        crops
+    }
+
+    /// Returns the name of each crop so far.
+    pub(crate) fn names(&self) -> BTreeMap<String, String> {
+        let names = self.names.iter();
+        names
+            .map(|(crop, name)| (crop.clone(), name.clone()))
+            .collect()
+    }
+
     /// Returns what `crop` is called; the first of those that look the same keeps its name.
     fn name(&mut self, crop: &str) -> &str {
         if !self.names.contains_key(crop) {
@@ -349,6 +409,36 @@ mod tests {
         let long = |end: &str| format!("\"{}{end}\"", "é".repeat(300));
         let [first, second] = ["a", "b"].map(|end| name_of(&long(end)));
         assert!(first.len() < 200 && first != second, "{first}");
+    }
+
+    #[test]
+    fn batches_of_one_file_lie_within_its_span() {
+        for (path, span) in [
+            ("{year}.csv", Some(["2025-12-31T23:59:60", "2026~"])),
+            (
+                "{year}/{month}/{crop_type}",
+                Some(["2026-04-30T23:59:60", "2026-05~"]),
+            ),
+            (
+                "{day}.{month}.{year}",
+                Some(["2026-04-30T23:59:60", "2026-05-01~"]),
+            ),
+            ("{year}/{day}.csv", Some(["2025-12-31T23:59:60", "2026~"])),
+            ("{month}.csv", None),
+            ("{crop_type}.csv", None),
+        ] {
+            let span = span.map(|span| span.map(str::to_owned));
+            for date in ["2026-05-01T06:00:00Z", "2026-04-30T23:59:60+00:00"] {
+                let batch = batch(date, "null");
+                assert_eq!(template(path).date_span(&batch), span, "{path}");
+                if let Some([from, to]) = &span {
+                    assert!(from.as_str() <= date && date < to.as_str(), "{path} {date}");
+                }
+            }
+            assert_eq!(template(path).text(), path);
+        }
+        let odd = batch("soon", "null");
+        assert_eq!(template("{year}.csv").date_span(&odd), None);
     }
 
     #[test]

@@ -53,14 +53,14 @@ pub(crate) fn strace_kills() -> bool {
 
 /// Where a run is killed.
 #[derive(Clone, Debug)]
-enum Moment {
+pub(crate) enum Moment {
     /// When it makes the call for the nth time.
     Call(&'static str, usize),
     After(Duration),
 }
 
 /// Runs `command`, kills it at `moment`, and tells whether it had not ended before.
-fn killed(command: &Command, moment: &Moment) -> bool {
+pub(crate) fn killed(command: &Command, moment: &Moment) -> bool {
     match moment {
         Moment::Call(call, nth) => {
             let mut traced = Command::new("strace");

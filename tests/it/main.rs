@@ -150,6 +150,9 @@ mod verify;
 mod fields;
 mod lakes;
 
+// `export --only-changed`: lakes that follow an archive.
+mod incremental;
+
 // `verify`: damaged and altered containers of the right batches.
 mod containers;
 // Thousands of damaged exports, and what `verify` makes of them.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::data::hex;
 use crate::files::export_to;
 use crate::harness::{Ended, Server, export, export_with};
+use crate::kills::{Moment, killed, strace_kills};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
@@ -126,7 +127,11 @@ fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
     let folded: BTreeSet<String> = folders.iter().map(|name| name.to_lowercase()).collect();
     assert_eq!((folders.len(), folded.len()), (6, 6), "{files:?}");
     // The first that came keeps its name, and nobody has that of what is not known.
-    for name in ["crop=tomato", "crop=Leek", "crop=__HIVE_DEFAULT_PARTITION__"] {
+    for name in [
+        "crop=tomato",
+        "crop=Leek",
+        "crop=__HIVE_DEFAULT_PARTITION__",
+    ] {
         assert!(folders.contains(name), "{files:?}");
     }
     let mut found = 0;
@@ -219,6 +224,66 @@ fn the_manifest_lists_each_file() {
     let whole = TempDir::new().unwrap();
     let whole = crate::manifest::receipt(&server, whole.path(), "a.json", &[]);
     assert_eq!(manifest["set_digest"], whole["set_digest"]);
+}
+
+#[test]
+fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
+    let server = Server::start(&[]);
+    let folder = TempDir::new().unwrap();
+    let template = "a/b/year={year}/batches.csv";
+    let ended = to(&server, folder.path(), template, &["--manifest"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(folder.path().join("a/b/_manifest.json").exists());
+    assert!(!ended.stderr.contains("warning"), "{ended:?}");
+    // Elsewhere in a folder that is not there; among the data, and under a name that is read.
+    for (name, warns) in [
+        ("m/manifest.json", false),
+        ("a/b/_meta/manifest.json", false),
+        ("a/b/manifest.json", true),
+        ("a/b/meta/manifest.json", true),
+    ] {
+        let manifest = folder.path().join(name);
+        let args = ["--manifest", manifest.to_str().unwrap()];
+        let ended = to(&server, folder.path(), template, &args);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(manifest.exists(), "{name}");
+        let warned = ended.stderr.contains("warning") && ended.stderr.contains("_manifest.json");
+        assert_eq!(warned, warns, "{name}: {ended:?}");
+    }
+    // A run that fails leaves no folder behind.
+    let output = folder.path().join("c/d/{year}.csv");
+    let args = ["-o", output.to_str().unwrap(), "--manifest"];
+    let ended = export_with(server.address, "wrong", &args);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    assert!(!folder.path().join("c").exists());
+}
+
+#[test]
+fn a_marker_of_success_comes_last_and_goes_first() {
+    let server = Server::start(&["--batches", "40"]);
+    let folder = TempDir::new().unwrap();
+    let marker = folder.path().join("lake/_SUCCESS");
+    let args = ["--manifest", "--success-marker"];
+    let template = "lake/{year}.csv";
+    let ended = to(&server, folder.path(), template, &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(fs::read(&marker).unwrap(), b"");
+    let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    assert!(time(&marker) >= time(&folder.path().join("lake/_manifest.json")));
+    // A run that publishes nothing leaves it.
+    let output = folder.path().join(template);
+    let wrong = [&["-o", output.to_str().unwrap()], &args[..]].concat();
+    assert_eq!(export_with(server.address, "wrong", &wrong).code, Some(4));
+    assert!(marker.exists());
+    // One that is killed while it publishes has taken it away.
+    if strace_kills() {
+        let command = export_to(&server, &output, &args);
+        assert!(killed(
+            &command,
+            &Moment::Call("rename,renameat,renameat2", 1)
+        ));
+        assert!(!marker.exists());
+    }
 }
 
 #[test]
@@ -339,7 +404,7 @@ fn values_that_there_are_not_are_refused() {
 
 #[test]
 fn a_signal_lets_all_files_be_new_or_none() {
-    if !crate::kills::strace_kills() {
+    if !strace_kills() {
         eprintln!("skipped: a signal at one moment needs strace");
         return;
     }

@@ -1,0 +1,159 @@
+//! How far an archive has come, and what became of its batches since.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{OptionalExtension as _, Row};
+use serde::{Deserialize, Serialize};
+
+use super::Archive;
+use crate::batch::Batch;
+use crate::digest::hexadecimal;
+use crate::error::Failure;
+
+/// A state of an archive. Rows are only ever added, and each change of one is written down, so two numbers tell
+/// what came later.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The last row of `batches`.
+    rows: i64,
+    /// The last row of `changes`.
+    changes: i64,
+    /// A hash of both rows, to tell another archive, or a copy that went its own way.
+    check: String,
+}
+
+/// What became of one batch since a position.
+pub(crate) struct Difference {
+    /// The batch at that position, if the service had it then.
+    pub(crate) before: Option<Batch>,
+    /// The batch now, if the service has it.
+    pub(crate) after: Option<Batch>,
+    /// Versions that came in between.
+    pub(crate) between: Vec<Batch>,
+}
+
+/// Each change since a position, with the batch as it is now.
+const CHANGED: &str = "
+SELECT batches.rowid, changes.kind, changes.received, batches.received, batches.vanished IS NULL
+FROM changes JOIN batches USING (batch_id)
+WHERE changes.change_id > ?1
+ORDER BY batches.rowid, changes.change_id";
+
+const ADDED: &str =
+    "SELECT received FROM batches WHERE rowid > ?1 AND vanished IS NULL ORDER BY rowid";
+
+impl Archive {
+    /// Returns how far the archive has come.
+    pub(crate) fn position(&self) -> Result<Position, Failure> {
+        let last = |table: &str| {
+            let sql = format!("SELECT coalesce(max(rowid), 0) FROM {table}");
+            let last = self.db.query_row(&sql, [], |row| row.get(0));
+            last.map_err(|error| self.failure(error))
+        };
+        let (rows, changes) = (last("batches")?, last("changes")?);
+        Ok(Position {
+            rows,
+            changes,
+            check: self.position_check(rows, changes)?,
+        })
+    }
+
+    /// Returns whether this archive, and no other, was at `position` before.
+    pub(crate) fn has_passed(&self, position: &Position) -> Result<bool, Failure> {
+        let Position { rows, changes, .. } = position;
+        Ok(self.position_check(*rows, *changes)? == position.check)
+    }
+
+    fn position_check(&self, rows: i64, changes: i64) -> Result<String, Failure> {
+        let mut hash = blake3::Hasher::new_derive_key("trayscan archive position");
+        for (sql, row) in [
+            (
+                "SELECT batch_id, first_seen FROM batches WHERE rowid = ?1",
+                rows,
+            ),
+            (
+                "SELECT batch_id, noticed FROM changes WHERE change_id = ?1",
+                changes,
+            ),
+        ] {
+            let texts = |row: &Row<'_>| Ok([row.get::<_, String>(0)?, row.get(1)?]);
+            let found = self.db.query_row(sql, [row], texts).optional();
+            let found = found.map_err(|error| self.failure(error))?;
+            for text in found.iter().flatten() {
+                hash.update(&(text.len() as u64).to_le_bytes());
+                hash.update(text.as_bytes());
+            }
+            hash.update(&[u8::from(found.is_some())]);
+        }
+        Ok(hexadecimal(&hash.finalize().as_bytes()[..16]))
+    }
+
+    /// Hands each batch that was added, changed, vanished or returned since `position` to `take`.
+    pub(crate) fn differences(
+        &self,
+        position: &Position,
+        mut take: impl FnMut(Difference),
+    ) -> Result<(), Failure> {
+        let read = |received: &str| Batch::read(received).batch;
+        let mut visit = || -> rusqlite::Result<()> {
+            let mut statement = self.db.prepare(CHANGED)?;
+            let mut rows = statement.query([position.changes])?;
+            let mut open: Option<(i64, Difference)> = None;
+            while let Some(row) = rows.next()? {
+                let number: i64 = row.get(0)?;
+                let earlier = read(row.get_ref(2)?.as_str()?);
+                if let Some((known, difference)) = &mut open
+                    && *known == number
+                {
+                    difference.between.extend(earlier);
+                    continue;
+                }
+                let is_new = number > position.rows;
+                let kind = row.get_ref(1)?.as_str()?;
+                let is_present: bool = row.get(4)?;
+                let after = read(row.get_ref(3)?.as_str()?);
+                let difference = Difference {
+                    before: earlier.clone().filter(|_| !is_new && kind != "returned"),
+                    // Those that were added come below.
+                    after: after.filter(|_| is_present && !is_new),
+                    between: earlier.into_iter().collect(),
+                };
+                if let Some((_, done)) = open.replace((number, difference)) {
+                    take(done);
+                }
+            }
+            if let Some((_, last)) = open {
+                take(last);
+            }
+            let mut statement = self.db.prepare(ADDED)?;
+            let mut rows = statement.query([position.rows])?;
+            while let Some(row) = rows.next()? {
+                take(Difference {
+                    before: None,
+                    after: read(row.get_ref(0)?.as_str()?),
+                    between: Vec::new(),
+                });
+            }
+            Ok(())
+        };
+        visit().map_err(|error| self.failure(error))
+    }
+
+    /// Returns the rows of present batches that were created in one of these spans: texts of dates, from the
+    /// first up to but without the second.
+    pub(crate) fn rows_created(&self, spans: &BTreeSet<[String; 2]>) -> Result<Vec<i64>, Failure> {
+        let find = || -> rusqlite::Result<Vec<i64>> {
+            let sql = "SELECT rowid FROM batches
+                WHERE batch_creation_date >= ?1 AND batch_creation_date < ?2 AND vanished IS NULL";
+            let mut statement = self.db.prepare(sql)?;
+            let mut found = BTreeSet::new();
+            for [from, to] in spans {
+                for row in statement.query_map([from, to], |row| row.get(0))? {
+                    found.insert(row?);
+                }
+            }
+            Ok(found.into_iter().collect())
+        };
+        find().map_err(|error| self.failure(error))
+    }
+}

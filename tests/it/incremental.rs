@@ -1,0 +1,553 @@
+//! `export --only-changed`: a lake that follows its archive, file by file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::archives::Shelf;
+use crate::harness::{Ended, trayscan};
+use crate::kills::{Moment, killed, strace_kills};
+use crate::nursery::{Item, Nursery, second};
+use crate::verify::{assert_equal, verify};
+
+const MONTHS: &str = "year={year}/month={month}/batches.ndjson";
+
+/// An archive, and a lake that is made from it.
+struct Scene {
+    nursery: Nursery,
+    shelf: Shelf,
+    folder: TempDir,
+}
+
+impl Scene {
+    /// Three batches in each of four months, with two crops.
+    fn new() -> Self {
+        let scene = Self {
+            nursery: Nursery::open(),
+            shelf: Shelf::new(),
+            folder: TempDir::new().unwrap(),
+        };
+        for month in 1..=4 {
+            for day in 1..=3 {
+                let crop = if day == 1 { "\"Leek\"" } else { "\"Basil\"" };
+                scene.add(&format!("b{month}{day}"), month, day, crop);
+            }
+        }
+        scene.sync();
+        scene
+    }
+
+    fn add(&self, id: &str, month: u32, day: u32, crop: &str) {
+        let created = second(&format!("2026-{month:02}-{day:02}T06:00:00Z"));
+        let item = Item::new(id, created).with("crop_type", crop);
+        self.nursery.stock().put(id, item);
+    }
+
+    fn sync(&self) {
+        self.shelf.complete(&self.nursery, &["--full"]);
+    }
+
+    fn lake(&self) -> PathBuf {
+        self.folder.path().join("lake")
+    }
+
+    /// Returns a run that brings the lake up to date.
+    fn command(&self, template: &str, args: &[&str]) -> Command {
+        let output = self.lake().join(template);
+        let archive = self.shelf.path.to_str().unwrap();
+        let common = ["export", "--archive", archive, "--only-changed", "-o"];
+        trayscan(&[&common[..], &[output.to_str().unwrap()], args].concat())
+    }
+
+    #[track_caller]
+    fn run(&self, template: &str, args: &[&str]) -> Ended {
+        let ended = Ended::of(self.command(template, args).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    }
+
+    /// Asserts that the lake is what an export of everything would be.
+    #[track_caller]
+    fn assert_whole(&self, template: &str, args: &[&str], what: &str) {
+        let fresh = TempDir::new().unwrap();
+        let output = fresh.path().join(template);
+        let archive = self.shelf.path.to_str().unwrap();
+        let common = ["export", "--archive", archive, "--manifest", "-o"];
+        let all = [&common[..], &[output.to_str().unwrap()], args].concat();
+        let ended = Ended::of(trayscan(&all).output().unwrap());
+        assert_eq!(ended.code, Some(0), "{what}: {ended:?}");
+        let (lake, expected) = (files(&self.lake()), files(fresh.path()));
+        assert_eq!(
+            lake.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>(),
+            "{what}"
+        );
+        for (name, path) in &expected {
+            if !name.starts_with('_') {
+                let [is, should] = [&lake[name], path].map(|path| fs::read(path).unwrap());
+                assert!(is == should, "{what}: {name} differs");
+            }
+        }
+        let [is, should] = [self.lake(), fresh.path().to_owned()].map(|folder| manifest(&folder));
+        for key in ["batches", "set_digest", "unknown_fields_digest", "complete"] {
+            assert_eq!(is[key], should[key], "{what}: {key}");
+        }
+        assert_eq!(is["lake"]["digest"], should["lake"]["digest"], "{what}");
+        assert_equal(&verify(&[self.lake().to_str().unwrap()]), what);
+    }
+}
+
+fn manifest(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("_manifest.json")).unwrap()).unwrap()
+}
+
+/// Returns all files below `folder`, by their names from there.
+fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inside) = folders.pop() {
+        let entries = fs::read_dir(&inside).unwrap();
+        let mut is_empty = true;
+        for entry in entries {
+            is_empty = false;
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap();
+                found.insert(name.to_owned(), path.clone());
+            }
+        }
+        assert!(!is_empty, "{} is empty", inside.display());
+    }
+    found
+}
+
+/// Returns which file each name is: one that was written again is another.
+fn identities(folder: &Path) -> BTreeMap<String, u64> {
+    let files = files(folder).into_iter();
+    files
+        .map(|(name, path)| (name, fs::metadata(path).unwrap().ino()))
+        .collect()
+}
+
+/// Returns the names that are another file than before, or only in one of both.
+fn rewritten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {
+    let names = before.keys().chain(after.keys());
+    let mut changed: Vec<String> = names
+        .filter(|name| before.get(*name) != after.get(*name))
+        .cloned()
+        .collect();
+    changed.sort();
+    changed.dedup();
+    changed
+}
+
+#[test]
+fn only_files_with_a_change_are_written_again() {
+    let scene = Scene::new();
+    let first = scene.run(MONTHS, &[]);
+    assert!(first.stderr.contains("12 batches"), "{first:?}");
+    scene.assert_whole(MONTHS, &[], "the first run");
+    let before = identities(&scene.lake());
+    let nothing = scene.run(MONTHS, &[]);
+    assert!(
+        nothing.stderr.contains("nothing has changed"),
+        "{nothing:?}"
+    );
+    assert_eq!(rewritten(&before, &identities(&scene.lake())), [""; 0]);
+
+    // One is edited, one is new in a month of its own, one moves to another month.
+    scene.nursery.stock().edit("b11", "comment", "\"seen\"");
+    scene.add("b51", 5, 1, "\"Leek\"");
+    let moved = "\"2026-03-09T06:00:00Z\"";
+    scene
+        .nursery
+        .stock()
+        .edit("b21", "batch_creation_date", moved);
+    scene.sync();
+    let ended = scene.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("4 files rewritten"), "{ended:?}");
+    let after = identities(&scene.lake());
+    let month = |month: u32| format!("year=2026/month={month:02}/batches.ndjson");
+    let expected = [
+        "_manifest.json".to_owned(),
+        month(1),
+        month(2),
+        month(3),
+        month(5),
+    ];
+    assert_eq!(rewritten(&before, &after), expected);
+    scene.assert_whole(MONTHS, &[], "edited, added and moved");
+
+    // A month loses its last batch, another one of three.
+    for id in ["b51", "b12"] {
+        scene.nursery.stock().items.remove(id).unwrap();
+    }
+    scene.sync();
+    let ended = scene.run(MONTHS, &[]);
+    assert!(
+        ended.stderr.contains("1 file rewritten, 1 file removed"),
+        "{ended:?}"
+    );
+    let expected = ["_manifest.json".to_owned(), month(1), month(5)];
+    assert_eq!(rewritten(&after, &identities(&scene.lake())), expected);
+    scene.assert_whole(MONTHS, &[], "lost");
+
+    // A batch that comes back, and one that changes where nobody looks.
+    scene.add("b51", 5, 1, "\"Leek\"");
+    scene.sync();
+    scene.run(MONTHS, &[]);
+    scene.assert_whole(MONTHS, &[], "returned");
+    let few = ["--fields", "batch_id,crop_type"];
+    scene.run(MONTHS, &few);
+    let before = identities(&scene.lake());
+    scene
+        .nursery
+        .stock()
+        .edit("b41", "comment", "\"nobody sees it\"");
+    scene.sync();
+    scene.run(MONTHS, &few);
+    let after = identities(&scene.lake());
+    assert_eq!(rewritten(&before, &after), [""; 0]);
+    scene.assert_whole(MONTHS, &few, "some fields");
+}
+
+#[test]
+fn after_any_history_the_lake_is_that_of_a_whole_export() {
+    let seed = std::env::var("TRAYSCAN_TEST_SEED").ok();
+    let seed = seed.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
+    eprintln!("TRAYSCAN_TEST_SEED={seed}");
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let crops = ["null", "\"Leek\"", "\"Basil\"", "\"a/b\"", "\"\""];
+    for (template, args) in [
+        ("{crop_type}.ndjson", &[][..]),
+        (
+            "y={year}/crop={crop_type}/{month}.ndjson",
+            &["--where", "avg_germination_rate>50"],
+        ),
+        (
+            "{month}/{day}.csv",
+            &["--start", "2026-02", "--end", "2026-11"],
+        ),
+    ] {
+        let scene = Scene::new();
+        scene.run(template, args);
+        for round in 0..6 {
+            // The lake need not follow every night.
+            for _ in 0..chance.usize(1..3) {
+                for _ in 0..chance.usize(0..4) {
+                    let id = format!("b{}", chance.usize(0..30));
+                    let (month, day) = (chance.u32(1..=12), chance.u32(1..=28));
+                    let crop = crops[chance.usize(..crops.len())];
+                    let has = scene.nursery.stock().items.contains_key(&id);
+                    match chance.usize(..4) {
+                        0 if has => drop(scene.nursery.stock().items.remove(&id)),
+                        1 if has => {
+                            let rate = format!("\"{}.00\"", chance.u32(40..60));
+                            scene
+                                .nursery
+                                .stock()
+                                .edit(&id, "avg_germination_rate", &rate);
+                        }
+                        2 if has => scene.nursery.stock().edit(&id, "extra", "[1]"),
+                        _ => scene.add(&id, month, day, crop),
+                    }
+                }
+                scene.sync();
+            }
+            scene.run(template, args);
+            scene.assert_whole(template, args, &format!("{template}, round {round}"));
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_is_mended_by_the_next() {
+    if !strace_kills() {
+        return;
+    }
+    let scene = Scene::new();
+    let args = ["--success-marker"];
+    scene.run(MONTHS, &args);
+    let mut kills = 0;
+    for (round, call) in ["rename,renameat,renameat2", "unlink,unlinkat", "fsync"]
+        .into_iter()
+        .enumerate()
+    {
+        for nth in [1, 2, 3, 4, 6, 9] {
+            // Three files change, one goes, one comes: and the next day it is the other way round.
+            for month in 1..=3 {
+                let id = format!("b{month}1");
+                let comment = format!("\"{round} {nth}\"");
+                scene.nursery.stock().edit(&id, "comment", &comment);
+            }
+            for (id, month) in [("x", 8), ("y", 9)] {
+                if scene.nursery.stock().items.remove(id).is_none() {
+                    scene.add(id, month, 1, "null");
+                }
+            }
+            scene.sync();
+            let was_killed = killed(&scene.command(MONTHS, &args), &Moment::Call(call, nth));
+            kills += u32::from(was_killed);
+            if nth % 2 == 0 {
+                // What came with the killed run may be gone before the next.
+                scene.nursery.stock().items.remove("x");
+                scene.nursery.stock().items.remove("y");
+                scene.sync();
+            }
+            scene.run(MONTHS, &args);
+            let what = format!("{call} {nth}, killed: {was_killed}");
+            assert!(scene.lake().join("_SUCCESS").exists(), "{what}");
+            fs::remove_file(scene.lake().join("_SUCCESS")).unwrap();
+            scene.assert_whole(MONTHS, &[], &what);
+            scene.run(MONTHS, &args);
+        }
+    }
+    assert!(kills > 8, "{kills}");
+}
+
+#[test]
+fn files_that_are_missing_or_cut_are_written_again() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    let file = |month: u32| {
+        let name = format!("year=2026/month={month:02}/batches.ndjson");
+        scene.lake().join(name)
+    };
+    fs::remove_dir_all(file(1).parent().unwrap()).unwrap();
+    fs::write(file(2), "{}").unwrap();
+    let before = identities(&scene.lake());
+    let ended = scene.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("2 files rewritten"), "{ended:?}");
+    let changed = rewritten(&before, &identities(&scene.lake()));
+    assert_eq!(changed.len(), 3, "{changed:?}");
+    scene.assert_whole(MONTHS, &[], "mended");
+    // Without a manifest nobody knows whose a file is.
+    fs::create_dir(scene.lake().join("year=2019")).unwrap();
+    fs::create_dir(scene.lake().join("year=2019/month=01")).unwrap();
+    let stray = scene.lake().join("year=2019/month=01/batches.ndjson");
+    fs::copy(file(1), &stray).unwrap();
+    fs::remove_file(scene.lake().join("_manifest.json")).unwrap();
+    let ended = scene.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("is in the lake"), "{ended:?}");
+    fs::remove_dir_all(scene.lake().join("year=2019")).unwrap();
+    // Seen from another folder, and moved as a whole.
+    fs::rename(scene.lake(), scene.folder.path().join("moved")).unwrap();
+    let archive = scene.shelf.path.to_str().unwrap();
+    let template = format!("moved/{MONTHS}");
+    let args = [
+        "export",
+        "--archive",
+        archive,
+        "--only-changed",
+        "-o",
+        &template,
+    ];
+    let mut command = trayscan(&args);
+    command.current_dir(scene.folder.path());
+    let ended = Ended::of(command.output().unwrap());
+    assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
+}
+
+#[test]
+fn another_export_than_the_manifests_writes_everything() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    for (args, reason) in [
+        (&["--fields", "-comment"][..], "other fields"),
+        (&["--numbers", "--fields", "-comment"], "another format"),
+        (&["--numbers"], "other fields"),
+        (&[], "another format"),
+        (&["--start", "2026-02"], "another range or other filters"),
+        (
+            &["--where", "crop_type=Leek"],
+            "another range or other filters",
+        ),
+        (&["--lenient"], "another range or other filters"),
+        (&["--lenient", "--sort", "batch_name"], "another order"),
+    ] {
+        let ended = scene.run(MONTHS, args);
+        assert!(
+            ended.stderr.contains("everything is written again") && ended.stderr.contains(reason),
+            "{args:?}: {ended:?}"
+        );
+        scene.assert_whole(MONTHS, args, &format!("{args:?}"));
+    }
+    // What "300d" means is another day tomorrow.
+    let recent = ["--where", "batch_creation_date>=300d"];
+    scene.run(MONTHS, &recent);
+    let path = scene.lake().join("_manifest.json");
+    let mut told = manifest(&scene.lake());
+    let started = told["started"].as_str().unwrap().replacen("202", "201", 1);
+    told["started"] = started.into();
+    fs::write(&path, told.to_string()).unwrap();
+    let ended = scene.run(MONTHS, &recent);
+    assert!(ended.stderr.contains("other filters"), "{ended:?}");
+    let other = "month={month}/{year}.ndjson";
+    let ended = scene.run(other, &recent);
+    assert!(ended.stderr.contains("other names of files"), "{ended:?}");
+    assert!(ended.stderr.contains("are still there"), "{ended:?}");
+    // An archive that was made anew, and a manifest that was altered.
+    fs::remove_dir_all(scene.lake()).unwrap();
+    scene.run(MONTHS, &[]);
+    let again = Scene {
+        shelf: Shelf::new(),
+        ..scene
+    };
+    again.nursery.stock().items.remove("b11");
+    again.sync();
+    again
+        .shelf
+        .open()
+        .execute("UPDATE batches SET first_seen = 'x'", [])
+        .unwrap();
+    let ended = again.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("another archive"), "{ended:?}");
+    again.assert_whole(MONTHS, &[], "another archive");
+    let path = again.lake().join("_manifest.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replacen("\"batches\": 11,", "\"batches\": 12,", 2),
+    )
+    .unwrap();
+    let ended = again.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("was altered"), "{ended:?}");
+    again.assert_whole(MONTHS, &[], "an altered manifest");
+    // Rows that others took out of the archive leave no trace in its history.
+    again
+        .shelf
+        .open()
+        .execute("DELETE FROM batches WHERE batch_id = 'b22'", [])
+        .unwrap();
+    let ended = again.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("than its history tells"), "{ended:?}");
+    again.assert_whole(MONTHS, &[], "an altered archive");
+}
+
+#[test]
+fn a_crop_keeps_its_name_from_run_to_run() {
+    let scene = Scene::new();
+    let template = "crop={crop_type}/batches.ndjson";
+    scene.add("t1", 1, 1, "\"tomato\"");
+    scene.sync();
+    scene.run(template, &[]);
+    scene.add("t2", 1, 2, "\"Tomato\"");
+    scene.sync();
+    scene.run(template, &[]);
+    let names = |scene: &Scene| -> Vec<String> {
+        let names = files(&scene.lake()).into_keys();
+        names
+            .filter(|name| name.to_lowercase().contains("tomato"))
+            .collect()
+    };
+    let both = names(&scene);
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(both[0].starts_with("crop=Tomato~"), "{both:?}");
+    // The one that has the plain name goes; the other still has its own.
+    scene.nursery.stock().items.remove("t1");
+    scene.add("t3", 1, 3, "\"Tomato\"");
+    scene.sync();
+    scene.run(template, &[]);
+    assert_eq!(names(&scene), both[..1]);
+    let text = fs::read_to_string(scene.lake().join(&both[0])).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "crops");
+}
+
+#[test]
+fn one_run_at_a_time_writes_a_lake() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    let folder = fs::File::open(scene.lake()).unwrap();
+    folder.lock().unwrap();
+    let ended = Ended::of(scene.command(MONTHS, &[]).output().unwrap());
+    assert_eq!(ended.code, Some(11), "{ended:?}");
+    assert!(
+        ended.stderr.contains("another run is writing the lake"),
+        "{ended:?}"
+    );
+    folder.unlock().unwrap();
+    scene.run(MONTHS, &[]);
+}
+
+#[test]
+fn what_it_needs_is_said_before_anything_is_written() {
+    let scene = Scene::new();
+    let archive = scene.shelf.path.to_str().unwrap();
+    let at = |name: &str| scene.folder.path().join(name).to_str().unwrap().to_owned();
+    let (plain, lake) = (at("a.csv"), at("l/{year}.csv"));
+    for (args, why) in [
+        (
+            vec!["--archive", archive, "-o", &plain, "--only-changed"],
+            "no placeholder",
+        ),
+        (
+            vec!["--archive", archive, "-o", &plain, "--success-marker"],
+            "no placeholder",
+        ),
+        (
+            vec!["--archive", archive, "-o", &plain, "--manifest"],
+            "needs a name",
+        ),
+        (
+            vec!["--sandbox", "-o", &lake, "--only-changed"],
+            "--archive",
+        ),
+        (
+            vec![
+                "--archive",
+                archive,
+                "-o",
+                &lake,
+                "--only-changed",
+                "--limit",
+                "3",
+            ],
+            "--limit",
+        ),
+        (
+            vec![
+                "--archive",
+                archive,
+                "-o",
+                &lake,
+                "--only-changed",
+                "--no-clobber",
+            ],
+            "--no-clobber",
+        ),
+        (
+            vec![
+                "--archive",
+                archive,
+                "-o",
+                &lake,
+                "--manifest",
+                "l/{year}.json",
+            ],
+            "placeholders",
+        ),
+    ] {
+        let ended = Ended::of(
+            trayscan(&[&["export"], &args[..]].concat())
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains(why), "{args:?}: {ended:?}");
+    }
+    // What is no manifest is not taken for one.
+    fs::create_dir(scene.lake()).unwrap();
+    fs::write(scene.lake().join("_manifest.json"), "[]").unwrap();
+    let ended = Ended::of(scene.command(MONTHS, &[]).output().unwrap());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("remove it"), "{ended:?}");
+    assert_eq!(files(&scene.lake()).len(), 1);
+}
