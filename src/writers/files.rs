@@ -66,7 +66,9 @@ impl Files {
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         match self {
             Self::Many(spool) => spool.crop_names(),
-            _ => None,
+            Self::One { .. } => None,
+            #[cfg(feature = "postgres")]
+            Self::Table { .. } => None,
         }
     }
 

@@ -107,7 +107,9 @@ impl Place {
         let removed = match self {
             Self::File(path) => fs::remove_file(path),
             Self::Object(address) => return cloud::remove(address),
-            _ => Ok(()),
+            Self::Stdout => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => Ok(()),
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::new(
