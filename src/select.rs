@@ -241,8 +241,8 @@ fn instant(text: &str, now: DateTime<Utc>) -> Option<Moment> {
 /// One `--sort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sorting {
-    column: usize,
-    descending: bool,
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
 }
 
 impl Sorting {

@@ -224,6 +224,7 @@ impl Opened {
             range: wanted.range.describe(),
             filters: filters(args),
             source: base_url.unwrap_or_default(),
+            sorting: wanted.sorting,
             ..Facts::default()
         });
         let destination = &wanted.destination;

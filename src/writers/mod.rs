@@ -46,7 +46,7 @@ pub(crate) use template::{Crops, Template};
 use crate::batch::{Batch, unquote};
 use crate::cli::{Format, OutputArgs};
 use crate::error::Failure;
-use crate::select::Fields;
+use crate::select::{Fields, Sorting};
 
 /// Writes batches in one format.
 pub(crate) trait BatchWriter: Send {
@@ -144,6 +144,8 @@ pub(crate) struct Facts {
     pub(crate) source: String,
     /// The version of the interface: known once the batches have come.
     pub(crate) version: OnceLock<String>,
+    /// The order of the batches; nothing where they come as the service sends them.
+    pub(crate) sorting: Option<Sorting>,
     /// `--limit` left batches out: known once they have come.
     pub(crate) is_cut: AtomicBool,
 }

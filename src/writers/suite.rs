@@ -62,7 +62,7 @@ fn written(format: Format, compression: Compression, batches: &[Batch]) -> Vec<u
 fn batch(id: usize, text: &str, nulls: bool) -> Batch {
     let fields = COLUMNS.iter().map(|column| {
         let value = match column.kind {
-            _ if column.name == "batch_id" => json!(format!("{id}{text}")),
+            _ if column.name == "batch_id" => json!(format!("{id:02}{text}")),
             _ if nulls && column.nullable => Value::Null,
             Kind::Text => json!(text),
             Kind::Date => json!("2026-05-01T06:00:00.250Z"),

@@ -10,10 +10,12 @@ use ::parquet::basic::{
     Compression, Encoding, GzipLevel, LogicalType, Repetition, TimeUnit, Type as Physical,
     ZstdLevel,
 };
+use ::parquet::bloom_filter::Sbbf;
 use ::parquet::data_type::{
     ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
     Int96, Int96Type,
 };
+use ::parquet::file::metadata::{ParquetMetaDataWriter, RowGroupMetaData, SortingColumn};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::file::statistics::Statistics;
@@ -687,6 +689,244 @@ fn a_lake_has_a_file_for_each_month() {
     assert_eq!(batches, 900);
 }
 
+/// Returns what each row group says of the order of its rows: columns, each with whether it is descending.
+fn sorted_by(path: &Path) -> Vec<Vec<(String, bool)>> {
+    let file = open(path);
+    let groups = file.metadata().row_groups().iter();
+    let of_group = |group: &RowGroupMetaData| {
+        let keys = group.sorting_columns().map_or(&[][..], Vec::as_slice);
+        let key = |key: &SortingColumn| {
+            assert!(!key.nulls_first);
+            let place = usize::try_from(key.column_idx).unwrap();
+            (group.column(place).column_path().string(), key.descending)
+        };
+        keys.iter().map(key).collect()
+    };
+    groups.map(of_group).collect()
+}
+
+/// Returns the dates and identifiers of a file, in its order.
+fn dates_and_ids(path: &Path) -> Vec<(i64, String)> {
+    let one = |row: &Row| match (field(row, "batch_creation_date"), field(row, "batch_id")) {
+        (Field::TimestampMicros(date), Field::Str(id)) => (*date, id.clone()),
+        other => panic!("{other:?}"),
+    };
+    rows(path).iter().map(one).collect()
+}
+
+/// Returns the identifiers of an export as ndjson, in its order.
+fn ids(server: &Server, args: &[&str]) -> Vec<String> {
+    let ended = good(export(server, &[&["-f", "ndjson"][..], args].concat()));
+    let id = |line: &str| {
+        let batch: Value = serde_json::from_str(line).unwrap();
+        batch["batch_id"].as_str().unwrap().to_owned()
+    };
+    ended.stdout.lines().map(id).collect()
+}
+
+#[test]
+fn rows_are_sorted_by_date_however_they_come() {
+    let date_and_id = [("batch_creation_date", false), ("batch_id", false)];
+    let date_and_id = date_and_id.map(|(name, descending)| (name.to_owned(), descending));
+    for fault in ["newest-first", "shuffle"] {
+        let server = Server::start(&["--batches", "900", "--fault", fault]);
+        let folder = Folder::new();
+        let path = folder.name("b.parquet");
+        good(export(&server, &["-o", &path]));
+        let found = dates_and_ids(Path::new(&path));
+        assert!(found.is_sorted(), "{fault}");
+        let came: Vec<String> = found.iter().map(|(_, id)| id.clone()).collect();
+        assert_ne!(came, ids(&server, &[]), "{fault} came sorted");
+        assert_eq!(sorted_by(Path::new(&path)), [date_and_id.to_vec()]);
+        let json = folder.name("b.json");
+        good(export(&server, &["-o", &json]));
+        good(run(&["verify", &path, "--against", &json]));
+
+        let lake = folder.name("lake/{crop_type}.parquet");
+        good(export(&server, &["-o", &lake]));
+        for file in fs::read_dir(folder.at("lake")).unwrap() {
+            let file = file.unwrap().path();
+            assert!(dates_and_ids(&file).is_sorted(), "{}", file.display());
+            assert_eq!(sorted_by(&file), [date_and_id.to_vec()]);
+            good(run(&["verify", file.to_str().unwrap()]));
+        }
+    }
+}
+
+#[test]
+fn with_sort_rows_stay_as_they_are_and_say_how() {
+    let server = Server::start(&["--batches", "400", "--fault", "shuffle"]);
+    let folder = Folder::new();
+    let path = folder.name("b.parquet");
+    for (args, expected) in [
+        (
+            &["--sort", "crop_type:desc"][..],
+            &[
+                ("crop_type", true),
+                ("batch_creation_date", false),
+                ("batch_id", false),
+            ][..],
+        ),
+        (
+            &["--sort", "comment"],
+            &[
+                ("comment", false),
+                ("batch_creation_date", false),
+                ("batch_id", false),
+            ],
+        ),
+        (
+            &["--sort", "batch_creation_date:desc"],
+            &[("batch_creation_date", true), ("batch_id", false)],
+        ),
+        (
+            &[
+                "--sort",
+                "avg_germination_rate",
+                "--fields",
+                "-batch_creation_date",
+            ],
+            &[("avg_germination_rate", false)],
+        ),
+        (&["--sort", "crop_type", "--fields", "-crop_type"], &[]),
+        (&["--fields", "-batch_creation_date"], &[]),
+    ] {
+        good(export(&server, &[&["-o", &path][..], args].concat()));
+        let found = rows(Path::new(&path)).into_iter().map(|row| {
+            let Field::Str(id) = field(&row, "batch_id") else {
+                panic!("{row:?}");
+            };
+            id.clone()
+        });
+        assert_eq!(found.collect::<Vec<_>>(), ids(&server, args), "{args:?}");
+        let expected = expected.iter();
+        let expected = expected.map(|(name, descending)| ((*name).to_owned(), *descending));
+        assert_eq!(sorted_by(Path::new(&path)), [expected.collect::<Vec<_>>()]);
+        good(run(&["verify", &path]));
+    }
+}
+
+/// Reads the Bloom filter of a column of the first row group, and where it is.
+fn filter(path: &Path, column: usize) -> Option<(Sbbf, std::ops::Range<usize>)> {
+    let chunk = open(path).metadata().row_group(0).column(column).clone();
+    let filter = Sbbf::read_from_column_chunk(&chunk, &File::open(path).unwrap()).unwrap()?;
+    let start = usize::try_from(chunk.bloom_filter_offset().unwrap()).unwrap();
+    let length = usize::try_from(chunk.bloom_filter_length().unwrap()).unwrap();
+    Some((filter, start..start + length))
+}
+
+#[test]
+fn a_bloom_filter_tells_which_batches_are_not_there() {
+    let server = Server::start(&["--batches", "3000"]);
+    let folder = Folder::new();
+    let path = folder.at("b.parquet");
+    good(export(&server, &["-o", path.to_str().unwrap()]));
+    let (filter_of_ids, region) = filter(&path, 0).unwrap();
+    let found = dates_and_ids(&path);
+    assert!(found.iter().all(|(_, id)| filter_of_ids.check(id.as_str())));
+    let absent = (0..20_000).map(|number| format!("no-such-batch-{number}"));
+    let passed = absent.filter(|id| filter_of_ids.check(id.as_str())).count();
+    assert!(passed < 300, "{passed} of 20,000 that are not there");
+    // Sized for its rows: 3000 need 3.6 KB, and the next power of two holds them.
+    assert!((4096..4096 + 20).contains(&region.len()), "{region:?}");
+    assert!((1..19).all(|column| filter(&path, column).is_none()));
+    let without = folder.name("without.parquet");
+    let fields = ["--fields", "-batch_id"];
+    good(export(&server, &[&["-o", &without][..], &fields].concat()));
+    assert!((0..18).all(|column| filter(Path::new(&without), column).is_none()));
+}
+
+/// Writes the file again with another row group in its footer.
+fn with_group(path: &Path, group: RowGroupMetaData) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    let end = bytes.len() - 8;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
+    let footer = end - usize::try_from(length).unwrap();
+    let metadata = open(path).metadata().clone();
+    let metadata = metadata.into_builder().set_row_groups(vec![group]).build();
+    let mut written = bytes[..footer].to_vec();
+    ParquetMetaDataWriter::new(&mut written, &metadata)
+        .finish()
+        .unwrap();
+    written
+}
+
+#[test]
+fn filters_and_orders_that_are_not_true_are_found() {
+    let server = Server::start(&["--batches", "300"]);
+    let folder = Folder::new();
+    let path = folder.at("b.parquet");
+    good(export(&server, &["-o", path.to_str().unwrap()]));
+    let whole = fs::read(&path).unwrap();
+    let other = folder.name("other.parquet");
+    let refused = |bytes: &[u8], why: &str| {
+        fs::write(&other, bytes).unwrap();
+        let ended = run(&["verify", &other]);
+        assert_eq!(ended.code, Some(7), "{why}: {ended:?}");
+        assert!(ended.stderr.contains(why), "{why}: {ended:?}");
+    };
+    let (_, region) = filter(&path, 0).unwrap();
+    let bits = region.end - 512..region.end;
+    let change = |place: usize, byte: u8| {
+        let mut bytes = whole.clone();
+        bytes[place] = byte;
+        bytes
+    };
+    let full = bits.clone().find(|place| whole[*place] != 0).unwrap();
+    refused(
+        &change(full, 0),
+        "the Bloom filter of `batch_id` lacks a value",
+    );
+    let byte = whole[full] | 1 << whole[full].trailing_ones();
+    refused(
+        &change(full, byte),
+        "the Bloom filter of `batch_id` has values that no row has",
+    );
+    refused(&change(region.start + 2, 4), "a Bloom filter is nowhere");
+
+    let group = open(&path).metadata().row_group(0).clone();
+    let with_keys = |keys: &[(i32, bool)]| {
+        let keys = keys.iter().map(|(column_idx, descending)| SortingColumn {
+            column_idx: *column_idx,
+            descending: *descending,
+            nulls_first: false,
+        });
+        let group = group.clone().into_builder();
+        let group = group.set_sorting_columns(Some(keys.collect()));
+        with_group(&path, group.build().unwrap())
+    };
+    // The dates differ from one another, so whatever stands behind them is true.
+    for keys in [&[(2, false), (0, true)][..], &[(2, false)], &[]] {
+        fs::write(&other, with_keys(keys)).unwrap();
+        good(run(&["verify", &other]));
+    }
+    for (keys, name) in [
+        (&[(2, true)][..], "batch_creation_date"),
+        (&[(0, false), (2, false)], "batch_id"),
+        (&[(3, false)], "crop_type"),
+        (&[(17, false), (0, false)], "warnings"),
+    ] {
+        let why = format!("the rows are not sorted by `{name}`, as the file says");
+        refused(&with_keys(keys), &why);
+    }
+    // Sorted by crop, and within each crop by date, but not by identifier.
+    let by_crop = ["-o", path.to_str().unwrap(), "--sort", "crop_type"];
+    good(export(&server, &by_crop));
+    let group = open(&path).metadata().row_group(0).clone();
+    let keys = [(3, false), (0, false)].map(|(column_idx, descending)| SortingColumn {
+        column_idx,
+        descending,
+        nulls_first: false,
+    });
+    let group = group
+        .into_builder()
+        .set_sorting_columns(Some(keys.to_vec()));
+    refused(
+        &with_group(&path, group.build().unwrap()),
+        "the rows are not sorted by `batch_id`, as the file says",
+    );
+}
+
 /// Makes a Python with DuckDB and pyarrow, once; nothing where that cannot be had.
 fn python() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines");
@@ -759,6 +999,17 @@ assert table.schema.field('batch_id').nullable is False
 assert table.num_rows == int(file.metadata.metadata[b'trayscan.batches'])
 stats = file.metadata.row_group(0).column(2).statistics
 assert stats.has_min_max and stats.min == pc.min(table['batch_creation_date']).as_py(), stats
+group = file.metadata.row_group(0)
+order = [(key.column_index, key.descending, key.nulls_first) for key in group.sorting_columns]
+assert order == [(2, False, False), (0, False, False)], order
+rows = list(zip(table['batch_creation_date'].to_pylist(), table['batch_id'].to_pylist()))
+assert rows == sorted(rows)
+assert all(group.column(place).has_column_index and group.column(place).has_offset_index for place in range(19))
+probe = lambda id: [row[-1] for row in sql(f'SELECT * FROM parquet_bloom_probe({one!r}, $$batch_id$$, {id!r})')]
+assert all(probe(id) == [False] for _, id in rows[::100])
+assert sum(probe(f'no-such-{number}') == [False] for number in range(100)) < 10
+placed = sql(f'SELECT path_in_schema, bloom_filter_length FROM parquet_metadata({one!r}) WHERE bloom_filter_offset IS NOT NULL')
+assert [name for name, _ in placed] == ['batch_id'], placed
 duckdb.sql(f'COPY (FROM {one!r}) TO {duck!r}')
 duckdb.sql(f'COPY (FROM {one!r}) TO {packed!r} (COMPRESSION zstd)')
 pq.write_table(table, others + '/arrow.parquet')
@@ -769,6 +1020,7 @@ fields = [pa.field(field.name, short if pa.types.is_decimal(field.type) else fie
 pq.write_table(table.cast(pa.schema(fields)), others + '/short.parquet', store_decimal_as_integer=True, compression='none')
 pq.write_table(table, others + '/pages.parquet', data_page_version='2.0')
 pq.write_table(table, others + '/gzip.parquet', compression='gzip')
+pq.write_table(table, others + '/brotli.parquet', compression='brotli')
 print('read', duckdb.__version__, pa.__version__)
 ";
     let output = Command::new(python)
@@ -779,16 +1031,18 @@ print('read', duckdb.__version__, pa.__version__)
     let ended = good(Ended::of(output));
     assert!(ended.stdout.starts_with("read "), "{ended:?}");
     // What DuckDB makes of it holds the same; how others pack is not always known.
-    for name in ["duckdb", "zstd", "arrow", "whole", "old", "short", "pages"] {
+    for name in [
+        "duckdb", "zstd", "arrow", "whole", "old", "short", "pages", "gzip",
+    ] {
         let copy = format!("{others}/{name}.parquet");
         let ended = good(run(&["verify", &copy, "--against", &one]));
         assert!(ended.stdout.contains("5000 batches"), "{ended:?}");
         // Some of them still say what it was.
         good(run(&["verify", &copy]));
     }
-    let ended = run(&["verify", &format!("{others}/gzip.parquet")]);
+    let ended = run(&["verify", &format!("{others}/brotli.parquet")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains("packed with GZIP"), "{ended:?}");
+    assert!(ended.stderr.contains("compressed with BROTLI"), "{ended:?}");
 }
 
 #[test]

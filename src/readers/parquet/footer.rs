@@ -8,9 +8,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::basic::Type as Physical;
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use super::filter::Filter;
 use super::layout::{self, StructLayout};
-use super::pages::{DataPage, Refused};
-use super::statistics::{Claimed, LastValue, SortOrder, Sorted, check_offset_index, column_index};
+use super::pages::{DataPage, Refused, Room};
+use super::statistics::{Claimed, SortOrder, Sorted, check_offset_index, column_index};
 use super::thrift::Node;
 
 /// The longest footer: what is read of it takes many times its size.
@@ -102,21 +103,31 @@ impl Footer {
         statistics.map(Claimed::read).unwrap_or_default()
     }
 
-    /// Returns whether a column has a Bloom filter.
-    pub(super) fn has_filter(&self, group: usize, leaf: usize) -> bool {
+    /// Reads the Bloom filter of a column; `None` if it has none.
+    pub(super) fn filter(
+        &self,
+        file: &File,
+        (group, leaf): (usize, usize),
+        room: &mut Room,
+    ) -> Result<Option<Filter>, Refused> {
         let chunk = self.chunk(group, leaf).and_then(|chunk| chunk.field(3));
-        chunk.is_some_and(|chunk| chunk.field(14).is_some())
+        let filter = chunk.map(|chunk| Filter::read(file, chunk, self.start, room));
+        filter.transpose().map(Option::flatten)
     }
 
-    /// Returns how the rows are said to be sorted by a column. Only the first column that they are sorted by
-    /// is looked at: within it, the others are.
-    pub(super) fn sorted(&self, group: usize, leaf: usize) -> Option<Sorted> {
-        let first = self.group(group)?.list(4).first()?;
-        (first.int(1).and_then(|place| usize::try_from(place).ok()) == Some(leaf)).then(|| Sorted {
-            descending: first.bool(2).unwrap_or_default(),
-            nulls_first: first.bool(3).unwrap_or_default(),
-            last: LastValue::default(),
-        })
+    /// Returns the columns that the rows of a group are said to be sorted by, and how.
+    pub(super) fn sorted_by(&self, group: usize) -> Vec<(usize, Sorted)> {
+        let keys = self.group(group).map_or(&[][..], |group| group.list(4));
+        let mut sorted_by: Vec<(usize, Sorted)> = Vec::new();
+        for key in keys {
+            let leaf = key.int(1).and_then(|leaf| usize::try_from(leaf).ok());
+            // A column that is there again says nothing more.
+            let leaf = leaf.filter(|leaf| sorted_by.iter().all(|(known, _)| known != leaf));
+            let descending = key.bool(2).unwrap_or_default();
+            let nulls_first = key.bool(3).unwrap_or_default();
+            sorted_by.extend(leaf.map(|leaf| (leaf, Sorted::new(descending, nulls_first))));
+        }
+        sorted_by
     }
 
     /// Reads the indexes of a column, and returns what they say of each page.

@@ -189,6 +189,13 @@ pub(super) const COLUMN_INDEX: StructLayout = StructLayout(&[
     (7, List(&I64), OPTIONAL),
 ]);
 
+pub(super) const BLOOM_FILTER: StructLayout = StructLayout(&[
+    (1, I32, REQUIRED),
+    (2, Struct(&EMPTY), REQUIRED),
+    (3, Struct(&EMPTY), REQUIRED),
+    (4, Struct(&EMPTY), REQUIRED),
+]);
+
 impl StructLayout {
     /// Checks that `node` is such a struct.
     pub(super) fn check(&self, node: &Node) -> Result<(), Refused> {

@@ -9,18 +9,19 @@ mod guard;
 mod pages;
 
 // What the file says of itself and of its values, and whether it holds.
+mod filter;
 mod footer;
 mod layout;
 mod statistics;
 mod thrift;
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
-use ::parquet::bloom_filter::Sbbf;
 use ::parquet::column::page::PageReader as _;
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::{AsBytes, ByteArray, DataType};
@@ -36,7 +37,7 @@ use footer::Footer;
 use form::{Form, form, whole, written};
 use guard::PageGuard;
 use pages::{Refused, Room};
-use statistics::{Claims, ColumnAudit};
+use statistics::{Claims, ColumnAudit, Sorted};
 
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;
@@ -223,6 +224,8 @@ fn is_text(descriptor: &ColumnDescriptor) -> bool {
 /// Some rows of a group, column by column.
 struct Rows<'a> {
     columns: Vec<OpenColumn<'a>>,
+    /// The columns that rows are said to be sorted by, the first one first.
+    sorted_by: Vec<usize>,
     /// Of each column of a batch, the rows that were taken; nothing where the file has none.
     texts: [Vec<Option<Cell>>; COLUMNS.len() + 1],
 }
@@ -251,6 +254,9 @@ impl<'a> Rows<'a> {
     ) -> Result<Self, Unreadable> {
         let mut room = Room::new();
         let mut columns = Vec::new();
+        let (keys, sorted): (Vec<usize>, Vec<_>) = footer.sorted_by(place).into_iter().unzip();
+        let mut sorted: Vec<Option<Sorted>> = sorted.into_iter().map(Some).collect();
+        let mut sorted_by = vec![None; keys.len()];
         for (number, leaf) in leaves.iter().enumerate() {
             let descriptor = &leaf.descriptor;
             let chunk = group.metadata().column(number);
@@ -264,17 +270,17 @@ impl<'a> Rows<'a> {
                 while contained(|| page_reader.get_next_page())?.is_some() {}
                 continue;
             }
-            let filter = if footer.has_filter(place, number) {
-                contained(|| Sbbf::read_from_column_chunk(chunk, file))?
-            } else {
-                None
-            };
+            let filter = footer.filter(file, (place, number), &mut room);
+            let key = keys.iter().position(|leaf| *leaf == number);
+            if let Some(key) = key {
+                sorted_by[key] = Some(columns.len());
+            }
             let claims = Claims {
                 column: footer.claimed(place, number),
                 pages,
                 index,
-                filter,
-                sorted: footer.sorted(place, number),
+                filter: filter.map_err(refused)?,
+                sorted: key.and_then(|key| sorted[key].take()),
             };
             columns.push(OpenColumn {
                 leaf,
@@ -284,6 +290,8 @@ impl<'a> Rows<'a> {
         }
         Ok(Self {
             columns,
+            // Where one is not read, nothing is known of those behind it.
+            sorted_by: sorted_by.into_iter().map_while(|column| column).collect(),
             texts: [const { Vec::new() }; COLUMNS.len() + 1],
         })
     }
@@ -308,7 +316,27 @@ impl<'a> Rows<'a> {
                 )));
             }
         }
-        Ok(length.filter(|length| *length > 0))
+        let length = length.unwrap_or_default();
+        self.check_order(length)?;
+        Ok(Some(length).filter(|length| *length > 0))
+    }
+
+    /// Checks that the rows that were taken are sorted as the file says.
+    fn check_order(&mut self, length: usize) -> Result<(), Unreadable> {
+        let mut undecided: Vec<usize> = (0..length).collect();
+        for column in &self.sorted_by {
+            let audit = &mut self.columns[*column].audit;
+            let steps = audit.take_steps().unwrap_or_default();
+            let step = |row: &usize| steps.get(*row).copied().unwrap_or(Ordering::Less);
+            if undecided.iter().any(|row| step(row).is_gt()) {
+                let name = audit.name();
+                return Err(altered(format!(
+                    "the rows are not sorted by `{name}`, as the file says"
+                )));
+            }
+            undecided.retain(|row| step(row).is_eq());
+        }
+        Ok(())
     }
 
     /// Ends the group, which must have `rows` rows.

@@ -81,7 +81,7 @@ impl Room {
         }
     }
 
-    fn take(&mut self, held: u64) -> Result<(), Refused> {
+    pub(super) fn take(&mut self, held: u64) -> Result<(), Refused> {
         let rest = self.held.checked_sub(held);
         self.held = rest.ok_or_else(|| {
             let why = format!("its pages unpack to more than {} MiB", HELD >> 20);

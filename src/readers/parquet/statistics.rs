@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
-use ::parquet::bloom_filter::Sbbf;
 use ::parquet::schema::types::ColumnDescriptor;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::filter::Filter;
 use super::form::whole;
 use super::pages::{DataPage, Refused};
 use super::thrift::Node;
@@ -322,27 +322,61 @@ pub(super) struct ColumnAudit {
     in_page: FoundValues,
     all: FoundValues,
     distinct: Option<HashSet<u64>>,
-    filter: Option<Sbbf>,
+    filter: Option<Filter>,
     /// Whether rows are said to be sorted by it, and how.
     sorted: Option<Sorted>,
 }
 
-/// How rows are said to be sorted by a column.
-#[derive(Clone, Debug)]
+/// How rows are said to be sorted by a column, and how they are.
 pub(super) struct Sorted {
-    pub(super) descending: bool,
-    pub(super) nulls_first: bool,
-    pub(super) last: LastValue,
+    descending: bool,
+    nulls_first: bool,
+    last: LastValue,
+    steps: Vec<Ordering>,
 }
 
 /// The value before another.
-#[derive(Clone, Debug, Default)]
-pub(super) enum LastValue {
+enum LastValue {
     /// There was none.
-    #[default]
     None,
     Null,
     Value(Vec<u8>),
+}
+
+impl Sorted {
+    pub(super) fn new(descending: bool, nulls_first: bool) -> Self {
+        Self {
+            descending,
+            nulls_first,
+            last: LastValue::None,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Takes the next value: `Less` if the one before it is before it in the order, too.
+    fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
+        let step = match (&self.last, value) {
+            (LastValue::Null, None) => Ordering::Equal,
+            (LastValue::Null, Some(_)) if !self.nulls_first => Ordering::Greater,
+            (LastValue::Value(_), None) if self.nulls_first => Ordering::Greater,
+            (LastValue::Value(last), Some(value)) => match order.compare(last, value) {
+                Some(step) if self.descending => step.reverse(),
+                Some(step) => step,
+                // Nothing is known of values that cannot be compared.
+                None => Ordering::Less,
+            },
+            _ => Ordering::Less,
+        };
+        self.steps.push(step);
+        match (&mut self.last, value) {
+            (LastValue::Value(last), Some(value)) => {
+                last.clear();
+                last.extend_from_slice(value);
+            }
+            (last, Some(value)) => *last = LastValue::Value(value.to_vec()),
+            (last, None) => *last = LastValue::Null,
+        }
+    }
 }
 
 /// All that is said of a column of a row group.
@@ -350,7 +384,7 @@ pub(super) struct Claims {
     pub(super) column: Claimed,
     pub(super) pages: Vec<DataPage>,
     pub(super) index: Vec<Claimed>,
-    pub(super) filter: Option<Sbbf>,
+    pub(super) filter: Option<Filter>,
     pub(super) sorted: Option<Sorted>,
 }
 
@@ -395,46 +429,24 @@ impl ColumnAudit {
             if let Some(distinct) = &mut self.distinct {
                 distinct.insert(xxh3_64(value));
             }
-            if self
-                .filter
-                .as_ref()
-                .is_some_and(|filter| !filter.check(value))
-            {
-                return Err(format!("the Bloom filter of `{}` lacks a value", self.name));
+            if let Some(filter) = &mut self.filter {
+                filter.add(value);
             }
         }
-        self.check_sorting(value)
+        if let Some(sorted) = &mut self.sorted {
+            sorted.add(self.order, value);
+        }
+        Ok(())
     }
 
-    fn check_sorting(&mut self, value: Option<&[u8]>) -> Result<(), String> {
-        let Some(sorted) = &mut self.sorted else {
-            return Ok(());
-        };
-        let is_after = match (&sorted.last, value) {
-            (LastValue::None, _) => true,
-            (LastValue::Null, value) => sorted.nulls_first || value.is_none(),
-            (LastValue::Value(_), None) => !sorted.nulls_first,
-            (LastValue::Value(last), Some(value)) => {
-                let wrong = if sorted.descending {
-                    Ordering::Less
-                } else {
-                    Ordering::Greater
-                };
-                self.order.compare(last, value) != Some(wrong)
-            }
-        };
-        sorted.last = match value {
-            Some(value) => LastValue::Value(value.to_vec()),
-            None => LastValue::Null,
-        };
-        if is_after {
-            Ok(())
-        } else {
-            Err(format!(
-                "the rows are not sorted by `{}`, as the file says",
-                self.name
-            ))
-        }
+    /// Returns how each value since the last call compares to the one before; nothing if no order is claimed.
+    pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
+        let sorted = self.sorted.as_mut()?;
+        Some(std::mem::take(&mut sorted.steps))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     fn end_page(&mut self) -> Result<(), String> {
@@ -470,6 +482,9 @@ impl ColumnAudit {
                 "the statistics of `{}` count other distinct values than there are",
                 self.name
             ));
+        }
+        if let Some(Err(why)) = self.filter.as_ref().map(Filter::check) {
+            return Err(format!("the Bloom filter of `{}` {why}", self.name));
         }
         let checked = self.claimed.check(self.order, &self.all);
         checked.map_err(|why| format!("the statistics of `{}`: it {why}", self.name))

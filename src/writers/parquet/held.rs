@@ -1,5 +1,8 @@
 //! The values of columns, until they make a row group.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::writer::SerializedColumnWriter;
@@ -143,48 +146,98 @@ impl Held {
         }
     }
 
-    /// Writes what is held, and holds it no longer.
+    /// Returns levels and values of a column of numbers.
+    pub(super) fn numbers(&self) -> Option<(&[i16], &[i64])> {
+        match &self.cells {
+            Cells::Numbers(numbers) => Some((&self.levels, numbers)),
+            _ => None,
+        }
+    }
+
+    /// Returns the text at `place` among those that are not null; an empty one if there is none.
+    pub(super) fn text(&self, place: usize) -> &[u8] {
+        match &self.cells {
+            Cells::Texts(bytes, ends) => &bytes[span(ends, place)],
+            _ => &[],
+        }
+    }
+
+    /// Writes what is held, and holds it no longer: in the order of rows that `order` says, or as it came.
     pub(super) fn write(
         &mut self,
         column: &mut SerializedColumnWriter<'_>,
+        order: Option<&[usize]>,
     ) -> Result<(), ParquetError> {
+        let places = order.map(|order| self.reorder(order));
         let levels = (!self.is_required()).then_some(&self.levels[..]);
         match &mut self.cells {
             Cells::Numbers(numbers) => {
                 let writer = column.typed::<Int64Type>();
-                writer.write_batch(numbers, levels, None)?;
+                let values = reordered(numbers, places.as_deref());
+                writer.write_batch(&values, levels, None)?;
                 numbers.clear();
             }
             Cells::Flags(flags) => {
                 let writer = column.typed::<BoolType>();
-                writer.write_batch(flags, levels, None)?;
+                let values = reordered(flags, places.as_deref());
+                writer.write_batch(&values, levels, None)?;
                 flags.clear();
             }
             Cells::Texts(bytes, ends) => {
                 let bytes = Bytes::from(std::mem::take(bytes));
-                write_texts(column, &bytes, ends, levels)?;
+                let texts = (0..ends.len()).map(|number| {
+                    let place = places.as_ref().map_or(number, |places| places[number]);
+                    ByteArray::from(bytes.slice(span(ends, place)))
+                });
+                write_texts(column, texts, levels)?;
                 ends.clear();
             }
         }
         self.levels.clear();
         Ok(())
     }
+
+    /// Puts the levels of rows in another order; returns the places of the values in that order.
+    fn reorder(&mut self, order: &[usize]) -> Vec<usize> {
+        if self.is_required() {
+            return order.to_vec();
+        }
+        let mut values = 0;
+        let mut place = |level: &i16| {
+            let place = values;
+            values += usize::from(*level == 1);
+            place
+        };
+        let places: Vec<usize> = self.levels.iter().map(&mut place).collect();
+        let is_there = |row: &&usize| self.levels[**row] == 1;
+        let values = order.iter().filter(is_there).map(|row| places[*row]);
+        let values = values.collect();
+        self.levels = order.iter().map(|row| self.levels[*row]).collect();
+        values
+    }
+}
+
+/// Returns values in the order of `places`, or as they are.
+fn reordered<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, [T]> {
+    match places {
+        Some(places) => places.iter().map(|place| values[*place]).collect(),
+        None => Cow::Borrowed(values),
+    }
+}
+
+/// Returns where a text lies among all texts, each of which ends at one of `ends`.
+fn span(ends: &[usize], place: usize) -> Range<usize> {
+    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+    start..ends[place]
 }
 
 /// Writes texts piece by piece: each that is handed over takes several times its own size.
 fn write_texts(
     column: &mut SerializedColumnWriter<'_>,
-    bytes: &Bytes,
-    ends: &[usize],
+    mut texts: impl Iterator<Item = ByteArray>,
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
     let writer = column.typed::<ByteArrayType>();
-    let mut start = 0;
-    let mut texts = ends.iter().map(|&end| {
-        let text = bytes.slice(start..end);
-        start = end;
-        ByteArray::from(text)
-    });
     let Some(levels) = levels else {
         loop {
             let piece: Vec<ByteArray> = texts.by_ref().take(PIECE).collect();

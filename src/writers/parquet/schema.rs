@@ -6,11 +6,13 @@ use ::parquet::basic::{
     Compression, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel,
 };
 use ::parquet::errors::ParquetError;
-use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::metadata::SortingColumn;
+use ::parquet::file::properties::{BloomFilterPosition, WriterProperties};
 use ::parquet::schema::types::{ColumnPath, Type};
 
+use super::GROUP_ROWS;
 use super::held::Held;
-use crate::batch::{COLUMNS, CREATION_DATE, Kind};
+use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, Kind};
 
 /// The column of fields that nobody announced.
 pub(super) const EXTRA: &str = "extra";
@@ -18,6 +20,9 @@ pub(super) const EXTRA: &str = "extra";
 /// DECIMAL(18,2): all that 64 bits hold.
 const PRECISION: i32 = 18;
 const SCALE: i32 = 2;
+
+/// The share of identifiers that are not there and that the Bloom filter lets through, at most.
+const FALSE_POSITIVES: f64 = 0.01;
 
 impl Held {
     pub(super) fn describe(&self) -> Result<Arc<Type>, ParquetError> {
@@ -53,9 +58,20 @@ impl Held {
     }
 }
 
-pub(super) fn properties(columns: &[Held]) -> WriterProperties {
+pub(super) fn properties(
+    columns: &[Held],
+    sorted_by: Option<Vec<SortingColumn>>,
+) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
-    let properties = WriterProperties::builder().set_compression(zstd);
+    let id = ColumnPath::from(COLUMNS[BATCH_ID].name);
+    // The filter is folded to what the rows of its group need. It stands behind them, so that no more than
+    // one is held in memory.
+    let properties = WriterProperties::builder()
+        .set_compression(zstd)
+        .set_sorting_columns(sorted_by)
+        .set_column_bloom_filter_fpp(id.clone(), FALSE_POSITIVES)
+        .set_column_bloom_filter_max_ndv(id, GROUP_ROWS as u64)
+        .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
     // Where no two values are alike, a dictionary is only in the way.
     let unlike = columns.iter().map(Held::name).filter(|name| {
         let dates = COLUMNS[CREATION_DATE].name;
