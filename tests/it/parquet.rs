@@ -543,6 +543,43 @@ fn decimals_and_dates_are_read_as_others_write_them() {
 }
 
 #[test]
+fn a_date_without_a_zone_is_another_type() {
+    let folder = Folder::new();
+    let path = folder.name("b.parquet");
+    for (date, code) in [
+        ("TIMESTAMP(MICROS,true)", 0),
+        ("TIMESTAMP(MICROS,false)", 2),
+    ] {
+        let schema = format!(
+            "message others {{
+                required binary batch_id (UTF8);
+                required int64 batch_creation_date ({date});
+            }}"
+        );
+        let plain = Compression::UNCOMPRESSED;
+        written_by_others(
+            Path::new(&path),
+            &schema,
+            plain,
+            false,
+            |place, column| match place {
+                0 => {
+                    let ids = [ByteArray::from("a")];
+                    let column = column.typed::<ByteArrayType>();
+                    column.write_batch(&ids, None, None).map(drop).unwrap();
+                }
+                _ => {
+                    let column = column.typed::<Int64Type>();
+                    column.write_batch(&[0], None, None).map(drop).unwrap();
+                }
+            },
+        );
+        let ended = run(&["verify", &path]);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+}
+
+#[test]
 fn what_would_not_fit_into_memory_is_refused() {
     let folder = Folder::new();
     let path = folder.name("bomb.parquet");

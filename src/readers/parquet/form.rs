@@ -50,7 +50,10 @@ pub(super) fn form(descriptor: &ColumnDescriptor, kind: Kind) -> Option<Form> {
             (has_digits && is_decimal && scale <= DIGITS).then_some(Form::Decimal(scale))
         }
         Kind::Date => match (logical, converted) {
-            (Some(LogicalType::Timestamp(timestamp)), _) if is_whole => {
+            // Without a zone, it is no instant: other readers show it as a local time.
+            (Some(LogicalType::Timestamp(timestamp)), _)
+                if is_whole && timestamp.is_adjusted_to_u_t_c =>
+            {
                 Some(Form::Instant(match timestamp.unit {
                     TimeUnit::MILLIS => MILLIS,
                     TimeUnit::MICROS => MICROS,

@@ -8,15 +8,18 @@ use fastrand::Rng;
 use parquet::data_type::ByteArray;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+    RowGroupMetaData, SortingColumn,
 };
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use rusqlite::Connection;
 
 use super::{Mutant, one_byte};
 
-/// Mutants of single bytes in the footer, and in the index of pages.
+/// Mutants of single bytes in the footer, and in the indexes of pages.
 const FOOTER_BYTES: usize = 260;
 const INDEX_BYTES: usize = 80;
+/// Mutants of bytes in the Bloom filter.
+const FILTER_BYTES: usize = 80;
 /// Mutants of one cell of a database, and of bytes in its indexes.
 const CELLS: usize = 160;
 const DATABASE_INDEX_BYTES: usize = 60;
@@ -52,6 +55,13 @@ pub(super) fn parquet(rng: &mut Rng, original: &[u8]) -> Vec<Mutant> {
             INDEX_BYTES,
             "byte of an index",
         ));
+    }
+    mutants.extend(filters(rng, original, &metadata));
+    for (what, keys) in orders(group) {
+        let changed = group.clone().into_builder().set_sorting_columns(keys);
+        let changed = with_group(&metadata, changed.build().unwrap());
+        let bytes = [&original[..footer], &footer_of(&changed)].concat();
+        mutants.push(Mutant::new("sorting columns", what, bytes));
     }
     for place in 0..group.num_columns() {
         let column = group.column(place);
@@ -119,8 +129,61 @@ fn with_column(
     let mut columns = group.columns().to_vec();
     columns[place] = column;
     let group = group.into_builder().set_column_metadata(columns).build();
+    with_group(metadata, group.unwrap())
+}
+
+fn with_group(metadata: &ParquetMetaData, group: RowGroupMetaData) -> ParquetMetaData {
     let builder = metadata.clone().into_builder();
-    builder.set_row_groups(vec![group.unwrap()]).build()
+    builder.set_row_groups(vec![group]).build()
+}
+
+/// The file with other bytes in its Bloom filter, and with each bit of it flipped in turn.
+fn filters(rng: &mut Rng, original: &[u8], metadata: &ParquetMetaData) -> Vec<Mutant> {
+    let column = metadata.row_group(0).column(0);
+    let start = usize::try_from(column.bloom_filter_offset().unwrap()).unwrap();
+    let length = usize::try_from(column.bloom_filter_length().unwrap()).unwrap();
+    let region = start..start + length;
+    let mut mutants = one_byte(
+        rng,
+        original,
+        region.clone(),
+        FILTER_BYTES,
+        "byte of a filter",
+    );
+    for place in region {
+        let bit = rng.u8(0..8);
+        let mut bytes = original.to_vec();
+        bytes[place] ^= 1 << bit;
+        let what = format!("bit {bit} of byte {place}");
+        mutants.push(Mutant::new("bit of a filter", what, bytes));
+    }
+    mutants
+}
+
+/// Other orders that the footer may declare.
+fn orders(group: &RowGroupMetaData) -> Vec<(String, Option<Vec<SortingColumn>>)> {
+    let key = |column_idx: i32, descending: bool, nulls_first: bool| SortingColumn {
+        column_idx,
+        descending,
+        nulls_first,
+    };
+    let declared = group.sorting_columns().unwrap().clone();
+    let mut orders = vec![("none".to_owned(), None)];
+    for column in 0..i32::try_from(group.num_columns()).unwrap() {
+        for (descending, nulls_first) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let what =
+                format!("column {column}, descending {descending}, nulls first {nulls_first}");
+            let key = key(column, descending, nulls_first);
+            orders.push((format!("only {what}"), Some(vec![key.clone()])));
+            let first = [vec![key.clone()], declared.clone()].concat();
+            orders.push((format!("first {what}"), Some(first)));
+            let last = [declared.clone(), vec![key]].concat();
+            orders.push((format!("last {what}"), Some(last)));
+        }
+    }
+    orders
 }
 
 fn footer_of(metadata: &ParquetMetaData) -> Vec<u8> {

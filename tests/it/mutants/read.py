@@ -330,6 +330,27 @@ def parquet_rows(found):
     return rows_of({name: plain(name, row[name]) for name in known(row)} for row in found)
 
 
+def is_sorted(file):
+    """Whether the rows of each group have the order that the footer declares."""
+    for place in range(file.num_row_groups):
+        columns = file.read_row_group(place).columns
+        keys = [(columns[key.column_index].to_pylist(), key.descending, key.nulls_first)
+                for key in file.metadata.row_group(place).sorting_columns]
+        for row in range(1, file.metadata.row_group(place).num_rows):
+            for values, descending, nulls_first in keys:
+                before, after = values[row - 1], values[row]
+                if before == after:
+                    continue
+                if before is None or after is None:
+                    fits = (before is None) == nulls_first
+                else:
+                    fits = (before > after) == descending
+                if not fits:
+                    return False
+                break
+    return True
+
+
 def read_parquet(path, original):
     if pq is None:
         return None
@@ -356,7 +377,12 @@ def read_parquet(path, original):
         empty = connection.execute(f'SELECT count(*), count("{name}") FROM {source} WHERE "{name}" IS NULL').fetchone()
         found.append([name, "null", empty])
     columns = sorted([field.name, str(field.type)] for field in arrow.schema if field.name in KINDS)
-    return {"columns": columns, "rows": rows, "rows in DuckDB": duck, "found": found}
+    # A group that its Bloom filter excludes is not looked at.
+    probe = f"SELECT * FROM parquet_bloom_probe('{path}', 'batch_id', ?)"
+    ids = pq.read_table(original, columns=["batch_id"])["batch_id"].to_pylist()
+    lacking = [value for value in ids if any(row[-1] for row in connection.execute(probe, [value]).fetchall())]
+    return {"columns": columns, "rows": rows, "rows in DuckDB": duck, "found": found,
+            "sorted as declared": is_sorted(file), "not in the Bloom filter": lacking}
 
 
 def database(path):
