@@ -66,6 +66,10 @@ mod targets;
 #[cfg(unix)]
 mod parquet;
 
+// Spark, DuckDB, Delta Lake and pyarrow over lakes, and the examples for them.
+#[cfg(unix)]
+mod engines;
+
 // Settings: precedence, secrets, the config file, `check`.
 #[cfg(unix)]
 mod settings;
