@@ -32,6 +32,8 @@ use crate::settings::{Access, BaseUrl, Manners, Secret};
 pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use question::Question;
+#[cfg(feature = "cloud")]
+pub(crate) use request::retry_after;
 pub(crate) use request::{Answer, Http};
 pub(crate) use stats::Stats;
 

@@ -25,17 +25,28 @@ impl RetryPolicy {
         if !error.is_transient() || retry > self.retries {
             return None;
         }
-        let spread = 0.75 + luck / 2.0;
-        let (wait, asked) = match &error.fault {
-            Fault::Status {
-                status: 503,
-                retry_after,
-                ..
-            } => (self.wait.mul_f64(spread), *retry_after),
-            Fault::Status { retry_after, .. } => (self.growing(retry, spread), *retry_after),
-            _ => (self.growing(retry, spread), None),
+        let asked = match &error.fault {
+            Fault::Status { retry_after, .. } => *retry_after,
+            _ => None,
         };
-        Some(wait.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
+        Some(self.pause(error.status(), asked, retry, luck))
+    }
+
+    /// Returns how long to wait before retry number `retry` (from 1) of a request that was answered with
+    /// `status`, or not at all. `asked` is what `Retry-After` says.
+    pub(crate) fn pause(
+        &self,
+        status: Option<u16>,
+        asked: Option<Duration>,
+        retry: u32,
+        luck: f64,
+    ) -> Duration {
+        let spread = 0.75 + luck / 2.0;
+        let wait = match status {
+            Some(503) => self.wait.mul_f64(spread),
+            _ => self.growing(retry, spread),
+        };
+        wait.max(asked.unwrap_or_default().min(LONGEST_ASKED))
     }
 
     /// A quarter of the wait, doubled each time.
