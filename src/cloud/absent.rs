@@ -28,8 +28,11 @@ impl Upload {
         match self.0 {}
     }
 
-    pub(crate) fn publish(self) -> Result<(), Failure> {
-        match self.0 {}
+    pub(crate) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
+        match uploads.first() {
+            Some(upload) => match upload.0 {},
+            None => Ok(()),
+        }
     }
 }
 

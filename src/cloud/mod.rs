@@ -13,9 +13,13 @@ mod credentials;
 #[cfg(feature = "cloud")]
 mod store;
 
-// Where requests are made, and what became of them in words.
+// Where requests are made, by what, how often, and what became of them in words.
+#[cfg(feature = "cloud")]
+mod attempts;
 #[cfg(feature = "cloud")]
 mod runtime;
+#[cfg(feature = "cloud")]
+mod transport;
 #[cfg(feature = "cloud")]
 mod trouble;
 

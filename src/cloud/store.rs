@@ -8,11 +8,14 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
-use object_store::{BackoffConfig, Certificate, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use reqwest::Certificate;
 
 use super::address::{Address, Provider};
 use super::credentials::{self, set};
+use super::transport::Transport;
 use crate::error::{Failure, Kind};
+use crate::service::retry::RetryPolicy;
 use crate::settings::{BaseUrl, Manners, read_certificates};
 use crate::ui;
 
@@ -21,30 +24,37 @@ pub(super) trait Store: ObjectStore + MultipartStore {}
 
 impl<T: ObjectStore + MultipartStore> Store for T {}
 
-/// One bucket, twice.
+/// One bucket.
 #[derive(Clone)]
 pub(super) struct Bucket {
-    /// Retries as long as there is hope: hours of work may hang on it.
-    pub(super) patient: Arc<dyn Store>,
-    /// Soon gives up: somebody waits to hear whether the settings are right.
-    pub(super) hasty: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
+    /// How often and after which waits a request is tried again.
+    pub(super) policy: RetryPolicy,
 }
 
 /// Opened once each: they keep their connections and tokens.
 static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
 
-/// How buckets are reached, beside what the variables of each cloud say.
+/// How buckets are reached, besides what the variables of each cloud say.
 #[derive(Clone)]
 struct Way {
     /// Plain http to other machines is allowed.
     allow_http: bool,
-    /// Trusted beside the system's.
+    /// Trusted besides the system's.
     certificates: Vec<Certificate>,
+    policy: RetryPolicy,
+    timeout: Duration,
 }
 
+/// The defaults of the settings, until [`reach_as`] says otherwise.
 static WAY: Mutex<Way> = Mutex::new(Way {
     allow_http: false,
     certificates: Vec::new(),
+    policy: RetryPolicy {
+        retries: 5,
+        wait: Duration::from_secs(4),
+    },
+    timeout: Duration::from_secs(60),
 });
 
 /// Has buckets reached as the settings say, for the rest of the run.
@@ -60,6 +70,11 @@ pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
     *WAY.lock().unwrap_or_else(PoisonError::into_inner) = Way {
         allow_http: manners.allow_http.value,
         certificates,
+        policy: RetryPolicy {
+            retries: manners.retries.value,
+            wait: manners.retry_wait.value,
+        },
+        timeout: manners.timeout.value,
     };
     Ok(())
 }
@@ -73,24 +88,25 @@ pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
         return Ok(bucket.clone());
     }
     credentials::conceal_all();
-    let patient = RetryConfig::default();
-    let hasty = RetryConfig {
-        backoff: BackoffConfig {
-            max_backoff: Duration::from_secs(2),
-            ..BackoffConfig::default()
-        },
-        max_retries: 4,
-        retry_timeout: Duration::from_secs(20),
-    };
+    let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let bucket = Bucket {
-        patient: open(address, patient)?,
-        hasty: open(address, hasty)?,
+        store: open(address, &way)?,
+        policy: way.policy,
     };
     Ok(buckets.entry(name).or_insert(bucket).clone())
 }
 
-fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure> {
+fn open(address: &Address, way: &Way) -> Result<Arc<dyn Store>, Failure> {
     let name = &address.bucket;
+    // Trying again is ours: each wait is told, and each try is signed anew.
+    let retry = RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    };
+    let transport = Transport {
+        timeout: way.timeout,
+        certificates: way.certificates.clone(),
+    };
     let opened: Result<Arc<dyn Store>, object_store::Error> = match address.provider {
         Provider::S3 => {
             let builder = AmazonS3Builder::from_env();
@@ -98,10 +114,11 @@ fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure
             let endpoint = builder
                 .get_config_value(&S3Key::S3Endpoint)
                 .or_else(|| builder.get_config_value(&S3Key::Endpoint));
-            let options = options("AWS_ENDPOINT_URL", endpoint.as_deref())?;
+            let options = options(way, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
             builder
                 .with_bucket_name(name)
                 .with_client_options(options)
+                .with_http_connector(transport)
                 .with_retry(retry)
                 .build()
                 .map(|store| Arc::new(store) as _)
@@ -110,10 +127,11 @@ fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure
             let builder = GoogleCloudStorageBuilder::from_env();
             credentials::check_gcs(&builder)?;
             let endpoint = builder.get_config_value(&GcsKey::BaseUrl);
-            let options = options("GOOGLE_BASE_URL", endpoint.as_deref())?;
+            let options = options(way, "GOOGLE_BASE_URL", endpoint.as_deref())?;
             builder
                 .with_bucket_name(name)
                 .with_client_options(options)
+                .with_http_connector(transport)
                 .with_retry(retry)
                 .build()
                 .map(|store| Arc::new(store) as _)
@@ -140,10 +158,11 @@ fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure
                     builder.get_config_value(&AzureKey::Endpoint),
                 )
             };
-            let options = options(variable, endpoint.as_deref())?;
+            let options = options(way, variable, endpoint.as_deref())?;
             builder
                 .with_container_name(name)
                 .with_client_options(options)
+                .with_http_connector(transport)
                 .with_retry(retry)
                 .build()
                 .map(|store| Arc::new(store) as _)
@@ -159,19 +178,31 @@ fn open(address: &Address, retry: RetryConfig) -> Result<Arc<dyn Store>, Failure
     })
 }
 
+/// What objects are called by the ends of their names. Nothing says how they are compressed besides: the
+/// object is the compressed file.
+const CONTENT_TYPES: [(&str, &str); 12] = [
+    ("csv", "text/csv"),
+    ("tsv", "text/tab-separated-values"),
+    ("json", "application/json"),
+    ("ndjson", "application/x-ndjson"),
+    ("jsonl", "application/x-ndjson"),
+    ("parquet", "application/vnd.apache.parquet"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    ("sqlite", "application/vnd.sqlite3"),
+    ("db", "application/vnd.sqlite3"),
+    ("html", "text/html; charset=utf-8"),
+    ("gz", "application/gzip"),
+    ("zst", "application/zstd"),
+];
+
 /// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
-fn options(variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
-    let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut options = ClientOptions::new()
-        .with_user_agent(object_store::HeaderValue::from_static(concat!(
-            "trayscan/",
-            env!("CARGO_PKG_VERSION")
-        )))
-        // Of a part, which may be large, over a line that may be slow.
-        .with_timeout(Duration::from_secs(600))
-        .with_connect_timeout(Duration::from_secs(10));
-    for certificate in way.certificates {
-        options = options.with_root_certificate(certificate);
+fn options(way: &Way, variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
+    let mut options = ClientOptions::new().with_default_content_type("application/octet-stream");
+    for (ending, content_type) in CONTENT_TYPES {
+        options = options.with_content_type_for_suffix(ending, content_type);
     }
     let Some(endpoint) = endpoint else {
         return Ok(options);

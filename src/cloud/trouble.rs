@@ -1,85 +1,220 @@
 //! What went wrong with object storage, in words that can be shown.
 //!
-//! The errors of `object_store` repeat addresses and whole answers, which may hold signatures. What is
-//! shown is put together anew: the status, the provider's code and its message, or why nobody answered.
+//! Errors and answers repeat addresses that may hold signatures. What is shown is put together anew: the
+//! status, the provider's code and its message, or why there was no answer.
 
-use std::error::Error as _;
+use std::fmt;
+use std::time::{Duration, SystemTime};
 
+use hyper::{HeaderMap, Method, header};
 use object_store::Error;
-use object_store::client::{HttpError, HttpErrorKind};
 
 use super::address::{Address, Provider};
-use crate::error::{Failure, Kind};
-use crate::service::causes::{is_untrusted, trust_hint};
+use crate::error::{Failure, Kind, Sent};
+use crate::service::causes::{TlsProblem, root, trust_hint};
+use crate::service::retry_after;
 use crate::ui;
 
+/// A difference of clocks that stores do not accept.
+const SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// Why there was no whole answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// There was no connection, so nothing was sent.
+    Unconnected,
+    TimedOut(Duration),
+    /// The connection broke.
+    Cut,
+}
+
 /// What is known of a failed request.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Trouble {
+    /// Nothing where it failed before anything was sent.
+    method: Option<Method>,
     status: Option<u16>,
     /// In the provider's words, such as `NoSuchBucket`.
     code: Option<String>,
     message: Option<String>,
-    /// Nobody answered.
-    unreachable: bool,
-    /// Whoever answered could not prove who it is; and what to do about that.
-    untrusted: Option<&'static str>,
-    /// Why not, by the machine.
+    pub(super) retry_after: Option<Duration>,
+    /// Where the bucket is, if the answer says so.
+    region: Option<String>,
+    /// The clocks differ too much.
+    is_skewed: bool,
+    lost: Option<Lost>,
+    /// Why there is no TLS, and what to do about it.
+    tls: Option<(TlsProblem, &'static str)>,
+    is_unsupported: bool,
+    /// In the machine's words, where there is no answer.
     reason: String,
+    /// How often it was tried in all.
+    pub(super) tries: u32,
 }
 
 impl Trouble {
+    /// Reads an answer that is no success.
+    pub(super) fn of_answer(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let header = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
+        let date = header(header::DATE.as_str());
+        let date = date.and_then(|date| httpdate::parse_http_date(&date).ok());
+        let skew = date.map(|theirs| {
+            let ours = SystemTime::now();
+            let ahead = ours.duration_since(theirs);
+            ahead.or_else(|_| theirs.duration_since(ours))
+        });
+        Self {
+            status: Some(status),
+            code: element(&text, "Code").or_else(|| header("x-ms-error-code")),
+            message: element(&text, "Message"),
+            retry_after: retry_after(headers),
+            region: header("x-amz-bucket-region")
+                .or_else(|| element(&text, "Region"))
+                .filter(|region| is_region(region)),
+            is_skewed: skew.is_some_and(|skew| skew.is_ok_and(|skew| skew > SKEW)),
+            ..Self::default()
+        }
+    }
+
+    /// Finds out why there is no answer.
+    pub(super) fn of_connection(error: reqwest::Error, timeout: Duration) -> Self {
+        let error = error.without_url();
+        let tls = TlsProblem::of(&error).map(|problem| match problem {
+            TlsProblem::Untrusted => (problem, trust_hint(&error)),
+            _ => (
+                problem,
+                "look at the address of the store: is it the right host and port, and https?",
+            ),
+        });
+        let lost = if error.is_timeout() {
+            Lost::TimedOut(timeout)
+        } else if error.is_connect() {
+            Lost::Unconnected
+        } else {
+            Lost::Cut
+        };
+        let mut reason = root(&error);
+        if reason.contains("://") {
+            "the request failed".clone_into(&mut reason);
+        }
+        Self {
+            tls,
+            lost: Some(lost),
+            reason,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn timed_out(time: Duration) -> Self {
+        Self {
+            lost: Some(Lost::TimedOut(time)),
+            ..Self::default()
+        }
+    }
+
+    /// Says that nothing could be sent.
+    pub(super) fn unusable(why: &str) -> Self {
+        Self {
+            reason: why.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Says in which request it happened.
+    pub(super) fn of(mut self, method: &Method) -> Self {
+        self.method = Some(method.clone());
+        self
+    }
+
+    /// Returns what the transport found out, or else what `error` tells.
     pub(super) fn new(error: &Error) -> Self {
-        let text = error.to_string();
-        let status = text
-            .split_once("status code: ")
-            .and_then(|(_, rest)| rest.get(..3)?.parse().ok());
-        let mut trouble = Self {
-            status: status.or(match error {
+        let known = anyhow::Chain::new(error).find_map(|cause| cause.downcast_ref::<Self>());
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let mut reason = root(error);
+        if reason.contains("://") {
+            "the request failed".clone_into(&mut reason);
+        }
+        Self {
+            status: match error {
                 Error::NotFound { .. } => Some(404),
                 Error::PermissionDenied { .. } => Some(403),
                 Error::Unauthenticated { .. } => Some(401),
                 _ => None,
-            }),
-            code: element(&text, "Code"),
-            message: element(&text, "Message"),
-            untrusted: is_untrusted(error).then(|| trust_hint(error)),
+            },
+            is_unsupported: matches!(
+                error,
+                Error::NotImplemented { .. } | Error::NotSupported { .. }
+            ),
+            reason,
             ..Self::default()
-        };
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            if let Some(http) = inner.downcast_ref::<HttpError>() {
-                trouble.unreachable = trouble.status.is_none()
-                    && matches!(
-                        http.kind(),
-                        HttpErrorKind::Connect | HttpErrorKind::Timeout | HttpErrorKind::Request
-                    );
-            }
-            // The innermost is what the machine says; those around it repeat the address.
-            if inner.source().is_none() {
-                trouble.reason = inner.to_string();
-            }
-            cause = inner.source();
         }
-        if trouble.reason.is_empty() || trouble.reason.contains("://") {
-            "the request failed".clone_into(&mut trouble.reason);
+    }
+
+    /// Tells whether the same request may succeed later.
+    pub(super) fn is_transient(&self) -> bool {
+        self.tls.is_none()
+            && (self.lost.is_some()
+                || matches!(self.status, Some(408 | 429 | 500 | 502 | 503 | 504))
+                || self.has(&[
+                    "RequestTimeout",
+                    "SlowDown",
+                    "InternalError",
+                    "ServiceUnavailable",
+                    "ConditionalRequestConflict",
+                    "OperationAborted",
+                ]))
+    }
+
+    /// Tells whether the store may have done what it was asked, although it did not say so.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.is_transient() && self.lost != Some(Lost::Unconnected)
+    }
+
+    /// Returns the status that decides how long to wait. An error may come behind a success.
+    pub(super) fn wait_status(&self) -> Option<u16> {
+        if self.has(&["SlowDown", "ServiceUnavailable", "ServerBusy"]) {
+            Some(503)
+        } else {
+            self.status
         }
-        trouble
     }
 
     /// Says in one line what happened.
     fn words(&self) -> String {
-        let mut words = match (self.status, &self.code) {
-            (Some(status), Some(code)) => format!("it answered {status} {code}"),
-            (Some(status), None) => format!("it answered {status}"),
-            (None, Some(code)) => format!("it answered {code}"),
-            (None, None) => self.reason.clone(),
+        let mut words = match (self.status, &self.code, self.lost) {
+            (Some(status), Some(code), _) => format!("it answered {status} {code}"),
+            (Some(status), None, _) => format!("it answered {status}"),
+            (None, _, Some(Lost::TimedOut(time))) => format!("no answer within {time:?}"),
+            (None, _, Some(Lost::Cut)) => format!("the connection broke: {}", self.reason),
+            (None, _, Some(Lost::Unconnected)) => format!("cannot connect: {}", self.reason),
+            (None, _, None) => self.reason.clone(),
         };
         if let Some(message) = &self.message {
             let line = message.lines().next().unwrap_or_default();
             words = format!("{words}: {}", line.trim_end_matches('.'));
         }
         ui::brief(&words)
+    }
+
+    /// Names the request, such as ``PUT `s3://bucket/key` ``.
+    fn request(&self, address: &Address) -> String {
+        match &self.method {
+            Some(method) => format!("{method} `{address}`"),
+            None => format!("`{address}`"),
+        }
+    }
+
+    /// Says which request failed, and how.
+    pub(super) fn told(&self, address: &Address) -> String {
+        let words = self.words();
+        let request = self.request(address);
+        match words.strip_prefix("it answered ") {
+            Some(answer) => format!("{request} answered {answer}"),
+            None => format!("{request}: {words}"),
+        }
     }
 
     fn has(&self, codes: &[&str]) -> bool {
@@ -90,7 +225,12 @@ impl Trouble {
 
     fn is_refused(&self) -> bool {
         matches!(self.status, Some(401 | 403))
-            || self.has(&["InvalidAccessKeyId", "AuthenticationFailed"])
+            || self.has(&[
+                "InvalidAccessKeyId",
+                "AuthenticationFailed",
+                "ExpiredToken",
+                "InvalidToken",
+            ])
     }
 
     /// The key is good, but not for what was asked: others may be allowed.
@@ -107,16 +247,47 @@ impl Trouble {
         self.status == Some(404)
     }
 
+    /// There is an object already, and the request was not to replace it.
+    pub(super) fn is_there(&self) -> bool {
+        matches!(self.status, Some(304 | 412)) || self.status == Some(409) && !self.is_transient()
+    }
+
     /// The store does not know what it was asked to do.
     pub(super) fn is_unknown_there(&self) -> bool {
-        self.status == Some(501) || self.has(&["NotImplemented"])
+        self.is_unsupported || self.status == Some(501) || self.has(&["NotImplemented"])
     }
 
     /// What to do about it.
     fn hint(&self, address: &Address) -> String {
         let vessel = address.provider.vessel();
-        if let Some(hint) = self.untrusted {
+        if let Some((_, hint)) = self.tls {
             return hint.to_owned();
+        }
+        if self.is_transient() {
+            return self.hint_for_later(address);
+        }
+        if let Some(region) = &self.region
+            && !self.is_missing()
+            && address.provider == Provider::S3
+        {
+            return format!(
+                "the bucket `{}` is in the region {region}: set AWS_REGION={region}",
+                address.bucket
+            );
+        }
+        if matches!(self.status, Some(301 | 307 | 400))
+            && address.provider == Provider::S3
+            && !self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"])
+        {
+            return "set AWS_REGION to the region of the bucket".to_owned();
+        }
+        if self.has(&["RequestTimeTooSkewed", "RequestExpired"])
+            || self.is_skewed && self.is_refused()
+        {
+            return "the clock of this machine is wrong, and a store takes no request that is more than a few minutes off: set the clock".to_owned();
+        }
+        if self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]) {
+            return "the temporary credentials have expired or are not valid: get new ones, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, all three".to_owned();
         }
         if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
             return format!(
@@ -141,79 +312,127 @@ impl Trouble {
             };
             return format!("look at {who}; to write, they must be allowed {may}");
         }
-        if matches!(self.status, Some(301 | 307 | 400)) && address.provider == Provider::S3 {
-            return "set AWS_REGION to the region of the bucket".to_owned();
+        "write a file instead, and copy it there".to_owned()
+    }
+
+    fn hint_for_later(&self, address: &Address) -> String {
+        let (variable, what) = match address.provider {
+            Provider::S3 => ("AWS_ENDPOINT_URL", "AWS_REGION"),
+            Provider::Gcs => ("GOOGLE_BASE_URL", "the network"),
+            Provider::Azure => ("AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"),
+        };
+        match self.lost {
+            Some(Lost::Unconnected) => {
+                format!(
+                    "nobody answered: look at {variable}, where it is set, and at {what}, or try again later"
+                )
+            }
+            Some(Lost::TimedOut(_)) => "try again later, or raise `--timeout`".to_owned(),
+            Some(Lost::Cut) | None => "try again later, or raise `--retries`".to_owned(),
         }
-        if self.unreachable {
-            let (variable, what) = match address.provider {
-                Provider::S3 => ("AWS_ENDPOINT_URL", "AWS_REGION"),
-                Provider::Gcs => ("GOOGLE_BASE_URL", "the network"),
-                Provider::Azure => ("AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"),
-            };
-            return format!("nobody answered: look at {variable}, where it is set, and at {what}");
+    }
+
+    fn kind(&self, otherwise: Kind) -> Kind {
+        if self.tls.is_some() {
+            Kind::Unsafe
+        } else if self.is_transient() {
+            Kind::Unavailable
+        } else {
+            otherwise
         }
-        "run the same command again later, or write a file".to_owned()
+    }
+
+    fn failure(&self, kind: Kind, what: String, address: &Address) -> Failure {
+        let cause = anyhow::anyhow!(self.words());
+        let cause = match self.tries {
+            0 | 1 => cause,
+            tries => cause.context(format!("tried {tries} times")),
+        };
+        let detail = self.code.clone().map(serde_json::Value::String);
+        Failure::new(kind, what)
+            .caused_by(cause)
+            .hint(self.hint(address))
+            .about(Sent {
+                request: self.request(address).replace('`', ""),
+                status: self.status,
+                detail,
+            })
     }
 
     /// Says that `address` cannot be written.
     pub(super) fn of_writing(&self, address: &Address) -> Failure {
-        let kind = if self.untrusted.is_some() {
-            Kind::Unsafe
-        } else {
-            Kind::Output
-        };
-        Failure::new(kind, format!("cannot write to `{address}`"))
-            .caused_by(anyhow::anyhow!(self.words()))
-            .hint(self.hint(address))
+        let what = format!("cannot write to `{address}`");
+        self.failure(self.kind(Kind::Output), what, address)
     }
 
     /// Says that `address` cannot be read.
     pub(super) fn of_reading(&self, address: &Address) -> Failure {
-        let (kind, hint) = if self.untrusted.is_some() {
-            (Kind::Unsafe, self.hint(address))
-        } else if self.is_missing() {
-            (Kind::Usage, "no such object: look at its name".to_owned())
-        } else if self.is_refused() {
-            (Kind::Credentials, self.hint(address))
-        } else if self.unreachable || self.status.is_some_and(|status| status >= 500) {
-            (Kind::Unavailable, self.hint(address))
+        let kind = self.kind(if self.is_refused() {
+            Kind::Credentials
         } else {
-            (Kind::Usage, self.hint(address))
-        };
-        Failure::new(kind, format!("cannot read `{address}`"))
-            .caused_by(anyhow::anyhow!(self.words()))
-            .hint(hint)
+            Kind::Usage
+        });
+        let failure = self.failure(kind, format!("cannot read `{address}`"), address);
+        if self.is_missing() {
+            failure.hint("no such object: look at its name")
+        } else {
+            failure
+        }
     }
 }
 
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words())
+    }
+}
+
+impl std::error::Error for Trouble {}
+
 /// Returns the text of the first XML element called `name`.
-fn element(text: &str, name: &str) -> Option<String> {
+pub(super) fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;
     Some(inner.trim().to_owned()).filter(|inner| !inner.is_empty() && !inner.contains('<'))
+}
+
+/// Tells whether `text` can be the name of a region, such as `eu-central-1`.
+fn is_region(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    !text.is_empty() && text.len() < 40 && text.chars().all(is_plain)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn trouble(text: &str) -> Trouble {
-        Trouble::new(&Error::Generic {
-            store: "S3",
-            source: text.into(),
-        })
-    }
-
     #[test]
     fn the_words_of_the_provider_are_told_and_nothing_else() {
-        let found = trouble(
-            "Error performing POST http://127.0.0.1:5/b/k?sig=hush in 1ms - Server returned non-2xx status code: 404 Not Found: <?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>",
-        );
+        let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>";
+        let found = Trouble::of_answer(404, &HeaderMap::new(), body.as_bytes());
         assert_eq!(
             found.words(),
             "it answered 404 NoSuchBucket: The specified bucket does not exist"
         );
-        let found = trouble("Error performing PUT https://a.example/b?sig=hush in 1ms - oh");
-        assert_eq!(found.words(), "the request failed");
+        let error = Error::Generic {
+            store: "S3",
+            source: "Error performing PUT https://a.example/b?sig=hush in 1ms - oh".into(),
+        };
+        assert_eq!(Trouble::new(&error).words(), "the request failed");
+    }
+
+    #[test]
+    fn these_answers_are_tried_again_and_no_others() {
+        let again: Vec<u16> = (100..600)
+            .filter(|&status| Trouble::of_answer(status, &HeaderMap::new(), b"").is_transient())
+            .collect();
+        assert_eq!(again, [408, 429, 500, 502, 503, 504]);
+        let slow = Trouble::of_answer(
+            200,
+            &HeaderMap::new(),
+            b"<Error><Code>SlowDown</Code></Error>",
+        );
+        assert!(slow.is_transient());
+        assert_eq!(slow.wait_status(), Some(503));
     }
 }

@@ -189,19 +189,20 @@ impl Target {
         {
             unfinished::commit().map_err(Failure::from_output)?;
         }
+        let mut uploads = Vec::new();
         for target in targets {
             let flushed = match target.sink {
                 Sink::Stdout(mut stdout) => stdout.flush(),
                 Sink::Through(mut file) => file.flush(),
                 Sink::Fresh(_) => Ok(()),
                 Sink::Object(object) => {
-                    object.upload.publish()?;
+                    uploads.push(object.upload);
                     Ok(())
                 }
             };
             flushed.map_err(|error| Failure::from_output(annotate(&target.name, error)))?;
         }
-        Ok(())
+        Upload::publish_all(uploads)
     }
 }
 

@@ -4,6 +4,10 @@
 //! registries, and reads with the clients of Amazon and Microsoft. Where they cannot be installed, these
 //! tests say so and are skipped.
 
+// Stores that misbehave, and who makes them.
+mod faults;
+mod proxy;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -211,6 +215,23 @@ impl Bucket {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
+    /// Returns where the store is.
+    fn endpoint(&self) -> String {
+        match self.scheme {
+            "az" => self.servers.azure.clone().unwrap(),
+            _ => self.servers.s3.clone(),
+        }
+    }
+
+    /// Returns the same bucket once more.
+    fn twin(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            folder: TempDir::new().unwrap(),
+            ..*self
+        }
+    }
+
     /// Gives a command what the cloud's own tools would need.
     fn with_keys<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let servers = self.servers;
@@ -218,24 +239,38 @@ impl Bucket {
             "s3" => command
                 .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
                 .env("AWS_SECRET_ACCESS_KEY", SECRET)
-                .env("AWS_REGION", "us-east-1")
-                .env("AWS_ENDPOINT_URL", &servers.s3),
+                .env("AWS_REGION", "us-east-1"),
             "gs" => {
                 let account = self.local("account.json");
                 let content = json!({
-                    "gcs_base_url": servers.s3, "disable_oauth": true, "client_email": "", "private_key": "",
-                    "private_key_id": "",
+                    "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": "",
                 });
                 fs::write(&account, content.to_string()).unwrap();
-                command
-                    .env("GOOGLE_SERVICE_ACCOUNT", account)
-                    .env("GOOGLE_BASE_URL", &servers.s3)
+                command.env("GOOGLE_SERVICE_ACCOUNT", account)
             }
             _ => command
                 .env("AZURE_STORAGE_ACCOUNT_NAME", &servers.account)
-                .env("AZURE_STORAGE_ACCOUNT_KEY", &servers.key)
-                .env("AZURE_STORAGE_ENDPOINT", servers.azure.as_ref().unwrap()),
-        }
+                .env("AZURE_STORAGE_ACCOUNT_KEY", &servers.key),
+        };
+        self.use_endpoint(command, &self.endpoint())
+    }
+
+    /// Has a command look for the store at `endpoint`.
+    fn use_endpoint<'a>(&self, command: &'a mut Command, endpoint: &str) -> &'a mut Command {
+        let variable = match self.scheme {
+            "s3" => "AWS_ENDPOINT_URL",
+            "gs" => "GOOGLE_BASE_URL",
+            _ => "AZURE_STORAGE_ENDPOINT",
+        };
+        command.env(variable, endpoint)
+    }
+
+    /// Gives a command the address and the credentials of the service.
+    fn with_service<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
+        command
+            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
+            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
+            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -245,11 +280,9 @@ impl Bucket {
     }
 
     fn export_command(&self, server: &Server, args: &[&str]) -> Command {
-        let mut command = self.command(&["export", "--retries", "0"]);
-        command
-            .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
-            .env("TRAYSCAN_CLIENT_ID", &server.client_id)
-            .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret)
+        let mut command = self.command(&["export"]);
+        Self::with_service(&mut command, server)
+            .env("TRAYSCAN_RETRIES", "0")
             .args(args);
         command
     }
@@ -331,6 +364,37 @@ fn every_format_lands_in_every_store_and_verifies() {
         }
         bucket.assert_no_litter();
         assert_eq!(bucket.list().len(), NAMES.len() + 1);
+    }
+}
+
+#[test]
+fn objects_say_what_they_are() {
+    let server = Server::start(&["--batches", "20"]);
+    let large = Server::start(&LARGE);
+    let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+    for bucket in Bucket::all() {
+        for (name, content_type) in [
+            ("a.csv", "text/csv"),
+            ("a.tsv", "text/tab-separated-values"),
+            ("a.json", "application/json"),
+            ("a.ndjson", "application/x-ndjson"),
+            ("a.csv.gz", "application/gzip"),
+            ("a.ndjson.zst", "application/zstd"),
+            ("a.parquet", "application/vnd.apache.parquet"),
+            ("a.xlsx", sheet),
+            ("a.sqlite", "application/vnd.sqlite3"),
+            ("large.ndjson", "application/x-ndjson"),
+        ] {
+            let server = if name.starts_with("large") {
+                &large
+            } else {
+                &server
+            };
+            let address = bucket.address(name);
+            assert_code(&bucket.export(server, &["-o", &address]), 0);
+            let told = bucket.ask("head", name, &[]);
+            assert_eq!(told, json!([content_type, null]), "{address}");
+        }
     }
 }
 
@@ -515,7 +579,15 @@ fn what_appears_meanwhile_is_kept_too() {
 #[test]
 fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
     let slow = Server::start(&SLOW);
-    let faults = ["--fault", "bad-cursor:500", "--fault", "cursor-expiry:30"];
+    // Slow enough that a part is on its way when it fails.
+    let faults = [
+        "--fault",
+        "bad-cursor:500",
+        "--fault",
+        "cursor-expiry:30",
+        "--fault",
+        "latency:30ms",
+    ];
     for bucket in Bucket::all() {
         for (name, args) in [
             ("a.ndjson", &[][..]),
@@ -569,11 +641,17 @@ fn a_store_that_is_ill_now_and_then_is_asked_again() {
         return;
     };
     let address = bucket.address("a.ndjson");
-    assert_code(&bucket.export(&server, &["-o", &address]), 0);
+    let patient = ["--retries", "5", "--retry-wait", "10ms"];
+    let export = ["-o", &*address];
+    assert_code(
+        &bucket.export(&server, &[&export[..], &patient].concat()),
+        0,
+    );
     let local = bucket.local("a.ndjson");
     assert_code(&bucket.export(&server, &["-o", &local]), 0);
     assert!(bucket.get("a.ndjson") == fs::read(&local).unwrap());
-    assert_code(&bucket.verify(&[&address, "--against", &local]), 0);
+    let verify = [&*address, "--against", &local];
+    assert_code(&bucket.verify(&[&verify[..], &patient].concat()), 0);
     bucket.assert_no_litter();
 }
 
@@ -597,7 +675,7 @@ fn what_cannot_be_written_is_found_out_before_the_first_request() {
             _ => ("AZURE_STORAGE_ENDPOINT", "/devstoreaccount1"),
         };
         for (endpoint, code, words) in [
-            ("http://127.0.0.1:1", 8, "nobody answered"),
+            ("http://127.0.0.1:1", 5, "nobody answered"),
             (
                 "http://storage.invalid",
                 13,

@@ -88,6 +88,9 @@ def azure(ask):
             return base64.b64encode(container.download_blob(ask["key"]).readall()).decode()
         case "list":
             return sorted(blob.name for blob in container.list_blobs())
+        case "head":
+            told = container.get_blob_client(ask["key"]).get_blob_properties().content_settings
+            return [told.content_type, told.content_encoding]
         case "parts":
             return len(container.get_blob_client(ask["key"]).get_block_list("committed")[0])
 
@@ -105,6 +108,9 @@ def simple(ask):
             return sorted(found["Key"] for found in s3.list_objects_v2(Bucket=bucket).get("Contents", []))
         case "uploads":
             return [found["Key"] for found in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
+        case "head":
+            told = s3.head_object(Bucket=bucket, Key=ask["key"])
+            return [told["ContentType"], told.get("ContentEncoding")]
         case "parts":
             tag = s3.head_object(Bucket=bucket, Key=ask["key"])["ETag"].strip('"')
             return int(tag.partition("-")[2] or 0)

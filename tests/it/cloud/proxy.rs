@@ -1,0 +1,236 @@
+//! A proxy between trayscan and a store that misbehaves on purpose: it loses answers after the store has done
+//! the work, answers from a script, stalls, or cuts connections.
+
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a connection may live, should all else fail.
+const LIFETIME: Duration = Duration::from_secs(40);
+
+/// What happens to a request.
+pub(crate) enum Fault {
+    /// The store does the work, and its answer is lost.
+    Lose,
+    /// The store never hears of it, and the connection is cut.
+    Cut,
+    /// Like [`Fault::Cut`], after something else was done.
+    CutAfter(Box<dyn Fn() + Send + Sync>),
+    /// The store never hears of it: this is the answer.
+    Answer(String),
+    /// Nothing is ever answered.
+    Stall,
+    /// The store's answer ends behind its head, and the connection stays.
+    StallInBody,
+    /// The store's answer is cut in the middle of its body.
+    CutInBody,
+}
+
+/// An answer with a status, headers and an error as S3 writes it.
+pub(crate) fn answer(status: &str, headers: &str, code: &str, more: &str) -> Fault {
+    let body = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>Because.</Message>{more}</Error>"
+    );
+    Fault::Answer(format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    ))
+}
+
+pub(crate) fn slow_down() -> Fault {
+    answer("503 Slow Down", "", "SlowDown", "")
+}
+
+struct Rule {
+    /// Of the request line, such as `PUT /bucket/key?partNumber=1&…`.
+    is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    times: usize,
+    fault: Arc<Fault>,
+}
+
+struct Shared {
+    store: SocketAddr,
+    rules: Mutex<Vec<Rule>>,
+    log: Mutex<Vec<(String, Instant)>>,
+    over: AtomicBool,
+}
+
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// Starts a proxy to the store at `url`.
+    pub(crate) fn start(url: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let authority = url.strip_prefix("http://").unwrap();
+        let shared = Arc::new(Shared {
+            store: authority.split('/').next().unwrap().parse().unwrap(),
+            rules: Mutex::default(),
+            log: Mutex::default(),
+            over: AtomicBool::new(false),
+        });
+        let all = Arc::clone(&shared);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if all.over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (shared, client) = (Arc::clone(&all), client.unwrap());
+                thread::spawn(move || shared.serve(client));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Returns `url` with the address of the proxy in place of the store's.
+    pub(crate) fn instead_of(&self, url: &str) -> String {
+        let store = self.shared.store.to_string();
+        url.replace(&store, &self.address.to_string())
+    }
+
+    /// Has the next `times` requests that are meant go wrong.
+    pub(crate) fn rule(
+        &self,
+        times: usize,
+        fault: Fault,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) {
+        self.shared.rules.lock().unwrap().push(Rule {
+            is_meant: Box::new(is_meant),
+            times,
+            fault: Arc::new(fault),
+        });
+    }
+
+    /// Returns all request lines so far, and forgets them.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let log = std::mem::take(&mut *self.shared.log.lock().unwrap());
+        log.into_iter().map(|(line, _)| line).collect()
+    }
+
+    /// Expects that every rule was used up.
+    pub(crate) fn assert_done(&self) {
+        let rules = self.shared.rules.lock().unwrap();
+        let left: Vec<usize> = rules.iter().map(|rule| rule.times).collect();
+        assert!(left.iter().all(|times| *times == 0), "left: {left:?}");
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        // Whoever waits for a connection looks up.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn serve(&self, client: TcpStream) {
+        client.set_read_timeout(Some(LIFETIME)).unwrap();
+        let mut reader = BufReader::new(client.try_clone().unwrap());
+        // It closes each connection, so there is one request on it.
+        let Some((line, head, body)) = read_request(&mut reader) else {
+            return;
+        };
+        let meant = line.trim_end_matches(" HTTP/1.1").to_owned();
+        self.log
+            .lock()
+            .unwrap()
+            .push((meant.clone(), Instant::now()));
+        let fault = {
+            let mut rules = self.rules.lock().unwrap();
+            let rule = rules
+                .iter_mut()
+                .find(|rule| rule.times > 0 && (rule.is_meant)(&meant));
+            rule.map(|rule| {
+                rule.times -= 1;
+                Arc::clone(&rule.fault)
+            })
+        };
+        let mut client = client;
+        match fault.as_deref() {
+            None => drop(client.write_all(&self.forward(&line, &head, &body))),
+            Some(Fault::Lose) => drop(self.forward(&line, &head, &body)),
+            Some(Fault::Cut) => {}
+            Some(Fault::CutAfter(work)) => work(),
+            Some(Fault::Answer(answer)) => drop(client.write_all(answer.as_bytes())),
+            Some(Fault::Stall) => self.hold(),
+            Some(Fault::StallInBody) => {
+                let answer = self.forward(&line, &head, &body);
+                let end = head_end(&answer);
+                let _ = client.write_all(&answer[..end]);
+                self.hold();
+            }
+            Some(Fault::CutInBody) => {
+                let answer = self.forward(&line, &head, &body);
+                let end = head_end(&answer);
+                let middle = usize::midpoint(end, answer.len());
+                let _ = client.write_all(&answer[..middle]);
+            }
+        }
+        let _ = client.shutdown(Shutdown::Both);
+    }
+
+    /// Asks the store, and returns its answer.
+    fn forward(&self, line: &str, head: &[String], body: &[u8]) -> Vec<u8> {
+        let mut store = TcpStream::connect(self.store).unwrap();
+        store.set_read_timeout(Some(LIFETIME)).unwrap();
+        let mut request = format!("{line}\r\n");
+        for header in head {
+            request += header;
+            request += "\r\n";
+        }
+        request += "Connection: close\r\n\r\n";
+        store.write_all(request.as_bytes()).unwrap();
+        let _ = store.write_all(body);
+        let mut answer = Vec::new();
+        let _ = store.read_to_end(&mut answer);
+        answer
+    }
+
+    /// Waits until the test is over.
+    fn hold(&self) {
+        let began = Instant::now();
+        while !self.over.load(Ordering::Relaxed) && began.elapsed() < LIFETIME {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn head_end(answer: &[u8]) -> usize {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    end.expect("a head") + 4
+}
+
+/// Reads the request line, the headers but for `Connection`, and the body.
+fn read_request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<String>, Vec<u8>)> {
+    let mut line = String::new();
+    if reader.read_line(&mut line).ok()? == 0 {
+        return None;
+    }
+    let (mut head, mut length) = (Vec::new(), 0);
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let header = header.trim_end();
+        if header.is_empty() {
+            break;
+        }
+        let (name, value) = header.split_once(':')?;
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+        if !name.eq_ignore_ascii_case("connection") {
+            head.push(header.to_owned());
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((line.trim_end().to_owned(), head, body))
+}
