@@ -1,10 +1,8 @@
 """Real servers of object storage for the tests, and an independent reader of what is in them.
 
-Starts moto (S3, and the XML interface that Google's shares with it) and, where it is told where Azurite is,
-Azurite. Prints one line of JSON with their addresses, then answers each line of JSON with another, and ends
-all of them when nobody speaks to it any more.
-
-Buckets whose name begins with `flaky` answer every third request with 503.
+Starts moto (S3), the server of `gcs.py` (Google) and, where it is told where Azurite is, Azurite. Prints one
+line of JSON with their addresses, then answers each line of JSON with another, and ends all of them when
+nobody speaks to it any more. Reads with the clients of Amazon, Google and Microsoft.
 """
 
 import base64
@@ -15,11 +13,13 @@ import re
 import subprocess
 import sys
 import threading
-from urllib.parse import quote
 
 import boto3
+import gcs
 from azure.storage.blob import BlobServiceClient
 from botocore.config import Config
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
@@ -28,28 +28,13 @@ ACCOUNT = "devstoreaccount1"
 # Published by Microsoft for everybody's tests.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
-SIGNED = ("AWS4-HMAC-SHA256 Credential=reader/20260101/us-east-1/s3/aws4_request, "
-          "SignedHeaders=host;x-amz-date, Signature=0")
-
 
 class Front:
     def __init__(self, app):
-        self.app, self.requests, self.log = app, 0, []
+        self.app, self.log = app, []
 
     def __call__(self, environ, start_response):
-        path = environ["PATH_INFO"]
-        self.log.append(f"{environ['REQUEST_METHOD']} {path}?{environ['QUERY_STRING']}")
-        # Google's requests are those of S3 but for who signs them and how, and for more escapes in addresses.
-        if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS4"):
-            environ["HTTP_AUTHORIZATION"] = SIGNED
-            query = "?" + environ["QUERY_STRING"] if environ["QUERY_STRING"] else ""
-            environ["RAW_URI"] = environ["REQUEST_URI"] = quote(path.encode("latin-1")) + query
-        if path.startswith("/flaky"):
-            self.requests += 1
-            if self.requests % 3 == 1:
-                environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-                start_response("503 Slow Down", [("Content-Length", "0")])
-                return [b""]
+        self.log.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ['QUERY_STRING']}")
         return self.app(environ, start_response)
 
 
@@ -73,6 +58,9 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 endpoint = f"http://127.0.0.1:{server.server_port}"
 s3 = boto3.client("s3", endpoint_url=endpoint, aws_access_key_id="reader", aws_secret_access_key="reader",
                   region_name="us-east-1", config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 9}))
+google_endpoint, google_store = gcs.start()
+google_client = storage.Client(project="tests", credentials=AnonymousCredentials(),
+                               client_options={"api_endpoint": google_endpoint})
 child, azure_endpoint = azurite(sys.argv[1]) if len(sys.argv) > 1 else (None, None)
 blobs = BlobServiceClient(azure_endpoint, credential=KEY) if azure_endpoint else None
 
@@ -93,6 +81,26 @@ def azure(ask):
             return [told.content_type, told.content_encoding]
         case "parts":
             return len(container.get_blob_client(ask["key"]).get_block_list("committed")[0])
+
+
+def google(ask):
+    bucket = google_client.bucket(ask["bucket"])
+    match ask["do"]:
+        case "make":
+            bucket.create()
+        case "put":
+            bucket.blob(ask["key"]).upload_from_string(base64.b64decode(ask["body"]))
+        case "get":
+            return base64.b64encode(bucket.blob(ask["key"]).download_as_bytes(checksum="md5")).decode()
+        case "list":
+            return sorted(blob.name for blob in bucket.list_blobs())
+        case "head":
+            told = bucket.get_blob(ask["key"])
+            return [told.content_type, told.content_encoding]
+        case "uploads":
+            return [upload.key for upload in google_store.buckets[ask["bucket"]].uploads.values()]
+        case "parts":
+            return google_store.buckets[ask["bucket"]].objects[ask["key"]].parts
 
 
 def simple(ask):
@@ -122,12 +130,13 @@ def simple(ask):
             return [line for line in front.log if f"/{bucket}" in line]
 
 
-print(json.dumps({"s3": endpoint, "azure": azure_endpoint, "account": ACCOUNT, "key": KEY}), flush=True)
+providers = {"s3": simple, "gs": google, "az": azure}
+print(json.dumps({"s3": endpoint, "google": google_endpoint, "google_account": google_store.account(), "azure": azure_endpoint, "account": ACCOUNT, "key": KEY}), flush=True)
 try:
     for line in sys.stdin:
         ask = json.loads(line)
         try:
-            answer = {"answer": (azure if ask["provider"] == "az" else simple)(ask)}
+            answer = {"answer": providers[ask["provider"]](ask)}
         except Exception as error:
             answer = {"error": repr(error)}
         print(json.dumps(answer), flush=True)

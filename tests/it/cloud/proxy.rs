@@ -191,6 +191,10 @@ impl Shared {
         let _ = store.write_all(body);
         let mut answer = Vec::new();
         let _ = store.read_to_end(&mut answer);
+        // The client must not use a connection again that ends here.
+        if let Some(end) = answer.windows(2).position(|two| two == b"\r\n") {
+            answer.splice(end..end, *b"\r\nConnection: close");
+        }
         answer
     }
 
