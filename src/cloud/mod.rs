@@ -31,6 +31,8 @@ mod listing;
 #[cfg(feature = "cloud")]
 mod open;
 #[cfg(feature = "cloud")]
+mod orphans;
+#[cfg(feature = "cloud")]
 mod parts;
 #[cfg(feature = "cloud")]
 mod upload;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
+use object_store::client::HttpConnector as _;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
@@ -13,6 +14,7 @@ use reqwest::Certificate;
 
 use super::address::{Address, Provider};
 use super::credentials::{self, set};
+use super::orphans::{Signer, Uploads};
 use super::transport::Transport;
 use crate::error::{Failure, Kind};
 use crate::service::retry::RetryPolicy;
@@ -30,6 +32,8 @@ pub(super) struct Bucket {
     pub(super) store: Arc<dyn Store>,
     /// How often and after which waits a request is tried again.
     pub(super) policy: RetryPolicy,
+    /// Nothing where an upload has no beginning, as with Azure.
+    pub(super) uploads: Option<Arc<Uploads>>,
 }
 
 /// Opened once each: they keep their connections and tokens.
@@ -89,14 +93,18 @@ pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
     }
     credentials::conceal_all();
     let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (store, uploads) = open(address, &way)?;
     let bucket = Bucket {
-        store: open(address, &way)?,
+        store,
         policy: way.policy,
+        uploads: uploads.map(Arc::new),
     };
     Ok(buckets.entry(name).or_insert(bucket).clone())
 }
 
-fn open(address: &Address, way: &Way) -> Result<Arc<dyn Store>, Failure> {
+type Opened = (Arc<dyn Store>, Option<Uploads>);
+
+fn open(address: &Address, way: &Way) -> Result<Opened, Failure> {
     let name = &address.bucket;
     // Trying again is ours: each wait is told, and each try is signed anew.
     let retry = RetryConfig {
@@ -107,7 +115,7 @@ fn open(address: &Address, way: &Way) -> Result<Arc<dyn Store>, Failure> {
         timeout: way.timeout,
         certificates: way.certificates.clone(),
     };
-    let opened: Result<Arc<dyn Store>, object_store::Error> = match address.provider {
+    let opened: Result<Opened, object_store::Error> = match address.provider {
         Provider::S3 => {
             let builder = AmazonS3Builder::from_env();
             credentials::check_s3(&builder)?;
@@ -115,26 +123,45 @@ fn open(address: &Address, way: &Way) -> Result<Arc<dyn Store>, Failure> {
                 .get_config_value(&S3Key::S3Endpoint)
                 .or_else(|| builder.get_config_value(&S3Key::Endpoint));
             let options = options(way, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
-            builder
+            let client = transport.connect(&options);
+            let region = builder.get_config_value(&S3Key::Region);
+            // An upload by nobody is nobody's to list.
+            let is_signed =
+                builder.get_config_value(&S3Key::SkipSignature).as_deref() != Some("true");
+            let built = builder
                 .with_bucket_name(name)
                 .with_client_options(options)
                 .with_http_connector(transport)
                 .with_retry(retry)
-                .build()
-                .map(|store| Arc::new(store) as _)
+                .build();
+            client.and_then(|client| {
+                let store = built?;
+                let signer = Signer::S3 {
+                    store: store.clone(),
+                    region: region.unwrap_or_else(|| "us-east-1".to_owned()),
+                };
+                let uploads = is_signed.then_some(Uploads { client, signer });
+                Ok((Arc::new(store) as _, uploads))
+            })
         }
         Provider::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env();
             credentials::check_gcs(&builder)?;
             let endpoint = builder.get_config_value(&GcsKey::BaseUrl);
             let options = options(way, "GOOGLE_BASE_URL", endpoint.as_deref())?;
-            builder
+            let client = transport.connect(&options);
+            let built = builder
                 .with_bucket_name(name)
                 .with_client_options(options)
                 .with_http_connector(transport)
                 .with_retry(retry)
-                .build()
-                .map(|store| Arc::new(store) as _)
+                .build();
+            client.and_then(|client| {
+                let store = built?;
+                let signer = Signer::Gcs(store.clone());
+                let uploads = Uploads { client, signer };
+                Ok((Arc::new(store) as _, Some(uploads)))
+            })
         }
         Provider::Azure => {
             let mut builder = MicrosoftAzureBuilder::from_env();
@@ -165,7 +192,7 @@ fn open(address: &Address, way: &Way) -> Result<Arc<dyn Store>, Failure> {
                 .with_http_connector(transport)
                 .with_retry(retry)
                 .build()
-                .map(|store| Arc::new(store) as _)
+                .map(|store| (Arc::new(store) as _, None))
         }
     };
     opened.map_err(|error| {

@@ -24,6 +24,7 @@ use object_store::client::{
 use reqwest::{Certificate, Client, redirect};
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
+use super::orphans::ObjectUri;
 use super::trouble::Trouble;
 
 /// The most that is read of an answer which is no data.
@@ -96,6 +97,7 @@ impl HttpService for Connection {
 impl Connection {
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
+        ObjectUri::tell(&request);
         let request = repeatable(request).await?;
         // A store that takes or sends a byte now and then must not hold us for ever.
         let deadline = Instant::now() + self.timeout.saturating_mul(10);

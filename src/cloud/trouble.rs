@@ -168,9 +168,12 @@ impl Trouble {
                 ]))
     }
 
-    /// Tells whether the store may have done what it was asked, although it did not say so.
+    /// Tells whether the store may have done what it was asked, although it did not say so. One that is busy
+    /// has not.
     pub(super) fn is_uncertain(&self) -> bool {
-        self.is_transient() && self.lost != Some(Lost::Unconnected)
+        self.is_transient()
+            && self.lost != Some(Lost::Unconnected)
+            && !matches!(self.wait_status(), Some(429 | 503))
     }
 
     /// Returns the status that decides how long to wait. An error may come behind a success.

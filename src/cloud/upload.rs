@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -19,7 +19,8 @@ use tokio::sync::{Mutex as AsyncMutex, RwLock, Semaphore, SemaphorePermit, watch
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::address::{Address, Provider};
-use super::attempts::{Tried, attempt};
+use super::attempts::{Span, Tried, attempt};
+use super::orphans::{Found, ObjectUri};
 use super::store::{self, Bucket};
 use super::trouble::Trouble;
 use super::{open, parts, runtime};
@@ -48,6 +49,9 @@ pub(super) struct Object {
     mark: String,
     /// Of the upload in parts that is open.
     id: AsyncMutex<Option<MultipartId>>,
+    /// When requests to begin an upload went unanswered.
+    unanswered: Mutex<Vec<Span>>,
+    uri: ObjectUri,
     /// Held for reading by every request of the upload, so that it is taken back after them.
     requests: RwLock<()>,
     stopped: watch::Sender<bool>,
@@ -68,6 +72,8 @@ impl Object {
             bucket: store::bucket(address)?,
             mark: format!("{:032x}", fastrand::u128(..)),
             id: AsyncMutex::new(None),
+            unanswered: Mutex::default(),
+            uri: ObjectUri::default(),
             requests: RwLock::new(()),
             stopped: watch::Sender::new(false),
             committed: AtomicBool::new(false),
@@ -99,10 +105,13 @@ impl Object {
             // Azure begins nothing, and has no place for them here.
             if self.address.provider != Provider::Azure {
                 options.attributes = self.attributes();
+                self.uri.ask_in(&mut options.extensions);
             }
             self.bucket.store.create_multipart_opts(&self.key, options)
         });
-        let id = tried.await.result?;
+        let tried = tried.await;
+        lock(&self.unanswered).extend(tried.uncertain);
+        let id = tried.result?;
         *open = Some(id.clone());
         Ok(id)
     }
@@ -183,8 +192,7 @@ impl Object {
         match put.await {
             Ok(part) => part,
             Err(trouble) => {
-                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.get_or_insert_with(|| trouble.of_writing(&self.address));
+                lock(&self.failed).get_or_insert_with(|| trouble.of_writing(&self.address));
                 None
             }
         }
@@ -193,10 +201,12 @@ impl Object {
     /// Puts the object in its place.
     async fn publish(&self, content: Content, replace: bool) -> Result<(), Failure> {
         match content {
-            Content::Parts(parts) => self.complete(parts, replace).await,
-            Content::Whole(whole) if replace => self.replace(whole).await,
-            Content::Whole(whole) => self.create(whole).await,
+            Content::Parts(parts) => self.complete(parts, replace).await?,
+            Content::Whole(whole) if replace => self.replace(whole).await?,
+            Content::Whole(whole) => self.create(whole).await?,
         }
+        self.abort_orphans().await;
+        Ok(())
     }
 
     /// Makes one object of `parts`, in place of what was there.
@@ -303,6 +313,37 @@ impl Object {
     pub(super) async fn take_back(&self) {
         let _alone = self.requests.write().await;
         self.abort().await;
+        self.abort_orphans().await;
+    }
+
+    /// Aborts uploads that were begun here, and whose answers got lost.
+    async fn abort_orphans(&self) {
+        let spans = std::mem::take(&mut *lock(&self.unanswered));
+        let Some(uploads) = self.bucket.uploads.as_ref().filter(|_| !spans.is_empty()) else {
+            return;
+        };
+        let never = watch::Sender::new(false);
+        let (policy, store) = (self.bucket.policy, &self.bucket.store);
+        let find = || uploads.find(&self.uri, &self.address.key, &spans);
+        let found = attempt(policy, &self.address, &never, find).await.result;
+        let ours = match found {
+            Ok(Found::Ours(ours)) => Some(ours),
+            Ok(Found::Unclear) | Err(_) => None,
+        };
+        let mut is_clear = ours.is_some();
+        for id in ours.unwrap_or_default() {
+            let abort = || store.abort_multipart(&self.key, &id);
+            let tried = attempt(policy, &self.address, &never, abort).await;
+            is_clear &= tried
+                .result
+                .map_or_else(|trouble| trouble.is_missing(), |()| true);
+        }
+        if !is_clear {
+            log::warn!(
+                "the store did not say whether it began an upload of `{}`, so one without parts may be left: look for incomplete multipart uploads there",
+                self.address
+            );
+        }
     }
 
     async fn abort(&self) {
@@ -323,6 +364,10 @@ impl Object {
             );
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an object is made of.
@@ -398,9 +443,7 @@ impl Upload {
 
     /// Tells of a part that failed, as soon as that is known.
     fn complain(&self) -> io::Result<()> {
-        let failed = &self.object.failed;
-        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-        match failed.take() {
+        match lock(&self.object.failed).take() {
             Some(failure) => Err(io::Error::other(failure)),
             None => Ok(()),
         }

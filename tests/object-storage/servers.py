@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 
 import boto3
 import gcs
@@ -31,11 +32,28 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 class Front:
     def __init__(self, app):
-        self.app, self.log = app, []
+        self.app, self.log, self.begun = app, [], {}
 
     def __call__(self, environ, start_response):
-        self.log.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}?{environ['QUERY_STRING']}")
-        return self.app(environ, start_response)
+        method, query = environ["REQUEST_METHOD"], environ["QUERY_STRING"]
+        self.log.append(f"{method} {environ['PATH_INFO']}?{query}")
+        answer = self.app(environ, start_response)
+        if "uploads" not in query:
+            return answer
+        # moto says of every upload that it was begun in 2010.
+        body = b"".join(answer)
+        if method == "POST":
+            for id in re.findall(rb"<UploadId>([^<]+)<", body):
+                self.begun[id] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()).encode()
+        else:
+            uploads = [(id.group(), self.begun.get(id[1])) for id in re.finditer(rb"<UploadId>([^<]+)<", body)]
+            for found, begun in uploads:
+                head, tail = body.split(found)
+                before, upload, after = head.rpartition(b"<Upload>")
+                first, last = tail.split(b"</Upload>", 1)
+                mend = lambda text: text.replace(b"2010-11-10T20:48:33.000Z", begun)
+                body = before + upload + mend(after) + found + mend(first) + b"</Upload>" + last
+        return [body]
 
 
 def azurite(main):
@@ -97,6 +115,10 @@ def google(ask):
         case "head":
             told = bucket.get_blob(ask["key"])
             return [told.content_type, told.content_encoding]
+        case "begin":
+            google_store.buckets[ask["bucket"]].uploads["theirs-" + ask["key"]] = upload = gcs.Upload(ask["key"], {})
+            if ask["body"]:
+                upload.parts[1] = (b"theirs", '"theirs"')
         case "uploads":
             return [upload.key for upload in google_store.buckets[ask["bucket"]].uploads.values()]
         case "parts":
@@ -114,6 +136,10 @@ def simple(ask):
             return base64.b64encode(s3.get_object(Bucket=bucket, Key=ask["key"])["Body"].read()).decode()
         case "list":
             return sorted(found["Key"] for found in s3.list_objects_v2(Bucket=bucket).get("Contents", []))
+        case "begin":
+            id = s3.create_multipart_upload(Bucket=bucket, Key=ask["key"])["UploadId"]
+            if ask["body"]:
+                s3.upload_part(Bucket=bucket, Key=ask["key"], UploadId=id, PartNumber=1, Body=b"theirs")
         case "uploads":
             return [found["Key"] for found in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
         case "head":

@@ -70,6 +70,10 @@ fn is_whole_put(line: &str) -> bool {
     line.starts_with("PUT ") && !line.contains('?')
 }
 
+fn is_beginning(line: &str) -> bool {
+    line.starts_with("POST ") && line.contains("uploads")
+}
+
 fn is_completion(line: &str) -> bool {
     line.starts_with("POST ") && line.contains("uploadId=")
         || line.starts_with("PUT ") && line.contains("comp=blocklist")
@@ -135,7 +139,7 @@ fn a_store_that_is_ill_now_and_then_is_asked_again() {
     for behind in Behind::all() {
         let bucket = &behind.bucket;
         let requests = AtomicUsize::new(0);
-        let is_third = move |_: &str| requests.fetch_add(1, Ordering::Relaxed) % 3 == 0;
+        let is_third = move |_: &str| requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
         behind.proxy.rule(usize::MAX, slow_down(), is_third);
         let address = bucket.address("a.ndjson");
         let done = behind.export(&server, &[&["-o", &*address], &FAST[..]].concat());
@@ -491,4 +495,64 @@ fn a_signal_ends_a_wait_for_a_store_at_once() {
     running.signal("TERM");
     let ended = running.ends_within(Duration::from_secs(20));
     assert_eq!(ended.unwrap().code(), Some(143));
+}
+
+#[test]
+fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
+    let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
+    let left = "one without parts may be left";
+    let all = Behind::all().into_iter();
+    for behind in all.filter(|behind| behind.bucket.scheme != "az") {
+        let bucket = &behind.bucket;
+        let address = bucket.address("in/a b&c.ndjson");
+        let args = [&["-o", &*address], &FAST[..]].concat();
+        // The first is there to find out whether it can be written, the second for the parts.
+        for (server, place) in [(&small, 0), (&large, 1)] {
+            let begun = AtomicUsize::new(0);
+            let is_meant = move |line: &str| {
+                is_beginning(line) && begun.fetch_add(1, Ordering::Relaxed) == place
+            };
+            behind.proxy.rule(1, Fault::Lose, is_meant);
+            let done = behind.export(server, &args);
+            assert_code(&done, 0);
+            behind.proxy.assert_done();
+            assert!(!done.stderr.contains(left), "{done:?}");
+            bucket.assert_no_litter();
+        }
+        // Also where it fails.
+        behind.proxy.rule(1, Fault::Lose, is_beginning);
+        behind.rule_for_whole(1, answer("403 Forbidden", "", "AccessDenied", ""));
+        assert_code(&behind.export(&small, &args), 8);
+        behind.proxy.assert_done();
+        bucket.assert_no_litter();
+
+        // Another run is at work on the same object: it has a part, or it cannot be told from ours.
+        for (part, lost, expected) in [(&b"part"[..], false, 1), (b"", true, 2)] {
+            let twin = bucket.twin();
+            let key = if lost { "unclear.csv" } else { "clear.csv" };
+            let work = move || {
+                twin.ask("begin", key, part);
+            };
+            let fault = if lost {
+                work();
+                Fault::Lose
+            } else {
+                Fault::CutAfter(Box::new(work))
+            };
+            behind.proxy.rule(1, fault, is_beginning);
+            let address = bucket.address(key);
+            let args = [&["-o", &*address], &FAST[..]].concat();
+            let done = behind.export(&small, &args);
+            assert_code(&done, 0);
+            behind.proxy.assert_done();
+            assert_eq!(done.stderr.contains(left), lost, "{done:?}");
+            let uploads = bucket.ask("uploads", "", &[]);
+            let uploads = uploads.as_array().unwrap().iter();
+            assert_eq!(
+                uploads.filter(|name| *name == key).count(),
+                expected,
+                "{done:?}"
+            );
+        }
+    }
 }
