@@ -1,7 +1,7 @@
 //! A proxy between trayscan and a store that misbehaves on purpose: it loses answers after the store has done
 //! the work, answers from a script, stalls, or cuts connections.
 
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,10 @@ pub(crate) enum Fault {
     StallInBody,
     /// The store's answer is cut in the middle of its body.
     CutInBody,
+    /// The store's answer comes byte by byte, and never ends.
+    Drip,
+    /// The request is taken slowly: so many bytes in a tenth of a second.
+    Slow(usize),
 }
 
 /// An answer with a status, headers and an error as S3 writes it.
@@ -54,7 +58,7 @@ struct Rule {
 struct Shared {
     store: SocketAddr,
     rules: Mutex<Vec<Rule>>,
-    log: Mutex<Vec<(String, Instant)>>,
+    log: Mutex<Vec<String>>,
     over: AtomicBool,
 }
 
@@ -110,8 +114,20 @@ impl Proxy {
 
     /// Returns all request lines so far, and forgets them.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let log = std::mem::take(&mut *self.shared.log.lock().unwrap());
-        log.into_iter().map(|(line, _)| line).collect()
+        std::mem::take(&mut *self.shared.log.lock().unwrap())
+    }
+
+    /// Waits until a request that is meant has come.
+    pub(crate) fn wait_for(&self, is_meant: impl Fn(&str) -> bool) {
+        let began = Instant::now();
+        let has_come = || {
+            let log = self.shared.log.lock().unwrap();
+            log.iter().any(|line| is_meant(line))
+        };
+        while !has_come() {
+            assert!(began.elapsed() < LIFETIME, "no such request");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Expects that every rule was used up.
@@ -135,27 +151,20 @@ impl Shared {
         client.set_read_timeout(Some(LIFETIME)).unwrap();
         let mut reader = BufReader::new(client.try_clone().unwrap());
         // It closes each connection, so there is one request on it.
-        let Some((line, head, body)) = read_request(&mut reader) else {
+        let Some((line, head, length)) = read_head(&mut reader) else {
             return;
         };
         let meant = line.trim_end_matches(" HTTP/1.1").to_owned();
-        self.log
-            .lock()
-            .unwrap()
-            .push((meant.clone(), Instant::now()));
-        let fault = {
-            let mut rules = self.rules.lock().unwrap();
-            let rule = rules
-                .iter_mut()
-                .find(|rule| rule.times > 0 && (rule.is_meant)(&meant));
-            rule.map(|rule| {
-                rule.times -= 1;
-                Arc::clone(&rule.fault)
-            })
+        self.log.lock().unwrap().push(meant.clone());
+        let fault = self.fault(&meant);
+        let Some(body) = read_body(&mut reader, length, fault.as_deref()) else {
+            return;
         };
         let mut client = client;
         match fault.as_deref() {
-            None => drop(client.write_all(&self.forward(&line, &head, &body))),
+            None | Some(Fault::Slow(_)) => {
+                let _ = client.write_all(&self.forward(&line, &head, &body));
+            }
             Some(Fault::Lose) => drop(self.forward(&line, &head, &body)),
             Some(Fault::Cut) => {}
             Some(Fault::CutAfter(work)) => work(),
@@ -167,6 +176,17 @@ impl Shared {
                 let _ = client.write_all(&answer[..end]);
                 self.hold();
             }
+            Some(Fault::Drip) => {
+                let answer = self.forward(&line, &head, &body);
+                let (first, rest) = answer.split_at(head_end(&answer));
+                let _ = client.write_all(first);
+                for byte in rest {
+                    if self.over.load(Ordering::Relaxed) || client.write_all(&[*byte]).is_err() {
+                        break;
+                    }
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
             Some(Fault::CutInBody) => {
                 let answer = self.forward(&line, &head, &body);
                 let end = head_end(&answer);
@@ -175,6 +195,15 @@ impl Shared {
             }
         }
         let _ = client.shutdown(Shutdown::Both);
+    }
+
+    /// Decides what happens to a request.
+    fn fault(&self, meant: &str) -> Option<Arc<Fault>> {
+        let mut rules = self.rules.lock().unwrap();
+        let mut rules = rules.iter_mut().filter(|rule| rule.times > 0);
+        let rule = rules.find(|rule| (rule.is_meant)(meant))?;
+        rule.times -= 1;
+        Some(Arc::clone(&rule.fault))
     }
 
     /// Asks the store, and returns its answer.
@@ -212,8 +241,8 @@ fn head_end(answer: &[u8]) -> usize {
     end.expect("a head") + 4
 }
 
-/// Reads the request line, the headers but for `Connection`, and the body.
-fn read_request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<String>, Vec<u8>)> {
+/// Reads the request line, the headers but for `Connection`, and the length of the body.
+fn read_head(reader: &mut impl BufRead) -> Option<(String, Vec<String>, usize)> {
     let mut line = String::new();
     if reader.read_line(&mut line).ok()? == 0 {
         return None;
@@ -234,7 +263,18 @@ fn read_request(reader: &mut impl std::io::BufRead) -> Option<(String, Vec<Strin
             head.push(header.to_owned());
         }
     }
+    Some((line.trim_end().to_owned(), head, length))
+}
+
+fn read_body(reader: &mut impl BufRead, length: usize, fault: Option<&Fault>) -> Option<Vec<u8>> {
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((line.trim_end().to_owned(), head, body))
+    let Some(Fault::Slow(step)) = fault else {
+        reader.read_exact(&mut body).ok()?;
+        return Some(body);
+    };
+    for piece in body.chunks_mut(*step) {
+        reader.read_exact(piece).ok()?;
+        thread::sleep(Duration::from_millis(100));
+    }
+    Some(body)
 }
