@@ -22,7 +22,7 @@ use crate::fetch::Order;
 use crate::manifest::{self, Draft, Manifest};
 use crate::pipeline::{self, Plan, Tally, Writing};
 #[cfg(feature = "postgres")]
-use crate::postgres::Loading;
+use crate::postgres::{Loading, Reach};
 use crate::select::{Condition, Fields, Sorting};
 #[cfg(feature = "postgres")]
 use crate::settings::Settings;
@@ -476,15 +476,9 @@ fn table(
     let Place::Table(address) = &wanted.destination.place else {
         return Ok(None);
     };
-    let ca_cert = if address.needs_roots() {
-        Settings::read(&args.source.service, from_environment)?
-            .manners()?
-            .ca_cert
-    } else {
-        None
-    };
-    let ca_cert = ca_cert.as_ref().map(|setting| setting.value.as_path());
-    let loading = Loading::open(address, ca_cert, &wanted.fields, args.selection.lenient)?;
+    let manners = Settings::read(&args.source.service, from_environment)?.manners()?;
+    let reach = Reach::new(&manners);
+    let loading = Loading::open(address, reach, &wanted.fields, args.selection.lenient)?;
     Ok(Some(Files::Table {
         loading: Box::new(loading),
         place: wanted.destination.place.clone(),

@@ -110,12 +110,6 @@ impl Address {
         })
     }
 
-    /// Tells whether a certificate may have to be checked.
-    pub(crate) fn needs_roots(&self) -> bool {
-        matches!(self.host, Host::Name(_))
-            && matches!(self.security, Security::VerifyCa | Security::VerifyFull)
-    }
-
     /// Names server, database and user for people.
     pub(super) fn server(&self) -> String {
         let place = match &self.host {

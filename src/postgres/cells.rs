@@ -1,15 +1,10 @@
-//! A batch as a row of a binary `COPY`: exact, or refused.
+//! A batch as a row in the binary form of the server: exact, or refused.
 
 use std::borrow::Cow;
 
 use super::escapes::{self, HalfPair};
 use super::layout::{Field, Layout};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
-
-/// What every binary `COPY` begins with: its mark, no flags, and nothing more in its head.
-const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// And ends with.
-const END: &[u8] = &(-1_i16).to_be_bytes();
 
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 
@@ -20,10 +15,18 @@ const EPOCH: i64 = 946_684_800;
 const WHOLE_LIMIT: usize = 131_072;
 const FRACTION_LIMIT: usize = 16_383;
 
-/// Rows that wait to be copied.
+/// Rows as they go to the server: the cells of each column one after the other, each with its length before it, as
+/// they stand in an array.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) rows: u32,
+    pub(super) columns: Vec<Vec<u8>>,
+}
+
+/// Rows that wait to be sent.
 pub(super) struct Rows {
     layout: Layout,
-    bytes: Vec<u8>,
+    piece: Piece,
     /// Texts with escapes for what cannot stand there.
     pub(super) escaped: u64,
 }
@@ -38,53 +41,45 @@ pub(super) struct Inexact {
 
 impl Rows {
     pub(super) fn new(layout: Layout) -> Self {
-        Self {
+        let mut rows = Self {
             layout,
-            bytes: HEAD.to_vec(),
+            piece: Piece::default(),
             escaped: 0,
-        }
+        };
+        rows.take();
+        rows
     }
 
+    /// Returns how many bytes wait.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.piece.columns.iter().map(Vec::len).sum()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.len() == HEAD.len()
-    }
-
-    /// Takes what waits, as one whole `COPY`.
-    pub(super) fn take(&mut self) -> Vec<u8> {
-        self.bytes.extend_from_slice(END);
-        let room = Vec::with_capacity(self.bytes.capacity());
-        let bytes = std::mem::replace(&mut self.bytes, room);
-        self.bytes.extend_from_slice(HEAD);
-        bytes
+    /// Takes what waits.
+    pub(super) fn take(&mut self) -> Piece {
+        let empty = Piece {
+            rows: 0,
+            columns: vec![Vec::new(); self.layout.fields.len()],
+        };
+        std::mem::replace(&mut self.piece, empty)
     }
 
     pub(super) fn add(&mut self, batch: &Batch) -> Result<(), Inexact> {
-        let Self {
-            layout,
-            bytes,
-            escaped,
-        } = self;
-        // There are few columns.
-        let count = i16::try_from(layout.fields.len()).unwrap_or(i16::MAX);
-        bytes.extend_from_slice(&count.to_be_bytes());
-        for field in &layout.fields {
-            let before = bytes.len();
+        for (field, cells) in self.layout.fields.iter().zip(&mut self.piece.columns) {
+            let before = cells.len();
             let inexact = |why: &str| Inexact {
                 column: field.column,
                 why: why.to_owned(),
             };
-            match add_cell(field, batch, bytes) {
-                Ok(is_escaped) => *escaped += u64::from(is_escaped),
+            match add_cell(field, batch, cells) {
+                Ok(is_escaped) => self.escaped += u64::from(is_escaped),
                 Err(why) => return Err(inexact(why)),
             }
-            if field.not_null && bytes[before..] == NULL {
+            if field.not_null && cells[before..] == NULL {
                 return Err(inexact("the table takes no null there"));
             }
         }
+        self.piece.rows += 1;
         Ok(())
     }
 }
@@ -312,7 +307,7 @@ mod tests {
         };
         let new_year = cells("2017-01-01T00:00:00Z").expect("exact");
         let micros = 536_544_000_000_000_i64.to_be_bytes();
-        assert!(new_year.windows(8).any(|bytes| bytes == micros));
+        assert!(new_year.columns[0].ends_with(&micros));
         for same in ["2017-01-01T00:00:00.000+00:00", "2016-12-31T23:59:60Z"] {
             assert_eq!(cells(same).expect("exact"), new_year, "{same}");
         }
@@ -324,16 +319,22 @@ mod tests {
     fn a_row_is_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
         let mut rows = Rows::new(Layout::new(&fields, false));
-        assert!(rows.is_empty());
         let batch = Batch::read(
             r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
         );
         rows.add(&batch.batch.expect("a batch")).expect("exact");
         assert_eq!(rows.escaped, 1);
-        let mut expected = HEAD.to_vec();
-        expected.extend_from_slice(b"\0\x04\0\0\0\x06a\\u{0}\xff\xff\xff\xff");
-        expected.extend_from_slice(b"\0\0\0\x08\0\0\0\0\0\0\x01\x02\0\0\0\x01\x01\xff\xff");
+        let expected = Piece {
+            rows: 1,
+            columns: vec![
+                b"\0\0\0\x06a\\u{0}".to_vec(),
+                b"\xff\xff\xff\xff".to_vec(),
+                b"\0\0\0\x08\0\0\0\0\0\0\x01\x02".to_vec(),
+                b"\0\0\0\x01\x01".to_vec(),
+            ],
+        };
+        assert_eq!(rows.len(), 31);
         assert_eq!(rows.take(), expected);
-        assert!(rows.is_empty());
+        assert_eq!(rows.len(), 0);
     }
 }

@@ -1,26 +1,74 @@
 //! What a server says, or the way to it, in words and as an exit code.
 
-use std::error::Error;
 use std::io;
+use std::time::Duration;
 
-use postgres::error::{DbError, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::Address;
 use super::host::Host;
 use crate::error::{Failure, Kind};
-use crate::service::causes::{is_untrusted, root};
+use crate::service::causes::{TlsProblem, is_untrusted, root};
+
+/// What went wrong, and whether it may help to try again.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) failure: Failure,
+    pub(super) may_pass: bool,
+    /// What the server called it, if the session goes on.
+    code: Option<SqlState>,
+}
+
+impl Trouble {
+    /// Something that may be gone at the next try.
+    pub(super) fn passing(failure: Failure) -> Self {
+        Self {
+            may_pass: true,
+            ..failure.into()
+        }
+    }
+
+    /// Tells whether the server refused a statement for this reason.
+    pub(super) fn is(&self, code: &SqlState) -> bool {
+        self.code.as_ref() == Some(code)
+    }
+
+    /// Tells whether the server refused a statement, so that nothing came of it.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.code.is_some()
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            may_pass: false,
+            code: None,
+        }
+    }
+}
 
 /// Says why there is no session.
-pub(super) fn connecting(address: &Address, error: &postgres::Error) -> Failure {
+pub(super) fn connecting(address: &Address, error: &tokio_postgres::Error) -> Trouble {
     let server = address.server();
     if let Some(said) = error.as_db_error() {
-        let failure = Failure::new(
+        if may_pass(said) {
+            let failure = Failure::new(
+                Kind::Unavailable,
+                format!("PostgreSQL at {server} takes no connection now"),
+            )
+            .caused_by(anyhow::anyhow!(words(said)))
+            .hint("run the same command again later, or ask whoever runs the server");
+            return Trouble::passing(failure);
+        }
+        return Failure::new(
             Kind::Output,
             format!("PostgreSQL at {server} does not let us in"),
-        );
-        return failure
-            .caused_by(anyhow::anyhow!(words(said)))
-            .hint(access_hint(address, said));
+        )
+        .caused_by(anyhow::anyhow!(words(said)))
+        .hint(access_hint(address, said))
+        .into();
     }
     let cause = root(error);
     if is_untrusted(error) {
@@ -29,65 +77,129 @@ pub(super) fn connecting(address: &Address, error: &postgres::Error) -> Failure 
             format!("the certificate of PostgreSQL at {server} is not trusted"),
         )
         .caused_by(anyhow::anyhow!(cause))
-        .hint("where it is your own authority's, name its certificate with `--ca-cert` or `sslrootcert=`; it must be for the name of the host");
+        .hint("where it is your own authority's, name its certificate with `--ca-cert` or `sslrootcert=`; it must be for the name of the host")
+        .into();
     }
     if cause == "server does not support TLS" {
         return Failure::new(
             Kind::Unsafe,
             format!("PostgreSQL at {server} has no TLS, and this would go over the network in clear"),
         )
-        .hint("turn on `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address");
+        .hint("turn on `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address")
+        .into();
     }
-    let missing = "password missing";
-    if cause == missing {
+    if cause == "password missing" {
         return Failure::new(
             Kind::Output,
             format!("PostgreSQL at {server} asks for a password, and there is none"),
         )
-        .hint("put it into ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD");
+        .hint("put it into ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD")
+        .into();
     }
+    let is_io = anyhow::Chain::new(error).any(|cause| cause.is::<io::Error>()) || error.is_closed();
+    let failure = unreachable(address, &cause);
+    if is_io && TlsProblem::of(error).is_none() {
+        Trouble::passing(failure)
+    } else {
+        failure.into()
+    }
+}
+
+/// Says that no connection came about.
+pub(super) fn unreachable(address: &Address, cause: &str) -> Failure {
     let hint = match &address.host {
         Host::Name(_) => "look at host and port; is the server running, and does it listen there?",
         Host::Socket(_) => {
             "look at the folder of the socket; is the server running on this machine?"
         }
     };
-    Failure::new(Kind::Output, format!("cannot reach PostgreSQL at {server}"))
-        .caused_by(anyhow::anyhow!(cause))
-        .hint(hint)
+    Failure::new(
+        Kind::Unavailable,
+        format!("cannot reach PostgreSQL at {}", address.server()),
+    )
+    .caused_by(anyhow::anyhow!(cause.to_owned()))
+    .hint(hint)
+}
+
+/// Says that there was no answer in time.
+pub(super) fn late(address: &Address, doing: &str, limit: Duration) -> Failure {
+    Failure::new(
+        Kind::Unavailable,
+        format!("cannot {doing} in PostgreSQL at {}", address.server()),
+    )
+    .caused_by(anyhow::anyhow!(
+        "no answer within {:.1} s",
+        limit.as_secs_f64()
+    ))
+    .hint("look in pg_stat_activity what the server is doing; `--timeout` gives it more time")
 }
 
 /// Says what went wrong when `doing` something in a session.
-pub(super) fn of(address: &Address, doing: &str, error: &postgres::Error) -> Failure {
-    let server = address.server();
-    let message = format!("cannot {doing} in PostgreSQL at {server}");
+pub(super) fn of(address: &Address, doing: &str, error: &tokio_postgres::Error) -> Trouble {
+    let message = format!("cannot {doing} in PostgreSQL at {}", address.server());
     let Some(said) = error.as_db_error() else {
-        return Failure::new(Kind::Output, message)
-            .caused_by(anyhow::anyhow!(lost(error)))
-            .hint("look at the log of the server; then run the same command again");
+        return lost(message, error);
     };
-    // What a value is, is for the service to answer for (class 22: data exceptions).
-    let kind = if said.code().code().starts_with("22") {
-        Kind::Protocol
-    } else {
-        Kind::Output
+    let passing = may_pass(said);
+    let kind = match said.code() {
+        _ if passing => Kind::Unavailable,
+        // What a value is, is for the service to answer for (class 22: data exceptions).
+        code if code.code().starts_with("22") => Kind::Protocol,
+        _ => Kind::Output,
     };
-    let failure = Failure::new(kind, message).caused_by(anyhow::anyhow!(words(said)));
-    match hint(address, said) {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+    let mut failure = Failure::new(kind, message).caused_by(anyhow::anyhow!(words(said)));
+    if let Some(hint) = hint(address, said) {
+        failure = failure.hint(hint);
+    }
+    let goes_on = said.parsed_severity() == Some(Severity::Error);
+    Trouble {
+        failure,
+        may_pass: passing,
+        code: goes_on.then(|| said.code().clone()),
     }
 }
 
 /// Says that the connection is gone, or what else went wrong on this side of it.
-fn lost(error: &postgres::Error) -> String {
+fn lost(message: String, error: &tokio_postgres::Error) -> Trouble {
     let cause = root(error);
-    let is_io = |cause: &(dyn Error + 'static)| cause.is::<io::Error>();
-    if error.is_closed() || anyhow::Chain::new(error).any(is_io) {
-        format!("the connection was lost: {cause}")
-    } else {
-        cause
+    let is_io = anyhow::Chain::new(error).any(|cause| cause.is::<io::Error>());
+    if !is_io && !error.is_closed() {
+        return Failure::new(Kind::Output, message)
+            .caused_by(anyhow::anyhow!(cause))
+            .into();
     }
+    let failure = Failure::new(Kind::Unavailable, message)
+        .caused_by(anyhow::anyhow!("the connection was lost: {cause}"))
+        .hint("look at the log of the server; then run the same command again");
+    Trouble::passing(failure)
+}
+
+/// Tells whether the same may succeed a little later.
+fn may_pass(said: &DbError) -> bool {
+    let passing = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::CONNECTION_EXCEPTION,
+        SqlState::CONNECTION_DOES_NOT_EXIST,
+        SqlState::CONNECTION_FAILURE,
+    ];
+    // PgBouncer has one code for everything of its own.
+    let pooler = [
+        "query_wait_timeout",
+        "no more connections allowed",
+        "cannot connect to server",
+        "server login has been failing",
+        "server conn crashed",
+        "server closed",
+        "shutting down",
+    ];
+    passing.contains(said.code())
+        || *said.code() == SqlState::PROTOCOL_VIOLATION
+            && pooler.iter().any(|words| said.message().contains(words))
 }
 
 /// Repeats what the server said, with its code.
@@ -118,6 +230,12 @@ fn access_hint(address: &Address, said: &DbError) -> String {
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
         return "look at the user, and at pg_hba.conf on the server".to_owned();
     }
+    if said.message().contains("unsupported startup parameter") && address.options.is_some() {
+        return format!(
+            "a connection pooler does not take `options` (from the address or PGOPTIONS); leave them out and set them for the user instead: alter role {} set …; or connect to the server itself",
+            super::quoted(&address.user)
+        );
+    }
     "run the same command again later, or ask whoever runs the server".to_owned()
 }
 
@@ -129,8 +247,6 @@ fn hint(address: &Address, said: &DbError) -> Option<String> {
             "`{0}` needs the right to make temporary tables in the database, and select, insert and update on {table}: grant select, insert, update on {table} to \"{0}\"",
             address.user
         )
-    } else if *code == SqlState::LOCK_NOT_AVAILABLE {
-        "another session holds the table: find it in pg_locks, or wait longer with `options=-c lock_timeout=1h`".to_owned()
     } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         "this server only reads: name the one that is written to".to_owned()
     } else if *code == SqlState::INVALID_SCHEMA_NAME {
@@ -140,6 +256,8 @@ fn hint(address: &Address, said: &DbError) -> Option<String> {
         }
     } else if *code == SqlState::DISK_FULL {
         "free some space on the server".to_owned()
+    } else if *code == SqlState::QUERY_CANCELED {
+        "where your own `statement_timeout` ended it (PGOPTIONS, or `options=` in the address), allow more time there".to_owned()
     } else if code.code().starts_with("57P") {
         "the server was stopped: run the same command again when it is back".to_owned()
     } else {

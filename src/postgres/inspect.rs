@@ -1,10 +1,12 @@
 //! A table that is there already: whether batches fit into it.
 
-use postgres::Client;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
-use super::address::Address;
+use super::failure::{self, Trouble};
 use super::layout::{Field, Layout};
-use super::{failure, quoted};
+use super::quoted;
+use super::session::{Limit, Parameter, Session};
 use crate::batch::{BATCH_ID, COLUMNS};
 use crate::error::{Failure, Kind};
 
@@ -29,29 +31,43 @@ pub(super) struct Present {
     generated: bool,
 }
 
-/// Looks for the table of `address`.
-pub(super) fn find(client: &mut Client, address: &Address) -> Result<Option<Found>, Failure> {
-    look(client, address).map_err(|error| failure::of(address, "look for the table", &error))
-}
-
-fn look(client: &mut Client, address: &Address) -> Result<Option<Found>, postgres::Error> {
-    let table = client.query_opt(
-        "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
-         join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)",
-        &[&address.table.quoted()],
-    )?;
-    let Some(table) = table else {
+/// Looks for the table of the address.
+pub(super) async fn find(session: &Session<'_>) -> Result<Option<Found>, Trouble> {
+    let (doing, address) = ("look for the table", &session.way.address);
+    let table = address.table.quoted();
+    let parameters: [Parameter<'_>; 1] = [(&table, Type::TEXT)];
+    let tables = session
+        .rows(
+            doing,
+            Limit::Short,
+            "select c.oid, n.nspname, c.relname, c.relkind::text from pg_catalog.pg_class c \
+             join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)",
+            &parameters,
+        )
+        .await?;
+    let Some(table) = tables.first() else {
         return Ok(None);
     };
-    let (oid, schema, name): (u32, String, String) =
-        (table.try_get(0)?, table.try_get(1)?, table.try_get(2)?);
-    let rows = client.query(
-        "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
-         atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a' \
-         from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
-         order by attnum",
-        &[&oid],
-    )?;
+    let failed = |error: tokio_postgres::Error| failure::of(address, doing, &error);
+    let oid: u32 = table.try_get(0).map_err(failed)?;
+    let parameters: [Parameter<'_>; 1] = [(&oid, Type::OID)];
+    let rows = session
+        .rows(
+            doing,
+            Limit::Short,
+            "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
+             atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a' \
+             from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
+             order by attnum",
+            &parameters,
+        )
+        .await?;
+    read(table, &rows, oid).map(Some).map_err(failed)
+}
+
+/// Reads what the catalogue says of a table and its columns.
+fn read(table: &Row, rows: &[Row], oid: u32) -> Result<Found, tokio_postgres::Error> {
+    let (schema, name): (String, String) = (table.try_get(1)?, table.try_get(2)?);
     let mut columns = Vec::new();
     for row in rows {
         columns.push(Present {
@@ -62,35 +78,40 @@ fn look(client: &mut Client, address: &Address) -> Result<Option<Found>, postgre
             generated: row.try_get(4)?,
         });
     }
-    Ok(Some(Found {
+    Ok(Found {
         oid,
         name: format!("{}.{}", quoted(&schema), quoted(&name)),
         kind: table.try_get(3)?,
         columns,
-    }))
+    })
 }
 
 /// Tells whether the identifier alone is a key that a conflict can be found by.
-fn has_key(client: &mut Client, oid: u32) -> Result<bool, postgres::Error> {
-    let row = client.query_one(
-        "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
-         on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
-         where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
-         and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)",
-        &[&oid, &COLUMNS[BATCH_ID].name],
-    )?;
-    row.try_get(0)
+async fn has_key(session: &Session<'_>, oid: u32) -> Result<bool, Trouble> {
+    let doing = "look for a key";
+    let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
+    let rows = session
+        .rows(
+            doing,
+            Limit::Short,
+            "select exists (select from pg_catalog.pg_index i join pg_catalog.pg_attribute a \
+             on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
+             where i.indrelid = $1 and a.attname = $2 and i.indisunique and i.indisvalid \
+             and i.indimmediate and i.indnkeyatts = 1 and i.indpred is null and i.indexprs is null)",
+            &parameters,
+        )
+        .await?;
+    session.value(doing, &rows, 0)
 }
 
 impl Found {
     /// Checks that everything of `layout` has its place here, and notes what the table is strict about.
-    pub(super) fn check(
+    pub(super) async fn check(
         &self,
-        client: &mut Client,
-        address: &Address,
+        session: &Session<'_>,
         layout: &mut Layout,
-    ) -> Result<(), Failure> {
-        let name = &self.name;
+    ) -> Result<(), Trouble> {
+        let (name, address) = (&self.name, &session.way.address);
         let unfit = |why: &str| {
             Failure::new(
                 Kind::Output,
@@ -108,9 +129,10 @@ impl Found {
                 _ => "no table",
             };
             return Err(unfit(&format!("it is {kind}"))
-                .hint("name a table, or one that is not there yet, with `table=`"));
+                .hint("name a table, or one that is not there yet, with `table=`")
+                .into());
         }
-        self.check_rights(client, address)?;
+        self.check_rights(session).await?;
         let (mut wrong, mut mend) = (Vec::new(), Vec::new());
         for field in &mut layout.fields {
             let present = self
@@ -131,34 +153,35 @@ impl Found {
             }
         }
         let has_id = self.columns.iter().any(|column| column.name == "batch_id");
-        let key = has_key(client, self.oid)
-            .map_err(|error| failure::of(address, "look for a key", &error))?;
-        if has_id && !key {
+        if has_id && !has_key(session, self.oid).await? {
             wrong.push("\"batch_id\" is no key of its own".to_owned());
             mend.push("add unique (\"batch_id\")".to_owned());
         }
         if wrong.is_empty() {
             return Ok(());
         }
-        Err(unfit(&wrong.join("; ")).hint(format!(
-            "mend it with: alter table {name} {}; or name another with `table=`",
-            mend.join(", ")
-        )))
+        Err(unfit(&wrong.join("; "))
+            .hint(format!(
+                "mend it with: alter table {name} {}; or name another with `table=`",
+                mend.join(", ")
+            ))
+            .into())
     }
 
     /// Checks the rights on the table as a whole: those on columns alone do not allow to lock it.
-    fn check_rights(&self, client: &mut Client, address: &Address) -> Result<(), Failure> {
-        let rights = ["select", "insert", "update"];
-        let row = client.query_one(
-            "select has_table_privilege($1::oid, 'select'), has_table_privilege($1::oid, 'insert'), has_table_privilege($1::oid, 'update')",
-            &[&self.oid],
-        );
-        let row = row.map_err(|error| failure::of(address, "look at the rights", &error))?;
-        let lacks = |place: &usize| matches!(row.try_get(*place), Ok(false));
-        let lacking: Vec<&str> = (0..rights.len())
-            .filter(lacks)
-            .map(|place| rights[place])
-            .collect();
+    async fn check_rights(&self, session: &Session<'_>) -> Result<(), Trouble> {
+        let (doing, address) = ("look at the rights", &session.way.address);
+        let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
+        let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];
+        let rows = session
+            .rows(doing, Limit::Short, statement, &parameters)
+            .await?;
+        let mut lacking = Vec::new();
+        for (column, right) in ["select", "insert", "update"].into_iter().enumerate() {
+            if !session.value::<bool>(doing, &rows, column)? {
+                lacking.push(right);
+            }
+        }
         if lacking.is_empty() {
             return Ok(());
         }
@@ -173,7 +196,8 @@ impl Found {
         .hint(format!(
             "let its owner run: grant {lacking} on {name} to {}",
             quoted(&address.user)
-        )))
+        ))
+        .into())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which columns are written, as what, and the statements that follow from it.
 
+use tokio_postgres::types::Type;
+
 use super::quoted;
 use crate::batch::{BATCH_ID, COLUMNS, Kind};
 use crate::select::Fields;
@@ -7,7 +9,7 @@ use crate::select::Fields;
 /// The column of fields that nobody announced.
 pub(super) const EXTRA: &str = "extra";
 
-/// The table of this session that rows wait in.
+/// The table of one transaction that rows are copied into.
 pub(super) const STAGING: &str = "pg_temp.trayscan_staging";
 
 /// A column that is written.
@@ -35,6 +37,29 @@ impl Field {
             Some(Kind::Decimal) => "numeric",
             Some(Kind::Boolean) => "boolean",
         }
+    }
+
+    /// Returns the types of a cell and of an array of them, as it is sent.
+    pub(super) fn types(&self) -> (Type, Type) {
+        match self.column.map(|column| COLUMNS[column].kind) {
+            None => (Type::JSONB, Type::JSONB_ARRAY),
+            Some(Kind::Text) => (Type::TEXT, Type::TEXT_ARRAY),
+            Some(Kind::Date) => (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
+            Some(Kind::Integer) => (Type::INT8, Type::INT8_ARRAY),
+            Some(Kind::Decimal) => (Type::NUMERIC, Type::NUMERIC_ARRAY),
+            Some(Kind::Boolean) => (Type::BOOL, Type::BOOL_ARRAY),
+        }
+    }
+
+    /// Writes the condition that two rows differ here. Texts differ in any byte, whatever the collation of the
+    /// table calls equal.
+    fn differs(&self) -> String {
+        let name = quoted(self.name());
+        let exactly = match self.sql_type() {
+            "text" => " collate \"C\"",
+            _ => "",
+        };
+        format!("t.{name}{exactly} is distinct from s.{name}{exactly}")
     }
 }
 
@@ -88,47 +113,88 @@ impl Layout {
         format!("create table if not exists {table} ({})", fields.join(", "))
     }
 
-    /// Makes the table that rows wait in: with the types of `table`, where that is there.
+    /// Makes the table that rows are copied into: with the types of `table`, where that is there. It is gone when
+    /// the transaction ends.
     pub(super) fn create_staging(&self, table: Option<&str>) -> String {
         let name = STAGING.trim_start_matches("pg_temp.");
         if let Some(table) = table {
             let names = self.names();
-            return format!("create temporary table {name} as select {names} from {table} limit 0");
+            return format!(
+                "create temporary table {name} on commit drop as select {names} from {table} limit 0"
+            );
         }
         let field = |field: &Field| format!("{} {}", quoted(field.name()), field.sql_type());
         let fields: Vec<String> = self.fields.iter().map(field).collect();
-        format!("create temporary table {name} ({})", fields.join(", "))
-    }
-
-    pub(super) fn copy(&self) -> String {
-        let names = self.names();
-        format!("copy {STAGING} ({names}) from stdin (format binary)")
-    }
-
-    /// Takes everything over that is new or changed.
-    pub(super) fn upsert(&self, table: &str) -> String {
-        let names = self.names();
-        let key = quoted(COLUMNS[BATCH_ID].name);
-        let others: Vec<String> = self.fields.iter().map(Field::name).map(quoted).collect();
-        let others: Vec<&String> = others.iter().filter(|name| **name != key).collect();
-        let each = |write: &dyn Fn(&String) -> String| {
-            let all: Vec<String> = others.iter().map(|name| write(name)).collect();
-            all.join(", ")
-        };
-        let update = if others.is_empty() {
-            "nothing".to_owned()
-        } else {
-            format!(
-                "update set {} where ({}) is distinct from ({})",
-                each(&|name| format!("{name} = excluded.{name}")),
-                each(&|name| format!("present.{name}")),
-                each(&|name| format!("excluded.{name}")),
-            )
-        };
         format!(
-            "insert into {table} as present ({names}) select {names} from {STAGING} on conflict ({key}) do {update}"
+            "create temporary table {name} ({}) on commit drop",
+            fields.join(", ")
         )
     }
+
+    /// Copies rows there, which come as one array for each column.
+    pub(super) fn copy(&self) -> String {
+        let names = self.names();
+        let arrays: Vec<String> = (1..=self.fields.len()).map(|n| format!("${n}")).collect();
+        format!(
+            "insert into {STAGING} ({names}) select * from unnest({})",
+            arrays.join(", ")
+        )
+    }
+
+    /// Lets the server know how many keys there are.
+    pub(super) fn analyze() -> String {
+        format!("analyze {STAGING} ({})", key())
+    }
+
+    /// Counts the rows that are new, and those that differ.
+    pub(super) fn compare(&self, table: &str) -> String {
+        let key = key();
+        format!(
+            "select count(*) filter (where t.{key} is null), \
+             count(*) filter (where t.{key} is not null and ({})) \
+             from {STAGING} s left join {table} t on t.{key} = s.{key}",
+            self.differ().unwrap_or_else(|| "false".to_owned())
+        )
+    }
+
+    /// Changes the rows that differ; nothing where there is only a key.
+    pub(super) fn update(&self, table: &str) -> Option<String> {
+        let key = key();
+        let others: Vec<String> = self
+            .others()
+            .map(|field| format!("{0} = s.{0}", quoted(field.name())))
+            .collect();
+        Some(format!(
+            "update {table} t set {} from {STAGING} s where t.{key} = s.{key} and ({})",
+            others.join(", "),
+            self.differ()?,
+        ))
+    }
+
+    /// Adds the rows that are new.
+    pub(super) fn insert(&self, table: &str) -> String {
+        let (names, key) = (self.names(), key());
+        format!(
+            "insert into {table} ({names}) select {names} from {STAGING} s \
+             where not exists (select from {table} t where t.{key} = s.{key})"
+        )
+    }
+
+    /// Writes the condition that two rows differ anywhere.
+    fn differ(&self) -> Option<String> {
+        let all: Vec<String> = self.others().map(Field::differs).collect();
+        (!all.is_empty()).then(|| all.join(" or "))
+    }
+
+    /// The columns beside the key.
+    fn others(&self) -> impl Iterator<Item = &Field> {
+        let others = self.fields.iter();
+        others.filter(|field| field.column != Some(BATCH_ID))
+    }
+}
+
+fn key() -> String {
+    quoted(COLUMNS[BATCH_ID].name)
 }
 
 #[cfg(test)]
@@ -156,10 +222,16 @@ mod tests {
         let two = Fields::parse("comment,batch_id").expect("fields");
         let layout = Layout::new(&two, false);
         assert_eq!(
-            layout.upsert(r#""t""#),
-            r#"insert into "t" as present ("batch_id", "comment") select "batch_id", "comment" from pg_temp.trayscan_staging on conflict ("batch_id") do update set "comment" = excluded."comment" where (present."comment") is distinct from (excluded."comment")"#
+            layout.update(r#""t""#).as_deref(),
+            Some(
+                r#"update "t" t set "comment" = s."comment" from pg_temp.trayscan_staging s where t."batch_id" = s."batch_id" and (t."comment" collate "C" is distinct from s."comment" collate "C")"#
+            )
+        );
+        assert_eq!(
+            layout.insert(r#""t""#),
+            r#"insert into "t" ("batch_id", "comment") select "batch_id", "comment" from pg_temp.trayscan_staging s where not exists (select from "t" t where t."batch_id" = s."batch_id")"#
         );
         let one = Fields::parse("batch_id").expect("fields");
-        assert!(Layout::new(&one, false).upsert("t").ends_with("do nothing"));
+        assert_eq!(Layout::new(&one, false).update("t"), None);
     }
 }

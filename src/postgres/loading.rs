@@ -1,55 +1,36 @@
 //! Batches on their way into a table.
 //!
-//! Whoever writes fills pieces, and a thread with the session copies them: a few wait between the two,
-//! so that memory stays small and neither waits for the other for long. Each piece is a `COPY` of its own.
-//! While the service is awaited, no transaction is open that would keep the server from cleaning up.
-
-use std::io::Write as _;
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
-
-use postgres::Client;
+//! They wait in a temporary file until all of them are there. So no connection is kept and no transaction is open
+//! while the service is awaited, and what goes wrong with the server at the end can be tried again.
 
 use super::address::Address;
 use super::cells::{Inexact, Rows};
-use super::failure;
 use super::layout::{EXTRA, Layout};
-use super::session::Way;
+use super::retry::persist;
+use super::session::{Reach, Way, joined, on_thread};
+use super::spool::Spool;
 use super::upsert::{self, Counts, Upsert};
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
 use crate::error::{Failure, Kind};
 use crate::select::Fields;
 use crate::ui;
 
-/// Bytes of a piece.
+/// Bytes of a piece, which is sent at once.
 const PIECE: usize = 1 << 20;
-/// Pieces that may wait.
-const WAITING: usize = 3;
 
 /// The way into a table. Dropped without [`Loading::finish`], nothing of it is there.
 pub(crate) struct Loading {
+    way: Way,
+    upsert: Upsert,
     rows: Rows,
-    pieces: Option<SyncSender<Order>>,
-    answers: Receiver<Answer>,
-}
-
-enum Order {
-    Copy(Vec<u8>),
-    Finish,
-}
-
-enum Answer {
-    Ready(Box<Layout>),
-    Failed(Box<Failure>),
-    Done(Counts),
+    spool: Spool,
 }
 
 impl Loading {
-    /// Opens a session and checks that everything can be written.
+    /// Checks that everything can be written.
     pub(crate) fn open(
         address: &Address,
-        ca_cert: Option<&Path>,
+        reach: Reach,
         fields: &Fields,
         lenient: bool,
     ) -> Result<Self, Failure> {
@@ -60,34 +41,22 @@ impl Loading {
             )
             .hint("add `batch_id` to `--fields`"));
         }
-        let layout = Layout::new(fields, lenient);
-        let way = Way::new(address, ca_cert);
-        let (pieces, orders) = sync_channel(WAITING);
-        let (tell, answers) = sync_channel(1);
-        let work = move || {
-            let answer = match load(&way, layout, &orders, &tell) {
-                Ok(Some(counts)) => Answer::Done(counts),
-                Ok(None) => return,
-                Err(failure) => Answer::Failed(Box::new(failure)),
-            };
-            // Nobody listens where the export has failed already.
-            let _ = tell.send(answer);
+        let way = Way {
+            address: address.clone(),
+            reach,
         };
-        thread::Builder::new()
-            .name("postgres".to_owned())
-            .spawn(work)
-            .map_err(|error| {
-                Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
-            })?;
-        match answers.recv() {
-            Ok(Answer::Ready(layout)) => Ok(Self {
-                rows: Rows::new(*layout),
-                pieces: Some(pieces),
-                answers,
-            }),
-            Ok(Answer::Failed(failure)) => Err(*failure),
-            Ok(Answer::Done(_)) | Err(_) => Err(gone()),
-        }
+        let layout = Layout::new(fields, lenient);
+        let (way, upsert) = joined(on_thread(async move || {
+            let rehearse = async || Upsert::rehearse(&way, layout.clone()).await;
+            let upsert = persist(way.reach.policy, rehearse).await?;
+            Ok((way, upsert))
+        })?)?;
+        Ok(Self {
+            rows: Rows::new(upsert.layout().clone()),
+            spool: Spool::new(),
+            way,
+            upsert,
+        })
     }
 
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
@@ -95,37 +64,32 @@ impl Loading {
             .add(batch)
             .map_err(|inexact| refused(batch, &inexact))?;
         if self.rows.len() >= PIECE {
-            let piece = self.rows.take();
-            self.order(Order::Copy(piece))?;
+            self.spool.add(&self.rows.take())?;
         }
         Ok(())
     }
 
-    /// Takes everything over; the only road to anything in the table. Tells how many texts have escapes.
-    pub(crate) fn finish(mut self) -> Result<(Counts, u64), Failure> {
-        if !self.rows.is_empty() {
-            let piece = self.rows.take();
-            self.order(Order::Copy(piece))?;
+    /// Brings everything into the table; the only road to anything there. Tells how many texts have escapes.
+    pub(crate) fn finish(self) -> Result<(Counts, u64), Failure> {
+        let Self {
+            way,
+            upsert,
+            mut rows,
+            mut spool,
+        } = self;
+        if rows.len() > 0 {
+            spool.add(&rows.take())?;
         }
-        self.order(Order::Finish)?;
-        match self.answers.recv() {
-            Ok(Answer::Done(counts)) => Ok((counts, self.rows.escaped)),
-            Ok(Answer::Failed(failure)) => Err(*failure),
-            Ok(Answer::Ready(_)) | Err(_) => Err(gone()),
-        }
-    }
-
-    fn order(&mut self, order: Order) -> Result<(), Failure> {
-        let sent = self.pieces.as_ref().map(|pieces| pieces.send(order));
-        if let Some(Ok(())) = sent {
-            return Ok(());
-        }
-        // It ended, and said why.
-        self.pieces = None;
-        match self.answers.recv() {
-            Ok(Answer::Failed(failure)) => Err(*failure),
-            _ => Err(gone()),
-        }
+        let table = way.address.table.quoted();
+        let counts = joined(on_thread(async move || upsert.run(&way, &mut spool).await)?);
+        let counts = counts.map_err(|failure| {
+            if upsert::may_be_done() {
+                return failure;
+            }
+            let message = format!("export stopped; the table {table} is as it was before");
+            Failure::new(failure.kind, message).caused_by(failure)
+        })?;
+        Ok((counts, rows.escaped))
     }
 }
 
@@ -137,47 +101,6 @@ pub(crate) fn left_behind(address: &Address) -> String {
     } else {
         format!("the table {table} is as it was before")
     }
-}
-
-fn gone() -> Failure {
-    Failure::new(Kind::Internal, "the thread that loads the table has ended")
-}
-
-/// Does what is ordered; returns nothing where that ends without a finish.
-fn load(
-    way: &Way,
-    layout: Layout,
-    orders: &Receiver<Order>,
-    tell: &SyncSender<Answer>,
-) -> Result<Option<Counts>, Failure> {
-    let mut client = way.open()?;
-    let upsert = Upsert::prepare(&mut client, &way.address, layout)?;
-    if tell
-        .send(Answer::Ready(Box::new(upsert.layout().clone())))
-        .is_err()
-    {
-        return Ok(None);
-    }
-    let copy = upsert.layout().copy();
-    for order in orders {
-        match order {
-            Order::Copy(piece) => copy_piece(&mut client, &copy, &piece)
-                .map_err(|error| failure::of(&way.address, "copy batches", &error))?,
-            Order::Finish => return upsert.run(&mut client).map(Some),
-        }
-    }
-    Ok(None)
-}
-
-fn copy_piece(client: &mut Client, copy: &str, piece: &[u8]) -> Result<(), postgres::Error> {
-    let mut writer = client.copy_in(copy)?;
-    // What it cannot write it says again at the end, and then in its own words.
-    for part in piece.chunks(64 * 1024) {
-        if writer.write_all(part).is_err() {
-            break;
-        }
-    }
-    writer.finish().map(drop)
 }
 
 fn refused(batch: &Batch, inexact: &Inexact) -> Failure {

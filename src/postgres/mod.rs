@@ -1,12 +1,13 @@
 //! PostgreSQL: a table as a place for exports, and read back for `verify`. The one home of the client.
 //!
-//! An [`Address`] says where; [`Loading`] brings batches there on a thread of its own, for the client
-//! waits where the runtime must not: rows go by binary `COPY` into a table that only its session sees,
-//! and at the end one short transaction takes them over into the table itself. [`Reading`] is the way back.
+//! An [`Address`] says where. [`Loading`] keeps the rows of an export in a temporary file, and brings them into the
+//! table in one transaction at the end. [`Reading`] is the way back. Nothing is set for a session and no statement
+//! has a name, so that both work through a pooler that hands each transaction to another session.
 
 // What an address means, with the variables and the password file that PostgreSQL's own programs read.
 mod address;
 mod host;
+mod options;
 mod passfile;
 mod table;
 mod words;
@@ -14,20 +15,23 @@ mod words;
 // Certificates.
 mod tls;
 
-// A session, and what a server says when it will not.
+// A session, what goes wrong with one, and what is tried again.
 mod failure;
+mod retry;
 mod session;
 
 // What the table looks like, or should.
 mod inspect;
 mod layout;
 
-// A batch as a row of a binary `COPY`.
+// A batch as a row, and rows that wait.
 mod cells;
 mod escapes;
+mod spool;
 
 // Rows on their way into the table.
 mod loading;
+mod locks;
 mod upsert;
 
 // Rows on their way back.
@@ -36,6 +40,7 @@ mod reading;
 pub(crate) use address::Address;
 pub(crate) use loading::{Loading, left_behind};
 pub(crate) use reading::Reading;
+pub(crate) use session::Reach;
 pub(crate) use upsert::Counts;
 
 /// Writes a name so that SQL takes it as it is.

@@ -2,29 +2,32 @@
 //! how it was written.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead as _, Read};
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+
+use futures_util::TryStreamExt as _;
 
 use super::address::Address;
 use super::escapes;
+use super::failure::{self, Trouble};
 use super::inspect::{self, Found};
 use super::layout::EXTRA;
-use super::session::Way;
-use super::{failure, quoted};
+use super::quoted;
+use super::retry::persist;
+use super::session::{Limit, Purpose, Reach, Session, Way, on_thread};
 use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column};
 use crate::dates::{Range, written};
 use crate::error::{self, Failure};
 
-/// Pieces that may wait.
-const WAITING: usize = 8;
+/// Rows that are handed on together.
+const TOGETHER: usize = 500;
+/// How many times as many may wait.
+const WAITING: usize = 2;
 
 /// A table that is read.
 #[derive(Clone)]
 pub(crate) struct Reading {
     address: Address,
-    ca_cert: Option<PathBuf>,
+    reach: Option<Reach>,
     range: Option<Range>,
     /// Columns that are read; nothing for all.
     wanted: Option<Vec<usize>>,
@@ -55,14 +58,13 @@ pub(crate) struct Coming {
     pub(crate) has_extra: bool,
     /// Columns that no batch has.
     pub(crate) unknown: Vec<String>,
-    fields: Vec<usize>,
-    pieces: Pieces,
-    begun: bool,
+    answers: Receiver<Answer>,
+    rows: std::vec::IntoIter<Row>,
 }
 
 enum Answer {
     Table(Vec<usize>, bool, Vec<String>),
-    Piece(Vec<u8>),
+    Rows(Vec<Row>),
     End,
     Failed(Box<Failure>),
 }
@@ -71,19 +73,15 @@ impl Reading {
     pub(crate) fn new(address: Address) -> Self {
         Self {
             address,
-            ca_cert: None,
+            reach: None,
             range: None,
             wanted: None,
         }
     }
 
-    /// Trusts an authority beside the system's.
-    pub(crate) fn trust(&mut self, ca_cert: Option<&Path>) {
-        self.ca_cert = ca_cert.map(Path::to_owned);
-    }
-
-    pub(crate) fn needs_roots(&self) -> bool {
-        self.address.needs_roots()
+    /// Says how the server is reached.
+    pub(crate) fn reach_as(&mut self, reach: Reach) {
+        self.reach = Some(reach);
     }
 
     /// Reads no batch that was created outside `range`, and no column beside these: a table holds those of
@@ -95,35 +93,35 @@ impl Reading {
 
     /// Begins to read.
     pub(crate) fn open(&self) -> Result<Coming, Failure> {
-        let way = Way::new(&self.address, self.ca_cert.as_deref());
-        let Self { range, wanted, .. } = self.clone();
+        let Self {
+            address,
+            reach,
+            range,
+            wanted,
+        } = self.clone();
+        let reach = reach.ok_or_else(|| {
+            let why = "nobody said how the server of the table is reached";
+            Failure::new(error::Kind::Internal, why)
+        })?;
+        let way = Way { address, reach };
         let (tell, answers) = sync_channel(WAITING);
-        let work = move || {
-            let answer = match read(&way, range, wanted.as_deref(), &tell) {
+        // Its end is the last answer.
+        let _ = on_thread(async move || {
+            let answer = match read(&way, range, wanted.as_deref(), &tell).await {
                 Ok(()) => Answer::End,
                 Err(failure) => Answer::Failed(Box::new(failure)),
             };
             // Nobody listens who has enough.
             let _ = tell.send(answer);
-        };
-        thread::Builder::new()
-            .name("postgres".to_owned())
-            .spawn(work)
-            .map_err(|error| {
-                Failure::new(error::Kind::Internal, "cannot start a thread").caused_by(error)
-            })?;
+            Ok(())
+        })?;
         match answers.recv() {
             Ok(Answer::Table(fields, has_extra, unknown)) => Ok(Coming {
                 has_extra,
                 columns: fields.iter().fold(0, |all, column| all | 1 << column),
                 unknown,
-                fields,
-                pieces: Pieces {
-                    answers,
-                    piece: Vec::new(),
-                    place: 0,
-                },
-                begun: false,
+                answers,
+                rows: Vec::new().into_iter(),
             }),
             Ok(Answer::Failed(failure)) => Err(*failure),
             _ => Err(ended()),
@@ -138,18 +136,36 @@ fn ended() -> Failure {
     )
 }
 
-/// Hands everything on, piece by piece.
-fn read(
+/// Hands everything on.
+async fn read(
     way: &Way,
     range: Option<Range>,
     wanted: Option<&[usize]>,
     tell: &SyncSender<Answer>,
 ) -> Result<(), Failure> {
-    let address = &way.address;
-    let failed = |error: &postgres::Error| failure::of(address, "read the table", error);
-    let mut client = way.open()?;
-    let found = inspect::find(&mut client, address)?.ok_or_else(|| {
-        Failure::new(
+    let (session, found) = persist(way.reach.policy, async || look(way).await).await?;
+    let (mut fields, has_extra, unknown) = columns(&found, &way.address)?;
+    if let Some(wanted) = wanted {
+        fields.retain(|field| wanted.contains(field));
+    }
+    let statement = select(&found.name, &fields, has_extra, range);
+    let answer = Answer::Table(fields.clone(), has_extra, unknown);
+    if tell.send(answer).is_err() {
+        return Ok(());
+    }
+    let handed_on = hand_on(&session, &statement, &fields, has_extra, tell).await;
+    handed_on.map_err(|trouble| trouble.failure)?;
+    session.close().await;
+    Ok(())
+}
+
+/// Looks for the table, in a transaction that only reads.
+async fn look(way: &Way) -> Result<(Session<'_>, Found), Trouble> {
+    let session = way.connect().await?;
+    session.begin(Purpose::Read).await?;
+    let Some(found) = inspect::find(&session).await? else {
+        let address = &way.address;
+        return Err(Failure::new(
             error::Kind::Usage,
             format!(
                 "PostgreSQL at {} has no table {}",
@@ -158,42 +174,61 @@ fn read(
             ),
         )
         .hint("look at its name, and its schema: `table=schema.name`")
-    })?;
-    let (mut fields, has_extra, unknown) = columns(&found, address)?;
-    if let Some(wanted) = wanted {
-        fields.retain(|field| wanted.contains(field));
-    }
-    let statement = select(&found.name, &fields, has_extra, range);
-    if tell
-        .send(Answer::Table(fields, has_extra, unknown))
-        .is_err()
-    {
-        return Ok(());
-    }
-    let mut reader = client
-        .copy_out(&statement)
-        .map_err(|error| failed(&error))?;
+        .into());
+    };
+    Ok((session, found))
+}
+
+/// Hands rows on until they end, or nobody wants more.
+async fn hand_on(
+    session: &Session<'_>,
+    statement: &str,
+    fields: &[usize],
+    has_extra: bool,
+    tell: &SyncSender<Answer>,
+) -> Result<(), Trouble> {
+    let doing = "read the table";
+    let failed = |error: tokio_postgres::Error| failure::of(&session.way.address, doing, &error);
+    let mut coming = std::pin::pin!(session.stream(doing, statement).await?);
+    let mut rows = Vec::new();
     loop {
-        let piece = match reader.fill_buf() {
-            Ok(piece) => piece.to_vec(),
-            Err(error) => {
-                let error = error.downcast::<postgres::Error>();
-                return Err(error.map_or_else(
-                    |other| {
-                        Failure::new(error::Kind::Output, "cannot read the table").caused_by(other)
-                    },
-                    |error| failed(&error),
-                ));
-            }
-        };
-        if piece.is_empty() {
-            return Ok(());
+        let next = session.within(doing, Limit::Long, coming.try_next());
+        let next = next.await?;
+        let is_last = next.is_none();
+        if let Some(next) = next {
+            rows.push(row(&next, fields, has_extra).map_err(failed)?);
         }
-        reader.consume(piece.len());
-        if tell.send(Answer::Piece(piece)).is_err() {
-            return Ok(());
+        if is_last || rows.len() == TOGETHER {
+            let rows = Answer::Rows(std::mem::take(&mut rows));
+            if tell.send(rows).is_err() || is_last {
+                return Ok(());
+            }
         }
     }
+}
+
+/// Takes a row as it came.
+fn row(
+    from: &tokio_postgres::Row,
+    fields: &[usize],
+    has_extra: bool,
+) -> Result<Row, tokio_postgres::Error> {
+    let mut row = Row {
+        texts: [const { None }; COLUMNS.len()],
+        extra: None,
+    };
+    for (place, &column) in fields.iter().enumerate() {
+        let text: Option<&str> = from.try_get(place)?;
+        row.texts[column] = text.map(|text| match COLUMNS[column].kind {
+            Kind::Text => escapes::undone(text).into_owned(),
+            _ => text.to_owned(),
+        });
+    }
+    if has_extra {
+        let extra: Option<&str> = from.try_get(fields.len())?;
+        row.extra = extra.map(|json| escapes::undone_in_json(json).into_owned());
+    }
+    Ok(row)
 }
 
 /// Finds the fields of batches among the columns of a table, and names the others.
@@ -254,109 +289,25 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
     } else {
         format!(" where {}", conditions.join(" and "))
     };
-    format!(
-        "copy (select {} from {table}{conditions}) to stdout (format binary)",
-        texts.join(", ")
-    )
+    format!("select {} from {table}{conditions}", texts.join(", "))
 }
 
 impl Coming {
     /// Returns the next row; nothing after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Row>, Failure> {
-        self.take_row()
-            .map_err(|error| match error.downcast::<Told>() {
-                Ok(Told(failure)) => *failure,
-                Err(error) => {
-                    Failure::new(error::Kind::Output, "PostgreSQL sent what makes no sense")
-                        .caused_by(error)
-                }
-            })
-    }
-
-    fn take_row(&mut self) -> io::Result<Option<Row>> {
-        if !self.begun {
-            let mut head = [0; 19];
-            self.pieces.read_exact(&mut head)?;
-            self.begun = true;
-        }
-        let mut count = [0; 2];
-        self.pieces.read_exact(&mut count)?;
-        if i16::from_be_bytes(count) < 0 {
-            // Whatever went wrong is told behind the last row.
-            let mut rest = Vec::new();
-            self.pieces.read_to_end(&mut rest)?;
-            return Ok(None);
-        }
-        let mut row = Row {
-            texts: [const { None }; COLUMNS.len()],
-            extra: None,
-        };
-        for &column in &self.fields {
-            row.texts[column] = self.pieces.value()?.map(|text| match COLUMNS[column].kind {
-                Kind::Text => escapes::undone(&text).into_owned(),
-                _ => text,
-            });
-        }
-        if self.has_extra {
-            let extra = self.pieces.value()?;
-            row.extra = extra.map(|json| escapes::undone_in_json(&json).into_owned());
-        }
-        Ok(Some(row))
-    }
-}
-
-/// What came, as one stream.
-struct Pieces {
-    answers: Receiver<Answer>,
-    piece: Vec<u8>,
-    place: usize,
-}
-
-impl Pieces {
-    /// Reads a value with its length before it; `None` if it is null.
-    fn value(&mut self) -> io::Result<Option<String>> {
-        let mut length = [0; 4];
-        self.read_exact(&mut length)?;
-        let Ok(length) = usize::try_from(i32::from_be_bytes(length)) else {
-            return Ok(None);
-        };
-        let mut text = vec![0; length];
-        self.read_exact(&mut text)?;
-        String::from_utf8(text).map(Some).map_err(io::Error::other)
-    }
-}
-
-impl Read for Pieces {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.place == self.piece.len() {
+        loop {
+            if let Some(row) = self.rows.next() {
+                return Ok(Some(row));
+            }
             match self.answers.recv() {
-                Ok(Answer::Piece(piece)) => (self.piece, self.place) = (piece, 0),
-                Ok(Answer::End) => return Ok(0),
-                Ok(Answer::Failed(failure)) => return Err(io::Error::other(Told(failure))),
-                Ok(Answer::Table(..)) | Err(_) => {
-                    return Err(io::Error::other(Told(Box::new(ended()))));
-                }
+                Ok(Answer::Rows(rows)) => self.rows = rows.into_iter(),
+                Ok(Answer::End) => return Ok(None),
+                Ok(Answer::Failed(failure)) => return Err(*failure),
+                Ok(Answer::Table(..)) | Err(_) => return Err(ended()),
             }
         }
-        let rest = &self.piece[self.place..];
-        let length = rest.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&rest[..length]);
-        self.place += length;
-        Ok(length)
     }
 }
-
-/// A failure on its way through a stream.
-#[derive(Debug)]
-struct Told(Box<Failure>);
-
-impl std::fmt::Display for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl std::error::Error for Told {}
 
 #[cfg(test)]
 mod tests {
@@ -371,7 +322,7 @@ mod tests {
         };
         assert_eq!(
             select("\"t\"", &[BATCH_ID], false, Some(range)),
-            "copy (select \"batch_id\"::text from \"t\" where \"batch_creation_date\" >= '2026-05-01T00:00:00Z' and \"batch_creation_date\" < '2026-05-02T00:00:00Z') to stdout (format binary)"
+            "select \"batch_id\"::text from \"t\" where \"batch_creation_date\" >= '2026-05-01T00:00:00Z' and \"batch_creation_date\" < '2026-05-02T00:00:00Z'"
         );
         assert!(!select("\"t\"", &[BATCH_ID], false, None).contains("where"));
     }

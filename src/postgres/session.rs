@@ -1,57 +1,124 @@
-//! A session on the server.
+//! A session on the server: a connection, and a limit to the wait for every answer.
 
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
-use postgres::Client;
-use postgres::config::{Config, SslMode};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::{Config, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
 
 use super::address::Address;
-use super::failure;
+use super::failure::{self, Trouble};
 use super::host::{Host, Security};
+use super::options;
 use super::tls::Tls;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
+use crate::service::retry::RetryPolicy;
+use crate::settings::Manners;
 
-/// What a session needs: no limit of the role's may end it while it waits for the service. A lock is
-/// waited for, but not for ever.
-const LIMITS: &str = "select set_config(name, wanted, false) from pg_settings join (values \
-    ('statement_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), \
-    ('idle_session_timeout', '0'), ('transaction_timeout', '0'), \
-    ('lock_timeout', case current_setting('lock_timeout') when '0' then '5min' else current_setting('lock_timeout') end)\
-    ) as limits (limit_name, wanted) on name = limit_name";
+/// How long a session that ends is waited for.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How much longer than for a lock an answer is waited for, so that the server can say that there is no lock.
+const GRACE: Duration = Duration::from_secs(1);
+/// When the server ends by itself what nobody waits for any more.
+const BACKSTOP: Duration = Duration::from_secs(5);
+/// The most that PostgreSQL takes for such a limit.
+const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Where a session goes, and what it trusts on the way.
+/// A parameter of a statement, and its type.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// How a server is reached: whom to trust, how long to wait for an answer, how often to try again.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    /// An authority to trust beside the system's.
+    ca_cert: Option<PathBuf>,
+    pub(super) timeout: Duration,
+    pub(super) policy: RetryPolicy,
+}
+
+impl Reach {
+    pub(crate) fn new(manners: &Manners) -> Self {
+        Self {
+            ca_cert: manners.ca_cert.as_ref().map(|path| path.value.clone()),
+            timeout: manners.timeout.value,
+            policy: RetryPolicy {
+                retries: manners.retries.value,
+                wait: manners.retry_wait.value,
+            },
+        }
+    }
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// `--timeout`, for what is done at once.
+    Short,
+    /// Ten times as long, for what moves rows or waits for a lock.
+    Long,
+}
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Nothing is written, and nothing is waited for.
+    Rehearse,
+    Write,
+    Read,
+}
+
+/// Where a session goes, and how.
 #[derive(Clone)]
 pub(super) struct Way {
     pub(super) address: Address,
-    /// An authority to trust beside the system's.
-    pub(super) ca_cert: Option<PathBuf>,
+    pub(super) reach: Reach,
 }
 
 impl Way {
-    pub(super) fn new(address: &Address, ca_cert: Option<&Path>) -> Self {
-        Self {
-            address: address.clone(),
-            ca_cert: ca_cert.map(Path::to_owned),
+    pub(super) fn limit(&self, limit: Limit) -> Duration {
+        match limit {
+            Limit::Short => self.reach.timeout,
+            Limit::Long => self.lock_limit().saturating_add(GRACE),
         }
     }
 
-    /// Opens a session. Not to be called on the runtime: the client has one of its own, and waits.
-    pub(super) fn open(&self) -> Result<Client, Failure> {
+    /// How long a lock is waited for.
+    pub(super) fn lock_limit(&self) -> Duration {
+        self.reach.timeout.saturating_mul(10)
+    }
+
+    /// Returns what the user's own options say of a setting.
+    pub(super) fn option(&self, name: &str) -> Option<String> {
+        let options = self.address.options.as_deref()?;
+        options::value(options, name)
+    }
+
+    /// Opens a session.
+    pub(super) async fn connect(&self) -> Result<Session<'_>, Trouble> {
         let address = &self.address;
         let mut config = Config::new();
+        let wait = self.limit(Limit::Short);
+        let connect_timeout = if address.connect_timeout.is_zero() {
+            wait
+        } else {
+            wait.min(address.connect_timeout)
+        };
         config
             .port(address.port)
             .user(&address.user)
             .dbname(&address.database)
             .application_name(&address.application_name)
-            // The session is silent while the service is awaited, and must not be forgotten on the way.
-            .keepalives_idle(Duration::from_secs(60))
-            // What was created already is no news.
-            .notice_callback(|notice| log::debug!("PostgreSQL: {}", notice.message()));
-        if !address.connect_timeout.is_zero() {
-            config.connect_timeout(address.connect_timeout);
-        }
+            .connect_timeout(connect_timeout)
+            // A server that has vanished is noticed while it is waited for.
+            .tcp_user_timeout(wait)
+            .keepalives_idle(wait.clamp(Duration::from_secs(1), Duration::from_secs(60)));
         if let Some(password) = &address.password {
             config.password(password.expose());
         }
@@ -76,16 +143,239 @@ impl Way {
             Security::Prefer => SslMode::Prefer,
             Security::Require | Security::VerifyCa | Security::VerifyFull => SslMode::Require,
         });
-        let client = if security == Security::Disable {
-            config.connect(postgres::NoTls)
+        if security == Security::Disable {
+            self.connect_with(&config, tokio_postgres::NoTls).await
         } else {
-            config.connect(Tls::new(address, self.ca_cert.as_deref())?)
-        };
-        let mut client = client.map_err(|error| failure::connecting(address, &error))?;
-        let prepared = client.query(LIMITS, &[]);
-        prepared.map_err(|error| failure::of(address, "prepare the session", &error))?;
-        // A server that has this (from 14, on some systems) ends work whose client has gone.
-        let _ = client.batch_execute("set client_connection_check_interval = '10s'");
-        Ok(client)
+            let tls = Tls::new(address, self.reach.ca_cert.as_deref())?;
+            self.connect_with(&config, tls).await
+        }
     }
+
+    async fn connect_with<T>(&self, config: &Config, tls: T) -> Result<Session<'_>, Trouble>
+    where
+        T: MakeTlsConnect<Socket>,
+        T::Stream: Send + 'static,
+    {
+        let wait = self.limit(Limit::Short);
+        let Ok(connected) = timeout(wait, config.connect(tls)).await else {
+            let cause = format!("no answer within {:.1} s", wait.as_secs_f64());
+            let failure = failure::unreachable(&self.address, &cause);
+            return Err(Trouble::passing(failure));
+        };
+        let (client, mut connection) =
+            connected.map_err(|error| failure::connecting(&self.address, &error))?;
+        let driver = tokio::spawn(async move {
+            loop {
+                match poll_fn(|context| connection.poll_message(context)).await {
+                    // What was created already is no news.
+                    Some(Ok(AsyncMessage::Notice(notice))) => {
+                        log::debug!("PostgreSQL: {}", notice.message());
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Some(error),
+                    None => return None,
+                }
+            }
+        });
+        Ok(Session {
+            way: self,
+            client,
+            driver: Cell::new(Some(driver)),
+        })
+    }
+}
+
+/// A session on the server. One that is dropped ends, and what was not committed with it.
+pub(super) struct Session<'a> {
+    pub(super) way: &'a Way,
+    client: Client,
+    /// Moves bytes between server and client; returns why it ended too early.
+    driver: Cell<Option<JoinHandle<Option<Error>>>>,
+}
+
+impl Session<'_> {
+    /// Begins a transaction with limits of its own, except where the user has set others.
+    pub(super) async fn begin(&self, purpose: Purpose) -> Result<(), Trouble> {
+        let mode = match purpose {
+            Purpose::Read => "isolation level repeatable read, read only",
+            // Behind a lock, what others have done in the meantime must be seen.
+            Purpose::Rehearse | Purpose::Write => "isolation level read committed",
+        };
+        self.run("begin", Limit::Short, &format!("begin {mode}"))
+            .await?;
+        let limit = self.way.limit(Limit::Long).saturating_add(BACKSTOP);
+        // Rows are read at the pace of whoever takes them.
+        let statement = if purpose == Purpose::Read {
+            Duration::ZERO
+        } else {
+            limit
+        };
+        let mut values = Vec::new();
+        for (name, ours) in [
+            ("statement_timeout", milliseconds(statement)),
+            ("idle_in_transaction_session_timeout", milliseconds(limit)),
+            ("transaction_timeout", milliseconds(Duration::ZERO)),
+            // A server that has this (from 14) ends work whose client has gone.
+            ("client_connection_check_interval", "10s".to_owned()),
+        ] {
+            let wanted = self.way.option(name).unwrap_or(ours);
+            values.push(format!("('{name}', '{}')", wanted.replace('\'', "''")));
+        }
+        let statement = format!(
+            "select set_config(name, wanted, true) from pg_catalog.pg_settings \
+             join (values {}) as limits (limit_name, wanted) on name = limit_name where source <> 'client' \
+             and (name <> 'client_connection_check_interval' or version() like '%linux%')",
+            values.join(", ")
+        );
+        self.rows("begin", Limit::Short, &statement, &[]).await?;
+        Ok(())
+    }
+
+    /// Sets something until the transaction ends, or goes back to before.
+    pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), Trouble> {
+        let statement = "select set_config($1, $2, true)";
+        let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&value, Type::TEXT)];
+        self.rows("begin", Limit::Short, statement, &parameters)
+            .await?;
+        Ok(())
+    }
+
+    /// Does a statement that answers nothing.
+    pub(super) async fn run(
+        &self,
+        doing: &'static str,
+        limit: Limit,
+        statement: &str,
+    ) -> Result<(), Trouble> {
+        self.within(doing, limit, self.client.batch_execute(statement))
+            .await
+    }
+
+    /// Asks for rows.
+    pub(super) async fn rows(
+        &self,
+        doing: &'static str,
+        limit: Limit,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, Trouble> {
+        let asked = self.client.query_typed(statement, parameters);
+        self.within(doing, limit, asked).await
+    }
+
+    /// Asks for rows that come one by one.
+    pub(super) async fn stream(
+        &self,
+        doing: &'static str,
+        statement: &str,
+    ) -> Result<RowStream, Trouble> {
+        let none: [(&(dyn ToSql + Sync), Type); 0] = [];
+        let asked = self.client.query_typed_raw(statement, none);
+        self.within(doing, Limit::Long, asked).await
+    }
+
+    /// Does a statement that changes rows, and returns how many.
+    pub(super) async fn write(
+        &self,
+        doing: &'static str,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<u64, Trouble> {
+        let asked = self.client.execute_typed(statement, parameters);
+        self.within(doing, Limit::Long, asked).await
+    }
+
+    /// Waits for an answer as long as it may take.
+    pub(super) async fn within<T>(
+        &self,
+        doing: &'static str,
+        limit: Limit,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Trouble> {
+        let address = &self.way.address;
+        let wait = self.way.limit(limit);
+        let error = match timeout(wait, work).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let failure = failure::late(address, doing, wait);
+                return Err(match limit {
+                    Limit::Short => Trouble::passing(failure),
+                    // It would take as long again.
+                    Limit::Long => failure.into(),
+                });
+            }
+        };
+        // Why the connection was closed, only the connection knows.
+        let driver = error.is_closed().then(|| self.driver.take()).flatten();
+        if let Some(driver) = driver
+            && let Ok(Ok(Some(cause))) = timeout(FAREWELL, driver).await
+        {
+            return Err(failure::of(address, doing, &cause));
+        }
+        Err(failure::of(address, doing, &error))
+    }
+
+    /// Reads one value of the first row.
+    pub(super) fn value<'r, T>(
+        &self,
+        doing: &'static str,
+        rows: &'r [Row],
+        column: usize,
+    ) -> Result<T, Trouble>
+    where
+        T: tokio_postgres::types::FromSql<'r>,
+    {
+        let address = &self.way.address;
+        let row = rows.first().ok_or_else(|| {
+            Failure::new(
+                Kind::Internal,
+                format!("cannot {doing}: PostgreSQL answered no row"),
+            )
+        })?;
+        row.try_get(column)
+            .map_err(|error| failure::of(address, doing, &error))
+    }
+
+    /// Ends the session; an open transaction is rolled back.
+    pub(super) async fn close(self) {
+        let Self { client, driver, .. } = self;
+        drop(client);
+        if let Some(driver) = driver.take() {
+            let _ = timeout(FAREWELL, driver).await;
+        }
+    }
+}
+
+/// Writes a duration as the server's settings have it.
+pub(super) fn milliseconds(duration: Duration) -> String {
+    format!("{}ms", duration.min(LONGEST).as_millis())
+}
+
+/// Does `work` on a thread with a runtime of its own: whoever calls may be on a runtime, which must not wait.
+pub(super) fn on_thread<T, W>(work: W) -> Result<thread::JoinHandle<Result<T, Failure>>, Failure>
+where
+    T: Send + 'static,
+    W: AsyncFnOnce() -> Result<T, Failure> + Send + 'static,
+{
+    let failed = |error: std::io::Error| {
+        Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
+    };
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.map_err(failed)?.block_on(work())
+    };
+    thread::Builder::new()
+        .name("postgres".to_owned())
+        .spawn(run)
+        .map_err(failed)
+}
+
+/// Waits for what was begun on a thread.
+pub(super) fn joined<T>(thread: thread::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,14 +1,26 @@
-//! From the table that rows wait in to the table that is meant: a rehearsal before, one transaction after.
+//! From the rows that wait to the table that is meant: a rehearsal before, one transaction after.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use postgres::{Client, GenericClient, Transaction};
+use bytes::{BufMut as _, BytesMut};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::address::Address;
+use super::cells::Piece;
+use super::failure::Trouble;
 use super::inspect;
-use super::layout::{Layout, STAGING};
-use super::{failure, quoted};
+use super::layout::Layout;
+use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
+use super::quoted;
+use super::retry::persist;
+use super::session::{Limit, Parameter, Purpose, Session, Way};
+use super::spool::Spool;
 use crate::error::{Failure, Kind};
+
+/// How often the server is asked what became of a transaction.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Set once a transaction may have come into force.
 static COMMITTING: AtomicBool = AtomicBool::new(false);
@@ -28,7 +40,6 @@ pub(crate) struct Counts {
 
 /// The table that is meant.
 pub(super) struct Upsert {
-    address: Address,
     layout: Layout,
     /// With its schema, for SQL.
     table: String,
@@ -36,41 +47,41 @@ pub(super) struct Upsert {
     exists: bool,
 }
 
+/// What became of a transaction whose end nobody heard.
+enum Fate {
+    Committed,
+    Aborted,
+    Unknown,
+}
+
 impl Upsert {
-    /// Finds the table, or where it would be, and checks that batches fit; makes the table that they wait
-    /// in, and goes through everything once without a batch: rights that lack are found out now.
-    pub(super) fn prepare(
-        client: &mut Client,
-        address: &Address,
-        mut layout: Layout,
-    ) -> Result<Self, Failure> {
-        let doing =
-            |doing: &'static str| move |error: postgres::Error| failure::of(address, doing, &error);
-        let found = inspect::find(client, address)?;
+    /// Finds the table, or where it would be, and checks that batches fit. Goes through the statements once without
+    /// a batch, in a transaction that is rolled back: rights that lack are found out now.
+    pub(super) async fn rehearse(way: &Way, mut layout: Layout) -> Result<Self, Trouble> {
+        let session = way.connect().await?;
+        session.begin(Purpose::Rehearse).await?;
+        let found = inspect::find(&session).await?;
         let table = match &found {
             Some(found) => {
-                found.check(client, address, &mut layout)?;
+                found.check(&session, &mut layout).await?;
                 found.name.clone()
             }
-            None => place(client, address)?,
+            None => place(&session).await?,
         };
-        let staging = layout.create_staging(found.is_some().then_some(table.as_str()));
-        client
-            .batch_execute(&staging)
-            .map_err(doing("make a temporary table"))?;
         let upsert = Self {
-            address: address.clone(),
             layout,
             table,
             exists: found.is_some(),
         };
-        let mut rehearsal = client.transaction().map_err(doing("begin"))?;
-        upsert.create(&mut rehearsal)?;
-        let statement = upsert.layout.upsert(&upsert.table);
-        rehearsal
-            .execute(statement.as_str(), &[])
-            .map_err(doing("write to the table"))?;
-        rehearsal.rollback().map_err(doing("go back"))?;
+        match upsert.try_out(&session).await {
+            // Whoever holds the table is waited for when there is something to write.
+            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
+                log::info!("{} is locked by another session now", upsert.table);
+            }
+            other => other?,
+        }
+        session.run("go back", Limit::Short, "rollback").await?;
+        session.close().await;
         Ok(upsert)
     }
 
@@ -78,89 +89,278 @@ impl Upsert {
         &self.layout
     }
 
-    /// Makes the table where it is not there; one at a time, or two would make it at once.
-    fn create(&self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
-        if self.exists {
-            return Ok(());
+    /// Has the server plan everything, which checks names, types and rights, and writes nothing but what is rolled
+    /// back: two empty tables at most.
+    async fn try_out(&self, session: &Session<'_>) -> Result<(), Trouble> {
+        let locks = Locks::new(session, &self.table).await?;
+        let staging = self.layout.create_staging(self.present());
+        session
+            .run("make a temporary table", Limit::Short, &staging)
+            .await?;
+        if !self.exists {
+            // Another export that makes it now has found out whether that works.
+            if !self.try_turn(session).await? {
+                return Ok(());
+            }
+            self.create(session, &locks).await?;
         }
-        let key = format!("trayscan {}", self.table);
-        let locked = transaction.execute("select pg_advisory_xact_lock(hashtext($1))", &[&key]);
-        locked.map_err(|error| failure::of(&self.address, "wait for another export", &error))?;
-        transaction
-            .batch_execute(&self.layout.create(&self.table))
-            .map_err(|error| failure::of(&self.address, "create the table", &error))
+        let statements = [
+            self.layout.update(&self.table),
+            Some(self.layout.insert(&self.table)),
+        ];
+        for statement in statements.into_iter().flatten() {
+            let statement = format!("explain {statement}");
+            session
+                .run("write to the table", Limit::Short, &statement)
+                .await?;
+        }
+        Ok(())
     }
 
-    /// Takes the rows that wait over into the table: all of them, or none.
-    pub(super) fn run(&self, client: &mut Client) -> Result<Counts, Failure> {
-        let address = &self.address;
-        let doing =
-            |doing: &'static str| move |error: postgres::Error| failure::of(address, doing, &error);
-        let analyzed = client.batch_execute(&format!("analyze {STAGING}"));
-        analyzed.map_err(doing("look over the batches"))?;
-        let mut transaction = client.transaction().map_err(doing("begin"))?;
-        self.create(&mut transaction)?;
+    /// The table, where it was there at the start.
+    fn present(&self) -> Option<&str> {
+        self.exists.then_some(self.table.as_str())
+    }
+
+    /// What exports take turns by that make the same table.
+    fn turn(&self) -> String {
+        format!("trayscan {}", self.table)
+    }
+
+    /// Tells whether no other export makes the table now.
+    async fn try_turn(&self, session: &Session<'_>) -> Result<bool, Trouble> {
+        let (doing, turn) = ("wait for another export", self.turn());
+        let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
+        let parameters: [Parameter<'_>; 1] = [(&turn, Type::TEXT)];
+        let rows = session
+            .rows(doing, Limit::Short, statement, &parameters)
+            .await?;
+        session.value(doing, &rows, 0)
+    }
+
+    /// Makes the table where it is not there; one at a time, or two would make it at once.
+    async fn create(&self, session: &Session<'_>, locks: &Locks<'_>) -> Result<(), Trouble> {
+        let turn = self.turn();
+        locks
+            .wait(&[], async || {
+                let statement = "select pg_advisory_xact_lock(hashtext($1))";
+                let parameters: [Parameter<'_>; 1] = [(&turn, Type::TEXT)];
+                session
+                    .rows(
+                        "wait for another export",
+                        Limit::Long,
+                        statement,
+                        &parameters,
+                    )
+                    .await
+            })
+            .await?;
+        let create = self.layout.create(&self.table);
+        session.run("create the table", Limit::Short, &create).await
+    }
+
+    /// Brings the rows that wait into the table: all of them, or none.
+    pub(super) async fn run(&self, way: &Way, spool: &mut Spool) -> Result<Counts, Failure> {
+        persist(way.reach.policy, async || self.attempt(way, spool).await).await
+    }
+
+    async fn attempt(&self, way: &Way, spool: &mut Spool) -> Result<Counts, Trouble> {
+        let session = way.connect().await?;
+        session.begin(Purpose::Write).await?;
+        let counts = self.load(&session, spool).await?;
+        // Should the answer to the commit be lost, the server can be asked about this number.
+        let number = "select txid_current()";
+        let number = session.rows("commit", Limit::Short, number, &[]).await?;
+        let number: i64 = session.value("commit", &number, 0)?;
+        COMMITTING.store(true, Ordering::SeqCst);
+        let committed = session.run("commit", Limit::Short, "commit").await;
+        let trouble = match committed {
+            Ok(()) => {
+                session.close().await;
+                return Ok(counts);
+            }
+            Err(trouble) => trouble,
+        };
+        drop(session);
+        let fate = if trouble.is_refusal() {
+            Ok(Fate::Aborted)
+        } else {
+            log::warn!("{}; asking the server what became of it", trouble.failure);
+            fate(way, number).await
+        };
+        match fate {
+            Ok(Fate::Committed) => Ok(counts),
+            Ok(Fate::Aborted) => {
+                COMMITTING.store(false, Ordering::SeqCst);
+                Err(trouble)
+            }
+            Ok(Fate::Unknown) => Err(self.uncertain(trouble.failure).into()),
+            Err(failure) => Err(self.uncertain(failure).into()),
+        }
+    }
+
+    /// Does everything but the commit.
+    async fn load(&self, session: &Session<'_>, spool: &mut Spool) -> Result<Counts, Trouble> {
+        let table = &self.table;
+        let locks = Locks::new(session, table).await?;
+        let staging = self.layout.create_staging(self.present());
+        locks
+            .wait(AGAINST_READERS, async || {
+                session
+                    .run("make a temporary table", Limit::Long, &staging)
+                    .await
+            })
+            .await?;
+        self.copy(session, spool).await?;
+        if !self.exists {
+            self.create(session, &locks).await?;
+        }
+        let doing = "compare the batches";
+        let rows = locks
+            .wait(AGAINST_READERS, async || {
+                let compare = self.layout.compare(table);
+                session.rows(doing, Limit::Long, &compare, &[]).await
+            })
+            .await?;
+        let (new, changed): (i64, i64) = (
+            session.value(doing, &rows, 0)?,
+            session.value(doing, &rows, 1)?,
+        );
+        if (new, changed) == (0, 0) {
+            return Ok(Counts {
+                unchanged: spool.rows,
+                ..Counts::default()
+            });
+        }
         // Another export waits here for its turn: in each other's way, both might wait for ever. It also
         // makes the counts true. Readers read on.
-        let table = &self.table;
-        transaction
-            .batch_execute(&format!("lock table {table} in share row exclusive mode"))
-            .map_err(doing("lock the table"))?;
-        let staged = count(&mut transaction, &format!("select count(*) from {STAGING}"));
-        let staged = staged.map_err(doing("count"))?;
-        let key = quoted("batch_id");
-        let present = format!(
-            "select count(*) from {STAGING} s where exists (select from {table} t where t.{key} = s.{key})"
-        );
-        let present = count(&mut transaction, &present).map_err(doing("count"))?;
-        let written = transaction.execute(self.layout.upsert(table).as_str(), &[]);
-        let written = written.map_err(doing("write to the table"))?;
-        COMMITTING.store(true, Ordering::SeqCst);
-        transaction
-            .commit()
-            .map_err(|error| self.uncertain(&error))?;
-        let inserted = staged.saturating_sub(present);
-        let changed = written.saturating_sub(inserted);
+        let lock = format!("lock table {table} in share row exclusive mode");
+        locks
+            .wait(AGAINST_THE_TABLE, async || {
+                session.run("lock the table", Limit::Long, &lock).await
+            })
+            .await?;
+        let doing = "write to the table";
+        let changed = match self.layout.update(table) {
+            Some(update) => {
+                locks
+                    .wait(AGAINST_ROWS, async || {
+                        session.write(doing, &update, &[]).await
+                    })
+                    .await?
+            }
+            None => 0,
+        };
+        let inserted = session
+            .write(doing, &self.layout.insert(table), &[])
+            .await?;
         Ok(Counts {
             inserted,
             changed,
-            unchanged: present.saturating_sub(changed),
+            unchanged: spool.rows.saturating_sub(inserted + changed),
         })
     }
 
-    /// Says that a transaction did not come to its end, or that nobody knows.
-    fn uncertain(&self, error: &postgres::Error) -> Failure {
-        if error.as_db_error().is_some() {
-            COMMITTING.store(false, Ordering::SeqCst);
-            return failure::of(&self.address, "commit", error);
+    /// Copies the rows that wait into a table of the transaction.
+    async fn copy(&self, session: &Session<'_>, spool: &mut Spool) -> Result<(), Trouble> {
+        let doing = "copy batches";
+        let fields = &self.layout.fields;
+        let statement = self.layout.copy();
+        let mut pieces = spool.read(fields.len())?;
+        while let Some(piece) = pieces.next()? {
+            let Piece { rows, columns } = &piece;
+            let mut arrays = Vec::new();
+            for (field, cells) in fields.iter().zip(columns) {
+                let (cell, array) = field.types();
+                arrays.push((Cells(cell, *rows, cells), array));
+            }
+            let parameters: Vec<Parameter<'_>> = arrays
+                .iter()
+                .map(|(cells, array)| (cells as &(dyn ToSql + Sync), array.clone()))
+                .collect();
+            session.write(doing, &statement, &parameters).await?;
         }
-        let failure = failure::of(&self.address, "commit", error);
+        session.run(doing, Limit::Long, &Layout::analyze()).await
+    }
+
+    /// Says that nobody knows how a transaction ended.
+    fn uncertain(&self, cause: Failure) -> Failure {
         Failure::new(
-            Kind::Output,
+            Kind::Unavailable,
             format!(
                 "the connection was lost while everything was taken over into {}: it has all of it, or nothing",
                 self.table
             ),
         )
-        .caused_by(failure)
+        .caused_by(cause)
         .hint("run the same command again: what is there already is not written twice")
     }
 }
 
-fn count(client: &mut impl GenericClient, statement: &str) -> Result<u64, postgres::Error> {
-    let number: i64 = client.query_one(statement, &[])?.try_get(0)?;
-    Ok(number.unsigned_abs())
+/// Asks the server how the transaction of this number ended, for as long as it has not.
+async fn fate(way: &Way, number: i64) -> Result<Fate, Failure> {
+    let doing = "ask about the last transaction";
+    let begun = Instant::now();
+    persist(way.reach.policy, async || {
+        let session = way.connect().await?;
+        loop {
+            let parameters: [Parameter<'_>; 1] = [(&number, Type::INT8)];
+            let asked = session
+                .rows(doing, Limit::Short, "select txid_status($1)", &parameters)
+                .await;
+            let status: Option<String> = match asked {
+                Ok(rows) => session.value(doing, &rows, 0)?,
+                // It lies in the future of a server that has never heard of it.
+                Err(trouble) if trouble.is(&SqlState::INVALID_PARAMETER_VALUE) => {
+                    return Ok(Fate::Aborted);
+                }
+                Err(trouble) => return Err(trouble),
+            };
+            match status.as_deref() {
+                Some("committed") => return Ok(Fate::Committed),
+                Some("aborted") => return Ok(Fate::Aborted),
+                Some("in progress") if begun.elapsed() < way.lock_limit() => {
+                    tokio::time::sleep(PAUSE.min(way.reach.timeout)).await;
+                }
+                _ => return Ok(Fate::Unknown),
+            }
+        }
+    })
+    .await
+}
+
+/// The cells of a column, sent as an array of this type.
+#[derive(Debug)]
+struct Cells<'a>(Type, u32, &'a [u8]);
+
+impl ToSql for Cells<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        let Self(cell, rows, cells) = self;
+        // One dimension, perhaps with nulls, counted from 1.
+        for number in [1, 1, cell.oid(), *rows, 1] {
+            out.put_u32(number);
+        }
+        out.put_slice(cells);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 /// Says where the table will be.
-fn place(client: &mut Client, address: &Address) -> Result<String, Failure> {
+async fn place(session: &Session<'_>) -> Result<String, Trouble> {
+    let (doing, address) = ("look for a schema", &session.way.address);
     let table = &address.table;
     if table.schema.is_some() {
         return Ok(table.quoted());
     }
-    let row = client.query_one("select current_schema()::text", &[]);
-    let schema: Result<Option<String>, _> = row.and_then(|row| row.try_get(0));
-    let schema = schema.map_err(|error| failure::of(address, "look for a schema", &error))?;
+    let statement = "select current_schema()::text";
+    let rows = session.rows(doing, Limit::Short, statement, &[]).await?;
+    let schema: Option<String> = session.value(doing, &rows, 0)?;
     let schema = schema.ok_or_else(|| {
         Failure::new(
             Kind::Output,

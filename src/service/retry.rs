@@ -50,7 +50,7 @@ impl RetryPolicy {
     }
 
     /// A quarter of the wait, doubled each time.
-    fn growing(&self, retry: u32, spread: f64) -> Duration {
+    pub(crate) fn growing(&self, retry: u32, spread: f64) -> Duration {
         let doubled = 2_u32.saturating_pow(retry - 1);
         let usual = (self.wait / 4).saturating_mul(doubled).min(LONGEST);
         usual.mul_f64(spread).min(LONGEST)

@@ -4,6 +4,7 @@ use super::expected::Expected;
 use crate::cli::VerifyArgs;
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::postgres::Reach;
 use crate::readers::Source;
 use crate::settings::Settings;
 use crate::ui;
@@ -32,7 +33,7 @@ pub(super) fn asked(args: &VerifyArgs, expected: Option<&Expected>) -> Result<As
     })
 }
 
-/// Tells a table which certificates to trust and which batches to read; does nothing to a file.
+/// Tells a table how its server is reached and which batches to read; does nothing to a file.
 pub(super) fn prepared(
     mut source: Source,
     from_environment: &[String],
@@ -43,11 +44,8 @@ pub(super) fn prepared(
     let Some(table) = source.as_table() else {
         return Ok(source);
     };
-    if table.needs_roots() {
-        let settings = Settings::read(&args.source, from_environment)?;
-        let ca_cert = settings.manners()?.ca_cert;
-        table.trust(ca_cert.as_ref().map(|setting| setting.value.as_path()));
-    }
+    let settings = Settings::read(&args.source, from_environment)?;
+    table.reach_as(Reach::new(&settings.manners()?));
     if let Some(range) = asked.range {
         ui::note(&format!(
             "a table holds many exports: of {name}, the batches of {} are compared",

@@ -1,0 +1,163 @@
+//! Waiting for locks that others hold: told, and not for ever.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use super::failure::{self, Trouble};
+use super::session::{Limit, Parameter, Session, milliseconds};
+use crate::error::{Failure, Kind};
+
+/// How long a lock is waited for without a word.
+const QUIETLY: Duration = Duration::from_secs(2);
+
+const SETTING: &str = "lock_timeout";
+
+/// What stands in the way of `lock table … in share row exclusive mode`.
+pub(super) const AGAINST_THE_TABLE: &[&str] = &[
+    "RowExclusiveLock",
+    "ShareUpdateExclusiveLock",
+    "ShareLock",
+    "ShareRowExclusiveLock",
+    "ExclusiveLock",
+    "AccessExclusiveLock",
+];
+/// What stands in the way of a change to rows of a table that is locked so.
+pub(super) const AGAINST_ROWS: &[&str] = &["RowShareLock"];
+/// What stands in the way of reading.
+pub(super) const AGAINST_READERS: &[&str] = &["AccessExclusiveLock"];
+
+/// The locks of one transaction.
+pub(super) struct Locks<'a> {
+    session: &'a Session<'a>,
+    /// Whose locks are meant, for SQL.
+    table: &'a str,
+    /// How long the user's own settings let it wait: nothing where they do not say, zero for ever.
+    own: Option<String>,
+}
+
+impl<'a> Locks<'a> {
+    /// Limits the waits of the transaction that `session` is in.
+    pub(super) async fn new(session: &'a Session<'a>, table: &'a str) -> Result<Self, Trouble> {
+        // A pooler may not have handed it on.
+        let given = session.way.option(SETTING);
+        if let Some(given) = &given {
+            session.set(SETTING, given).await?;
+        }
+        let statement = "select current_setting('lock_timeout')";
+        let rows = session.rows("begin", Limit::Short, statement, &[]).await?;
+        let current: String = session.value("begin", &rows, 0)?;
+        let own = (given.is_some() || current != "0").then_some(current);
+        let locks = Self {
+            session,
+            table,
+            own,
+        };
+        locks.be_quiet().await?;
+        Ok(locks)
+    }
+
+    /// Lets the next lock be waited for without a word.
+    async fn be_quiet(&self) -> Result<(), Trouble> {
+        if self.own.as_deref().is_some_and(|own| own != "0") {
+            return Ok(());
+        }
+        let quietly = QUIETLY.min(self.session.way.lock_limit() / 2);
+        self.session.set(SETTING, &milliseconds(quietly)).await
+    }
+
+    /// Does `work`, which needs a lock that holders of `modes` may keep from us. Where it has to wait, that is told.
+    pub(super) async fn wait<T>(
+        &self,
+        modes: &[&str],
+        work: impl AsyncFn() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let session = self.session;
+        let savepoint = "savepoint trayscan_lock";
+        session.run("begin", Limit::Short, savepoint).await?;
+        match work().await {
+            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {}
+            other => return other,
+        }
+        let back = "rollback to savepoint trayscan_lock";
+        session.run("go back", Limit::Short, back).await?;
+        let holders = self.holders(modes).await?;
+        let limit = session.way.lock_limit();
+        match self.own.as_deref() {
+            Some("0") => session.set(SETTING, "0").await?,
+            Some(own) => return Err(self.held(&holders, own)),
+            None => session.set(SETTING, &milliseconds(limit)).await?,
+        }
+        let seconds = limit.as_secs_f64();
+        log::warn!(
+            "waiting for {}, which {holders} holds; giving up after {seconds:.0} s",
+            self.table
+        );
+        match work().await {
+            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
+                session.run("go back", Limit::Short, back).await?;
+                let holders = self.holders(modes).await?;
+                Err(self.held(&holders, &format!("{seconds:.0} s")))
+            }
+            Err(other) => Err(other),
+            Ok(done) => {
+                self.be_quiet().await?;
+                Ok(done)
+            }
+        }
+    }
+
+    /// Says that others did not let go of the table in time.
+    fn held(&self, holders: &str, waited: &str) -> Trouble {
+        let server = self.session.way.address.server();
+        let own = if self.own.is_some() {
+            "; `lock_timeout` is set to wait no longer"
+        } else {
+            ""
+        };
+        Failure::new(
+            Kind::Unavailable,
+            format!("{} of PostgreSQL at {server} is locked", self.table),
+        )
+        .caused_by(anyhow::anyhow!(
+            "{holders} holds it, and did not let go within {waited}{own}"
+        ))
+        .hint("run the same command again when that session has ended its transaction")
+        .into()
+    }
+
+    /// Names the sessions that hold locks of these modes on the table, as far as the server shows them.
+    async fn holders(&self, modes: &[&str]) -> Result<String, Trouble> {
+        let statement = format!(
+            "select case when l.pid is null then 'a prepared transaction' else \
+             'session ' || l.pid || coalesce(' (' || nullif(concat_ws(', ', \
+             coalesce(nullif(a.application_name, ''), a.backend_type), \
+             'since ' || to_char(a.xact_start at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')), '') || ')', '') end \
+             from pg_catalog.pg_locks l left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
+             where l.locktype = 'relation' and l.relation = to_regclass($1) and l.granted \
+             and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \
+             and l.pid is distinct from pg_backend_pid() and l.mode in ('{}') \
+             group by l.pid, a.application_name, a.backend_type, a.xact_start \
+             order by a.xact_start limit 3",
+            modes.join("', '")
+        );
+        let doing = "look for the holder of a lock";
+        let parameters: [Parameter<'_>; 1] = [(&self.table, Type::TEXT)];
+        let rows = self
+            .session
+            .rows(doing, Limit::Short, &statement, &parameters)
+            .await?;
+        let mut holders = Vec::new();
+        for row in &rows {
+            let holder: String = row
+                .try_get(0)
+                .map_err(|error| failure::of(&self.session.way.address, doing, &error))?;
+            holders.push(holder);
+        }
+        if holders.is_empty() {
+            return Ok("another session".to_owned());
+        }
+        Ok(holders.join(" and "))
+    }
+}
