@@ -154,9 +154,8 @@ async fn read(
         return Ok(());
     }
     let handed_on = hand_on(&session, &statement, &fields, has_extra, tell).await;
-    handed_on.map_err(|trouble| trouble.failure)?;
     session.close().await;
-    Ok(())
+    handed_on.map_err(|trouble| trouble.failure)
 }
 
 /// Looks for the table, in a transaction that only reads.

@@ -180,7 +180,8 @@ impl Way {
         Ok(Session {
             way: self,
             client,
-            driver: Cell::new(Some(driver)),
+            driver: Cell::new(Some(Driver(driver))),
+            is_open: Cell::new(false),
         })
     }
 }
@@ -189,8 +190,19 @@ impl Way {
 pub(super) struct Session<'a> {
     pub(super) way: &'a Way,
     client: Client,
-    /// Moves bytes between server and client; returns why it ended too early.
-    driver: Cell<Option<JoinHandle<Option<Error>>>>,
+    driver: Cell<Option<Driver>>,
+    /// There is a transaction, and the server listens.
+    is_open: Cell<bool>,
+}
+
+/// Moves bytes between server and client; returns why it ended too early. Dropped, it closes the connection, whatever
+/// is still to be answered.
+struct Driver(JoinHandle<Option<Error>>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Session<'_> {
@@ -203,6 +215,7 @@ impl Session<'_> {
         };
         self.run("begin", Limit::Short, &format!("begin {mode}"))
             .await?;
+        self.is_open.set(true);
         let limit = self.way.limit(Limit::Long).saturating_add(BACKSTOP);
         // Rows are read at the pace of whoever takes them.
         let statement = if purpose == Purpose::Read {
@@ -229,6 +242,11 @@ impl Session<'_> {
         );
         self.rows("begin", Limit::Short, &statement, &[]).await?;
         Ok(())
+    }
+
+    pub(super) async fn commit(&self) -> Result<(), Trouble> {
+        self.is_open.set(false);
+        self.run("commit", Limit::Short, "commit").await
     }
 
     /// Sets something until the transaction ends, or goes back to before.
@@ -298,6 +316,7 @@ impl Session<'_> {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
             Err(_) => {
+                self.is_open.set(false);
                 let failure = failure::late(address, doing, wait);
                 return Err(match limit {
                     Limit::Short => Trouble::passing(failure),
@@ -308,8 +327,8 @@ impl Session<'_> {
         };
         // Why the connection was closed, only the connection knows.
         let driver = error.is_closed().then(|| self.driver.take()).flatten();
-        if let Some(driver) = driver
-            && let Ok(Ok(Some(cause))) = timeout(FAREWELL, driver).await
+        if let Some(mut driver) = driver
+            && let Ok(Ok(Some(cause))) = timeout(FAREWELL, &mut driver.0).await
         {
             return Err(failure::of(address, doing, &cause));
         }
@@ -337,12 +356,21 @@ impl Session<'_> {
             .map_err(|error| failure::of(address, doing, &error))
     }
 
-    /// Ends the session; an open transaction is rolled back.
+    /// Ends the session. An open transaction is rolled back: a pooler would have to give up a session of the server
+    /// that somebody has left in the middle of one.
     pub(super) async fn close(self) {
-        let Self { client, driver, .. } = self;
+        let Self {
+            client,
+            driver,
+            is_open,
+            ..
+        } = self;
+        if is_open.get() {
+            let _ = timeout(FAREWELL, client.batch_execute("rollback")).await;
+        }
         drop(client);
-        if let Some(driver) = driver.take() {
-            let _ = timeout(FAREWELL, driver).await;
+        if let Some(mut driver) = driver.take() {
+            let _ = timeout(FAREWELL, &mut driver.0).await;
         }
     }
 }

@@ -57,31 +57,35 @@ enum Fate {
 impl Upsert {
     /// Finds the table, or where it would be, and checks that batches fit. Goes through the statements once without
     /// a batch, in a transaction that is rolled back: rights that lack are found out now.
-    pub(super) async fn rehearse(way: &Way, mut layout: Layout) -> Result<Self, Trouble> {
+    pub(super) async fn rehearse(way: &Way, layout: Layout) -> Result<Self, Trouble> {
         let session = way.connect().await?;
+        let rehearsed = Self::go_through(&session, layout).await;
+        session.close().await;
+        rehearsed
+    }
+
+    async fn go_through(session: &Session<'_>, mut layout: Layout) -> Result<Self, Trouble> {
         session.begin(Purpose::Rehearse).await?;
-        let found = inspect::find(&session).await?;
+        let found = inspect::find(session).await?;
         let table = match &found {
             Some(found) => {
-                found.check(&session, &mut layout).await?;
+                found.check(session, &mut layout).await?;
                 found.name.clone()
             }
-            None => place(&session).await?,
+            None => place(session).await?,
         };
         let upsert = Self {
             layout,
             table,
             exists: found.is_some(),
         };
-        match upsert.try_out(&session).await {
+        match upsert.try_out(session).await {
             // Whoever holds the table is waited for when there is something to write.
             Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
                 log::info!("{} is locked by another session now", upsert.table);
             }
             other => other?,
         }
-        session.run("go back", Limit::Short, "rollback").await?;
-        session.close().await;
         Ok(upsert)
     }
 
@@ -166,20 +170,17 @@ impl Upsert {
 
     async fn attempt(&self, way: &Way, spool: &mut Spool) -> Result<Counts, Trouble> {
         let session = way.connect().await?;
-        session.begin(Purpose::Write).await?;
-        let counts = self.load(&session, spool).await?;
-        // Should the answer to the commit be lost, the server can be asked about this number.
-        let number = "select txid_current()";
-        let number = session.rows("commit", Limit::Short, number, &[]).await?;
-        let number: i64 = session.value("commit", &number, 0)?;
-        COMMITTING.store(true, Ordering::SeqCst);
-        let committed = session.run("commit", Limit::Short, "commit").await;
-        let trouble = match committed {
-            Ok(()) => {
+        let (counts, number) = match self.prepare(&session, spool).await {
+            Ok(prepared) => prepared,
+            Err(trouble) => {
                 session.close().await;
-                return Ok(counts);
+                return Err(trouble);
             }
-            Err(trouble) => trouble,
+        };
+        COMMITTING.store(true, Ordering::SeqCst);
+        let Err(trouble) = session.commit().await else {
+            session.close().await;
+            return Ok(counts);
         };
         drop(session);
         let fate = if trouble.is_refusal() {
@@ -199,7 +200,21 @@ impl Upsert {
         }
     }
 
-    /// Does everything but the commit.
+    /// Does everything but the commit. Returns the number of the transaction as well: should the answer to the commit
+    /// be lost, the server can be asked about it.
+    async fn prepare(
+        &self,
+        session: &Session<'_>,
+        spool: &mut Spool,
+    ) -> Result<(Counts, i64), Trouble> {
+        session.begin(Purpose::Write).await?;
+        let counts = self.load(session, spool).await?;
+        let number = "select txid_current()";
+        let number = session.rows("commit", Limit::Short, number, &[]).await?;
+        Ok((counts, session.value("commit", &number, 0)?))
+    }
+
+    /// Copies the rows, compares them with those of the table, and writes where they differ.
     async fn load(&self, session: &Session<'_>, spool: &mut Spool) -> Result<Counts, Trouble> {
         let table = &self.table;
         let locks = Locks::new(session, table).await?;

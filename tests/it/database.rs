@@ -217,7 +217,7 @@ fn is_root() -> bool {
 }
 
 /// Returns a command that runs as somebody whom PostgreSQL lets run it, which is not root.
-fn servant(program: &Path) -> Command {
+pub(crate) fn servant(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

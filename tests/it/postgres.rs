@@ -1,5 +1,13 @@
 //! Exports into PostgreSQL, read back by psql, and by `verify`.
 
+// Servers and connections as they are in the wild.
+mod faults;
+mod holder;
+mod locks;
+mod pooler;
+mod proxy;
+mod rows;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;

@@ -1,0 +1,237 @@
+//! Connections that fail, and answers that never come.
+
+use std::time::{Duration, Instant};
+
+use super::proxy::{COMMIT, COPY, Fault, Proxy};
+use super::{Service, long, serving};
+use crate::database::{Database, shared};
+use crate::harness::{Ended, SOON};
+use crate::scripted::{Answer, Scripted};
+use crate::wire::page;
+
+/// The address of a table behind a proxy.
+fn behind(proxy: &Proxy, name: &str) -> String {
+    let port = proxy.port;
+    format!("postgres://postgres@127.0.0.1:{port}/{name}?table=batches&sslmode=disable")
+}
+
+fn count(database: &Database, name: &str) -> String {
+    database.sql(name, "select count(*) from batches")
+}
+
+fn assert_tells(ended: &Ended, words: &[&str]) {
+    for words in words {
+        assert!(ended.stderr.contains(words), "{words} {ended:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_take_connections_is_tried_again() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let proxy = Proxy::start(database.port, |number| match number {
+        1 | 2 | 4 => Fault::Refused,
+        _ => Fault::None,
+    });
+    let scripted = serving(&[&[], &[]]);
+    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // Before the first request, and again at the end.
+    let tried = ended.stderr.matches("trying again in 0.0 s").count();
+    assert_eq!(tried, 3, "{ended:?}");
+    assert_eq!(ended.stderr.matches("(1 of 5)").count(), 2, "{ended:?}");
+    assert_tells(&ended, &["(2 of 5)", "(2 new, 0 changed, 0 unchanged)"]);
+    assert_eq!(proxy.connections(), 5);
+
+    let ended = Service::scripted(&scripted).export(
+        &behind(&Proxy::start(database.port, |_| Fault::Refused), &name),
+        &["--retries", "1", "--error-format", "json"],
+    );
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_tells(&ended, &["(1 of 1)", "\"retry_later\":true"]);
+}
+
+#[test]
+fn a_server_that_never_answers_ends_the_run() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let silent = Proxy::start(database.port, |_| Fault::Silence);
+    let begun = Instant::now();
+    let scripted = serving(&[&[]]);
+    let mut command =
+        Service::scripted(&scripted).command(&["export", "-o", &behind(&silent, &name)]);
+    command
+        .args(["--retries", "1", "--error-format", "json"])
+        .env("TRAYSCAN_TIMEOUT", "300ms");
+    let ended = Ended::of(command.output().unwrap());
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_tells(
+        &ended,
+        &["no answer within 0.3 s", "(1 of 1)", "\"retry_later\":true"],
+    );
+    assert_eq!(scripted.asked().len(), 0);
+    assert!(begun.elapsed() < SOON);
+
+    // It takes part, and then falls silent: at the first words of a session, or with rows on their way.
+    for (silence, limit) in [(&b"begin "[..], "0.3 s"), (COPY, "4.0 s")] {
+        let proxy = Proxy::start(database.port, move |_| Fault::Stalled(silence));
+        let scripted = serving(&[&[]]);
+        let args = ["--timeout", "300ms", "--retries", "0"];
+        let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &args);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert_tells(&ended, &[&format!("no answer within {limit}")]);
+    }
+    assert_eq!(
+        database.sql(&name, "select to_regclass('batches') is null"),
+        "t"
+    );
+}
+
+#[test]
+fn settings_for_time_outs_hold_without_a_service() {
+    let Some(database) = shared() else { return };
+    let silent = Proxy::start(database.port, |_| Fault::Silence);
+    let ended = Ended::of(
+        crate::harness::trayscan(&["export", "--sandbox", "-o", &behind(&silent, "x")])
+            .args(["--timeout", "200ms", "--retries", "0"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_tells(&ended, &["no answer within 0.2 s"]);
+}
+
+/// Exports two batches through a proxy whose second connection has this fault.
+fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Ended, String, usize) {
+    let name = database.fresh();
+    // The first connection is the rehearsal.
+    let proxy = Proxy::start(database.port, move |number| match number {
+        2 => fault,
+        _ => Fault::None,
+    });
+    let scripted = serving(&[&[], &[]]);
+    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), args);
+    (ended, name, proxy.connections())
+}
+
+#[test]
+fn a_lost_answer_to_the_commit_is_cleared_up() {
+    let Some(database) = shared() else { return };
+    let all = "(2 new, 0 changed, 0 unchanged)";
+    // It came into force, and only the answer was lost: the server says so.
+    let (ended, name, connections) = faulty(database, Fault::CutAfter(COMMIT), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_tells(&ended, &[all, "asking the server what became of it"]);
+    assert!(!ended.stderr.contains("trying again"), "{ended:?}");
+    assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
+
+    // It never reached the server: everything is done again.
+    let (ended, name, connections) = faulty(database, Fault::CutBefore(COMMIT), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_tells(&ended, &[all, "trying again in 0.0 s (1 of 5)"]);
+    assert_eq!((count(database, &name).as_str(), connections), ("2", 4));
+
+    // It is under way for a while.
+    let delay = Duration::from_millis(1500);
+    let (ended, name, connections) = faulty(database, Fault::Delayed(COMMIT, delay), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_tells(&ended, &[all]);
+    assert!(!ended.stderr.contains("trying again"), "{ended:?}");
+    assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
+
+    // The answer does not come in time, and the server still waits for the rest.
+    let args = ["--timeout", "500ms"];
+    let (ended, _, _) = faulty(database, Fault::Stalled(COMMIT), &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_tells(&ended, &[all, "no answer within 0.5 s"]);
+}
+
+#[test]
+fn a_commit_that_nobody_can_be_asked_about_is_told() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let proxy = Proxy::start(database.port, |number| match number {
+        1 => Fault::None,
+        2 => Fault::CutAfter(COMMIT),
+        _ => Fault::Refused,
+    });
+    let scripted = serving(&[&[], &[]]);
+    let args = ["--retries", "1", "--error-format", "json"];
+    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &args);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_tells(
+        &ended,
+        &["it has all of it, or nothing", "\"retry_later\":true"],
+    );
+    assert!(!ended.stderr.contains("as it was before"), "{ended:?}");
+}
+
+#[test]
+fn a_connection_that_is_cut_in_the_middle_is_made_again() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let proxy = Proxy::start(database.port, |number| match number {
+        2 => Fault::CutAfter(COPY),
+        3 => Fault::CutBefore(b"analyze"),
+        _ => Fault::None,
+    });
+    let service = long(2, || Answer::ok(page(&[], None)));
+    let ended = Service::scripted(&service).export(&behind(&proxy, &name), &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_tells(
+        &ended,
+        &["the connection was lost", "(2 of 5)", "(10000 new, "],
+    );
+    assert_eq!(count(database, &name), "10000");
+}
+
+#[test]
+fn sessions_that_are_ended_are_begun_again() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let once: &Scripted = &serving(&[&[]]);
+    let service = Service::scripted(once);
+    let address = database.address(&name, "batches");
+    service.load(&address, &[]);
+    // A sequence is not rolled back: only the first try meets the error.
+    for (number, what) in [
+        "pg_terminate_backend(pg_backend_pid())",
+        "raise_error('40001')",
+        "raise_error('40P01')",
+    ]
+    .iter()
+    .enumerate()
+    {
+        database.sql(
+            &name,
+            &format!(
+                "delete from batches; create sequence tries{number}; \
+                 create or replace function raise_error(code text) returns void language plpgsql as \
+                 $$ begin raise exception using errcode = code, message = 'try again'; end $$; \
+                 create or replace function once() returns trigger language plpgsql as \
+                 $$ begin if nextval('tries{number}') = 1 then perform {what}; end if; return new; end $$; \
+                 create or replace trigger once before insert on batches for each row execute function once()"
+            ),
+        );
+        let ended = service.export(&address, &[]);
+        assert_eq!(ended.code, Some(0), "{what} {ended:?}");
+        assert_tells(&ended, &["(1 of 5)", "(1 new, 0 changed, 0 unchanged)"]);
+        assert_eq!(count(database, &name), "1");
+    }
+}
+
+#[test]
+fn too_many_clients_are_waited_for() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    database.sql(
+        "postgres",
+        &format!("create role crowded login; alter role crowded connection limit 0; grant all on database {name} to crowded; alter database {name} owner to crowded"),
+    );
+    let address = database.address_of("crowded@127.0.0.1", &name, "batches");
+    let scripted = serving(&[&[]]);
+    let ended = Service::scripted(&scripted).export(&address, &["--retries", "1"]);
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_tells(&ended, &["SQLSTATE 53300", "(1 of 1)"]);
+    assert_eq!(scripted.asked().len(), 0);
+}

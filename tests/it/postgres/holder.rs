@@ -1,0 +1,57 @@
+//! A session of somebody else, that holds what it has locked.
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+
+use super::wait_for;
+use crate::database::Database;
+
+/// psql with a transaction open. Dropped, it ends.
+pub(super) struct Holder {
+    psql: Child,
+    /// The process on the server.
+    pub(super) pid: String,
+}
+
+impl Holder {
+    /// Does `statements` in a transaction and stays in it.
+    pub(super) fn start(database: &Database, name: &str, statements: &str) -> Self {
+        let mut psql = Command::new("psql")
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
+            .arg(database.socket_folder())
+            .args(["-p", &database.port.to_string(), "-d", name])
+            .env("PGAPPNAME", "somebody-else")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let input = psql.stdin.as_mut().unwrap();
+        writeln!(input, "begin; {statements}; select 'held';").unwrap();
+        let held = format!(
+            "select pid from pg_stat_activity where datname = '{name}' \
+             and application_name = 'somebody-else' and state = 'idle in transaction' and query like '%held%'"
+        );
+        let mut pid = String::new();
+        wait_for("the lock is held", || {
+            pid = database.sql("postgres", &held);
+            !pid.is_empty()
+        });
+        Self { psql, pid }
+    }
+
+    /// Ends the transaction.
+    pub(super) fn let_go(mut self) {
+        let input = self.psql.stdin.as_mut().unwrap();
+        writeln!(input, "commit;").unwrap();
+        drop(self.psql.stdin.take());
+        self.psql.wait().unwrap();
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.psql.kill();
+        let _ = self.psql.wait();
+    }
+}

@@ -1,0 +1,173 @@
+//! Tables that others have locked, and limits that others have set.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::holder::Holder;
+use super::{Service, serving};
+use crate::database::shared;
+use crate::harness::Ended;
+
+#[test]
+fn waiting_for_a_lock_is_told_and_ends() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let first = serving(&[&[]]);
+    Service::scripted(&first).load(&address, &[]);
+    let more = serving(&[&[("comment", "\"new\"")], &[]]);
+    let service = Service::scripted(&more);
+    // Writers, whoever reads rows to change them, and whoever changes the table itself.
+    for (number, statements) in [
+        "update batches set comment = comment",
+        "select 1 from batches for update",
+        "lock table batches in access exclusive mode",
+    ]
+    .iter()
+    .enumerate()
+    {
+        database.sql(
+            &name,
+            "update batches set comment = 'old' where batch_id = 'b1'",
+        );
+        let holder = Holder::start(database, &name, statements);
+        let mut child = service
+            .command(&["export", "-o", &address])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+        let waiting = told.next().unwrap().unwrap();
+        for words in [
+            "waiting for \"public\".\"batches\"",
+            &format!("session {} (somebody-else, since 20", holder.pid),
+            "giving up after 600 s",
+        ] {
+            assert!(waiting.contains(words), "{words}: {waiting}");
+        }
+        holder.let_go();
+        let last = told.last().unwrap().unwrap();
+        let new = if number == 0 { 1 } else { 0 };
+        assert!(last.contains(&format!("({new} new, 1 changed, ")), "{last}");
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_lock_that_is_not_let_go_ends_the_run_with_code_5() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let first = serving(&[&[]]);
+    Service::scripted(&first).load(&address, &[]);
+    let holder = Holder::start(database, &name, "update batches set comment = comment");
+    let more = serving(&[&[("comment", "\"new\"")]]);
+    let service = Service::scripted(&more);
+    // Ours, and the user's own.
+    let own = format!("{address}&options=-c%20lock_timeout%3D100ms");
+    for (address, waited, is_told) in [(&address, "2 s", true), (&own, "100ms", false)] {
+        let args = ["--timeout", "200ms", "--error-format", "json"];
+        let ended = service.export(address, &args);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        let error = ended.stderr.lines().last().unwrap();
+        let error: Value = serde_json::from_str(error).unwrap();
+        let error = &error["error"];
+        assert_eq!(error["retry_later"], true, "{error}");
+        let message = error["message"].as_str().unwrap();
+        for words in [
+            "the table \"batches\" is as it was before",
+            "is locked",
+            &format!("session {} (somebody-else", holder.pid),
+            &format!("did not let go within {waited}"),
+        ] {
+            assert!(message.contains(words), "{words}: {message}");
+        }
+        assert_eq!(ended.stderr.contains("waiting for"), is_told, "{ended:?}");
+        assert!(!ended.stderr.contains("trying again"), "{ended:?}");
+    }
+}
+
+#[test]
+fn nothing_is_locked_where_nothing_is_to_be_written() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let scripted = serving(&[&[], &[]]);
+    let service = Service::scripted(&scripted);
+    service.load(&address, &[]);
+    // Neither a writer of other rows nor one that locks these is in the way.
+    for statements in [
+        "insert into batches select 'other', batch_name, batch_creation_date, null, 1, null, null, null, null, null, \
+         null, null, null, null, null, null, null, true from batches limit 1",
+        "select 1 from batches for update",
+    ] {
+        let holder = Holder::start(database, &name, statements);
+        let ended = service.export(&address, &["--timeout", "10s"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains("2 unchanged)"), "{ended:?}");
+        assert!(!ended.stderr.contains("waiting"), "{ended:?}");
+        drop(holder);
+    }
+}
+
+#[test]
+fn limits_of_the_users_own_hold() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let first = serving(&[&[]]);
+    Service::scripted(&first).load(&address, &[]);
+    // The role's own limits are no limits for an export, but for the one on locks.
+    database.sql(
+        &name,
+        "create role hurried login superuser; alter role hurried set statement_timeout = '7s'; \
+         alter role hurried set lock_timeout = '6s'; \
+         create table seen (at serial, statement text, lock text, idle text, nap float); \
+         create function look() returns trigger language plpgsql as $$ begin \
+         insert into seen (statement, lock, idle) values (current_setting('statement_timeout'), \
+         current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout')); \
+         perform pg_sleep(current_setting('my.nap', true)::float); return new; end $$; \
+         create trigger look before update on batches for each row execute function look()",
+    );
+    let seen = "select statement, lock, idle from seen order by at desc limit 1";
+    let export = |address: &str, comment: &str, variables: &[(&str, &str)]| {
+        let comment = format!("\"{comment}\"");
+        let scripted = serving(&[&[("comment", comment.as_str())]]);
+        let mut command = Service::scripted(&scripted).command(&["export", "-o", address]);
+        command.args(["--timeout", "20s"]);
+        command.envs(variables.iter().copied());
+        Ended::of(command.output().unwrap())
+    };
+    let hurried = address.replace("postgres@", "hurried@");
+    let options =
+        "-c statement_timeout=11s -c lock_timeout=12s --idle-in-transaction-session-timeout=13s";
+    let encoded = options.replace(' ', "%20").replace('=', "%3D");
+    for (number, (address, variables, limits)) in [
+        (&address, &[][..], "206s|2s|206s"),
+        (&hurried, &[], "206s|6s|206s"),
+        (&address, &[("PGOPTIONS", options)], "11s|12s|13s"),
+        (&hurried, &[("PGOPTIONS", options)], "11s|12s|13s"),
+        (&format!("{address}&options={encoded}"), &[], "11s|12s|13s"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ended = export(address, &format!("{number}"), variables);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(database.sql(&name, seen), limits, "{address} {variables:?}");
+    }
+
+    let options = "-c statement_timeout=300ms -c my.nap=30";
+    let ended = export(&address, "late", &[("PGOPTIONS", options)]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    for words in [
+        "57014",
+        "your own `statement_timeout`",
+        "the table \"batches\" is as it was before",
+    ] {
+        assert!(ended.stderr.contains(words), "{words} {ended:?}");
+    }
+}

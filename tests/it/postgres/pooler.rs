@@ -1,0 +1,201 @@
+//! PgBouncer in transaction mode: each transaction may come to another session of the server.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::holder::Holder;
+use super::{Files, Service, begin, end, serving, wait_for};
+use crate::database::{Database, servant, shared};
+use crate::harness::Server;
+
+/// A pooler with one session on the server for each database.
+struct Pooler {
+    pgbouncer: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Pooler {
+    /// Returns nothing, and says so, where PgBouncer is not installed.
+    fn start(database: &Database) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+        folders.push("/usr/sbin".into());
+        let mut programs = folders.iter().map(|folder| folder.join("pgbouncer"));
+        let Some(program) = programs.find(|program| program.is_file()) else {
+            eprintln!("skipped: PgBouncer is not installed");
+            return None;
+        };
+        let folder = TempDir::with_prefix("pgbouncer").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        // Let go at once, for the pooler to take.
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let settings = folder.path().join("pgbouncer.ini");
+        let mut file = fs::File::create(&settings).unwrap();
+        write!(
+            file,
+            "[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
+             default_pool_size = 1\nserver_tls_sslmode = disable\n",
+            database.port
+        )
+        .unwrap();
+        let pgbouncer = servant(&program)
+            .arg("-q")
+            .arg(&settings)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pooler = Self {
+            pgbouncer,
+            port,
+            _folder: folder,
+        };
+        wait_for("the pooler listens", || {
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Some(pooler)
+    }
+
+    fn address(&self, name: &str) -> String {
+        let port = self.port;
+        format!("postgres://postgres@127.0.0.1:{port}/{name}?table=batches")
+    }
+
+    /// Runs `sql` through the pooler.
+    fn sql(&self, name: &str, sql: &str) -> String {
+        let output = Command::new("psql")
+            .args(["-X", "-A", "-t", "-q", "-h", "127.0.0.1", "-U", "postgres"])
+            .args(["-p", &self.port.to_string(), "-d", name, "-c", sql])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{sql}: {said}");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.pgbouncer.kill();
+        let _ = self.pgbouncer.wait();
+    }
+}
+
+/// What a session could have left to the next: settings, tables, statements and locks.
+const LEGACY: &str = "select (select string_agg(setting, ',' order by name) from pg_settings where name in \
+    ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', \
+    'client_connection_check_interval', 'default_transaction_isolation', 'search_path')), \
+    (select count(*) from pg_class where relpersistence = 't'), \
+    (select count(*) from pg_prepared_statements), \
+    (select count(*) from pg_locks where locktype = 'advisory'), current_setting('transaction_isolation')";
+
+#[test]
+fn exports_go_through_a_pooler_and_leave_nothing_to_others() {
+    let Some(database) = shared() else { return };
+    let Some(pooler) = Pooler::start(database) else {
+        return;
+    };
+    let server = Server::start(&["--batches", "3000", "--seed", "5"]);
+    let service = Service::of(&server);
+    let (name, files) = (database.fresh(), Files::new());
+    let address = pooler.address(&name);
+    let pid = "select pg_backend_pid()";
+    let (before, session) = (pooler.sql(&name, LEGACY), pooler.sql(&name, pid));
+    let limit = ["--timeout", "20s", "--retries", "0"];
+    let last = service.load(
+        &address,
+        &[&limit[..], &["--manifest", &files.at("m")]].concat(),
+    );
+    assert!(
+        last.contains("(3000 new, 0 changed, 0 unchanged)"),
+        "{last}"
+    );
+    database.sql(
+        &name,
+        "update batches set comment = 'mine' where batch_id = (select min(batch_id) from batches)",
+    );
+    let last = service.load(&address, &limit);
+    assert!(
+        last.contains("(0 new, 1 changed, 2999 unchanged)"),
+        "{last}"
+    );
+    assert_eq!(pooler.sql(&name, LEGACY), before);
+    assert_eq!(pooler.sql(&name, pid), session, "all in one session");
+
+    let manifest = ["verify", &address, "--manifest", &files.at("m")];
+    let ended = service.run(&[&manifest[..], &limit].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(pooler.sql(&name, LEGACY), before);
+    assert_eq!(pooler.sql(&name, pid), session, "all in one session");
+
+    // Several at once share the one session.
+    let children: Vec<Child> = (0..3).map(|_| begin(&service, &address)).collect();
+    for child in children {
+        let ended = end(child);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stderr.contains("3000 unchanged)"), "{ended:?}");
+    }
+    assert_eq!(pooler.sql(&name, LEGACY), before);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_to_a_pooler() {
+    let Some(database) = shared() else { return };
+    let Some(pooler) = Pooler::start(database) else {
+        return;
+    };
+    let name = database.fresh();
+    let address = pooler.address(&name);
+    let first = serving(&[&[]]);
+    Service::scripted(&first).load(&address, &[]);
+    let before = pooler.sql(&name, LEGACY);
+    let holder = Holder::start(database, &name, "update batches set comment = comment");
+    let more = serving(&[&[("comment", "\"new\"")]]);
+    let mut child = begin(&Service::scripted(&more), &address);
+    let waiting = format!(
+        "select count(*) from pg_stat_activity where datname = '{name}' and wait_event_type = 'Lock'"
+    );
+    wait_for("the export waits in its transaction", || {
+        database.sql("postgres", &waiting) == "1"
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    holder.let_go();
+    assert_eq!(pooler.sql(&name, LEGACY), before);
+    let found = "select count(*), count(*) filter (where comment = 'new') from batches";
+    assert_eq!(database.sql(&name, found), "1|0");
+    let last = Service::scripted(&more).load(&address, &[]);
+    assert!(last.contains("(0 new, 1 changed, 0 unchanged)"), "{last}");
+}
+
+#[test]
+fn a_pooler_that_takes_no_options_is_told() {
+    let Some(database) = shared() else { return };
+    let Some(pooler) = Pooler::start(database) else {
+        return;
+    };
+    let name = database.fresh();
+    let scripted = serving(&[&[]]);
+    // No pooler keeps track of this one.
+    let address = format!("{}&options=-c%20geqo%3Doff", pooler.address(&name));
+    let ended = Service::scripted(&scripted).export(&address, &[]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    for words in ["unsupported startup parameter", "pooler", "PGOPTIONS"] {
+        assert!(ended.stderr.contains(words), "{words} {ended:?}");
+    }
+    assert_eq!(scripted.asked().len(), 0);
+}

@@ -1,0 +1,148 @@
+//! Rows that are written, and those that are left alone.
+
+use super::{Service, long, serving};
+use crate::database::{Database, shared};
+use crate::harness::{Ended, Server};
+use crate::scripted::Answer;
+use crate::wire::page;
+
+#[test]
+fn rows_without_a_change_are_neither_written_nor_locked() {
+    // Alone on its server: what others write to the log counts there.
+    let Some(database) = Database::start() else {
+        return;
+    };
+    let server = Server::start(&["--batches", "3000", "--seed", "5"]);
+    let service = Service::of(&server);
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let place = || database.sql(&name, "select pg_current_wal_lsn()");
+    let since = |place: &str| -> u64 {
+        let bytes = format!("select pg_current_wal_lsn() - '{place}'");
+        database.sql(&name, &bytes).parse().unwrap()
+    };
+    let begin = place();
+    service.load(&address, &[]);
+    let first = since(&begin);
+    let rows = "select md5(string_agg(xmin::text || ctid || xmax, ',' order by batch_id)), \
+                count(*) filter (where xmax <> 0) from batches";
+    let before = database.sql(&name, rows);
+    assert!(before.ends_with("|0"), "{before}");
+    // Pages that are written for the first time since a checkpoint go to the log as a whole.
+    service.load(&address, &[]);
+    database.sql(&name, "vacuum analyze");
+    let begin = place();
+    let last = service.load(&address, &[]);
+    let again = since(&begin);
+    assert!(
+        last.contains("(0 new, 0 changed, 3000 unchanged)"),
+        "{last}"
+    );
+    assert_eq!(database.sql(&name, rows), before);
+    assert!(
+        again < 200_000 && again < first / 5,
+        "{again} of {first} bytes"
+    );
+
+    // One row differs, and one is new: the others stay as they are.
+    let ids = "(select batch_id from batches order by batch_id limit 2)";
+    let others = format!(
+        "select md5(string_agg(xmin::text || ctid || xmax, ',' order by batch_id)) from batches \
+         where batch_id <> all (array(select id from touched))"
+    );
+    database.sql(
+        &name,
+        &format!(
+            "create table touched as select batch_id as id from {ids} b; \
+             update batches set comment = 'mine' where batch_id = (select min(id) from touched); \
+             delete from batches where batch_id = (select max(id) from touched)"
+        ),
+    );
+    let before = database.sql(&name, &others);
+    let last = service.load(&address, &[]);
+    assert!(
+        last.contains("(1 new, 1 changed, 2998 unchanged)"),
+        "{last}"
+    );
+    assert_eq!(database.sql(&name, &others), before);
+}
+
+#[test]
+fn texts_that_only_a_collation_calls_equal_are_changed() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    database.sql(
+        &name,
+        "create collation careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false); \
+         create unlogged table batches (batch_id text primary key, comment text collate careless)",
+    );
+    let address = database.address(&name, "batches");
+    let fields = ["--fields", "batch_id,comment"];
+    for (comment, counts) in [
+        ("\"basil\"", "(1 new, 0 changed, 0 unchanged)"),
+        ("\"Basil\"", "(0 new, 1 changed, 0 unchanged)"),
+        ("\"Basil\"", "(0 new, 0 changed, 1 unchanged)"),
+        ("null", "(0 new, 1 changed, 0 unchanged)"),
+    ] {
+        let scripted = serving(&[&[("comment", comment)]]);
+        let last = Service::scripted(&scripted).load(&address, &fields);
+        assert!(last.contains(counts), "{comment} {last}");
+    }
+}
+
+#[test]
+fn triggers_see_only_what_is_written() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let first = serving(&[&[], &[]]);
+    Service::scripted(&first).load(&address, &[]);
+    database.sql(
+        &name,
+        "create table seen (what text, id text); \
+         create function look() returns trigger language plpgsql as \
+         $$ begin insert into seen values (tg_op, new.batch_id); return new; end $$; \
+         create trigger look before insert or update on batches for each row execute function look(); \
+         create function shout() returns trigger language plpgsql as \
+         $$ begin insert into seen values (tg_op, 'statement'); return null; end $$; \
+         create trigger shout after insert or update on batches for each statement execute function shout()",
+    );
+    let seen =
+        "select coalesce(string_agg(what || ' ' || id, ', ' order by id, what), '') from seen";
+    Service::scripted(&first).load(&address, &[]);
+    assert_eq!(database.sql(&name, seen), "");
+    let more = serving(&[&[], &[("comment", "\"new\"")], &[]]);
+    Service::scripted(&more).load(&address, &[]);
+    assert_eq!(
+        database.sql(&name, seen),
+        "UPDATE b2, INSERT b3, INSERT statement, UPDATE statement"
+    );
+}
+
+#[test]
+fn a_full_disk_under_the_rows_that_wait_is_told() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let address = database.address(&name, "batches");
+    let service = long(4, || Answer::ok(page(&[], None)));
+    let command = Service::scripted(&service).command(&["export", "-o", &address]);
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .args(["-c", "ulimit -f 8192; exec \"$@\"", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            limited.env(name, value);
+        }
+    }
+    let ended = Ended::of(limited.output().unwrap());
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    for words in ["cannot keep batches in ", "TMPDIR", "as it was before"] {
+        assert!(ended.stderr.contains(words), "{words} {ended:?}");
+    }
+    assert_eq!(
+        database.sql(&name, "select to_regclass('batches') is null"),
+        "t"
+    );
+}
