@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt as _};
+use tokio::sync::watch;
 
 use super::address::Address;
-use super::trouble::Trouble;
+use super::attempts::attempt;
 use super::{runtime, store};
 use crate::error::{Failure, Kind};
 
@@ -15,19 +16,24 @@ use crate::error::{Failure, Kind};
 pub(crate) fn sizes(inside: &Address) -> Result<HashMap<String, u64>, Failure> {
     let bucket = store::bucket(inside)?;
     let place = inside.clone();
+    let folder = place.key.rsplit_once('/').map(|(folder, _)| folder);
+    let prefix = folder.map(key_of(&place)).transpose()?;
     let listed = runtime::wait(async move {
-        let folder = place.key.rsplit_once('/').map(|(folder, _)| folder);
-        let prefix = folder.map(Key::parse).transpose().ok().flatten();
-        let listed = bucket.patient.list(prefix.as_ref());
-        let address = |key: &Key| Address {
-            key: key.to_string(),
-            ..place.clone()
+        let list = async || {
+            let objects = bucket.store.list(prefix.as_ref());
+            objects
+                .map_ok(|object| {
+                    let address = Address {
+                        key: object.location.to_string(),
+                        ..place.clone()
+                    };
+                    (address.to_string(), object.size)
+                })
+                .try_collect()
+                .await
         };
-        let found = listed
-            .map_ok(|object| (address(&object.location).to_string(), object.size))
-            .try_collect()
-            .await;
-        found.map_err(|error| Trouble::new(&error).of_reading(&place))
+        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), list).await;
+        tried.result.map_err(|trouble| trouble.of_reading(&place))
     });
     listed.map_err(Failure::from_output)?
 }
@@ -35,14 +41,22 @@ pub(crate) fn sizes(inside: &Address) -> Result<HashMap<String, u64>, Failure> {
 /// Removes the object at `address`, if it is there.
 pub(crate) fn remove(address: &Address) -> Result<(), Failure> {
     let bucket = store::bucket(address)?;
-    let key = Key::parse(&address.key)
-        .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))?;
     let place = address.clone();
+    let key = key_of(address)(&address.key)?;
     let removed = runtime::wait(async move {
-        match bucket.patient.delete(&key).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(Trouble::new(&error).of_writing(&place)),
-        }
+        let delete = async || match bucket.store.delete(&key).await {
+            Err(Error::NotFound { .. }) => Ok(()),
+            deleted => deleted,
+        };
+        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), delete).await;
+        tried.result.map_err(|trouble| trouble.of_writing(&place))
     });
     removed.map_err(Failure::from_output)?
+}
+
+fn key_of(address: &Address) -> impl Fn(&str) -> Result<Key, Failure> {
+    move |text| {
+        Key::parse(text)
+            .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))
+    }
 }
