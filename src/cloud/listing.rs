@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use futures_util::TryStreamExt as _;
+use object_store::ObjectStoreExt as _;
 use object_store::path::Path as Key;
-use object_store::{Error, ObjectStoreExt as _};
 use tokio::sync::watch;
 
 use super::address::Address;
@@ -44,12 +44,12 @@ pub(crate) fn remove(address: &Address) -> Result<(), Failure> {
     let place = address.clone();
     let key = key_of(address)(&address.key)?;
     let removed = runtime::wait(async move {
-        let delete = async || match bucket.store.delete(&key).await {
-            Err(Error::NotFound { .. }) => Ok(()),
-            deleted => deleted,
-        };
+        let delete = || bucket.store.delete(&key);
         let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), delete).await;
-        tried.result.map_err(|trouble| trouble.of_writing(&place))
+        match tried.result {
+            Err(trouble) if !trouble.is_missing() => Err(trouble.of_writing(&place)),
+            _ => Ok(()),
+        }
     });
     removed.map_err(Failure::from_output)?
 }

@@ -247,7 +247,8 @@ impl Trouble {
     }
 
     pub(super) fn is_missing(&self) -> bool {
-        self.status == Some(404)
+        // Azure answers for several requests at once, and says so of one of them.
+        self.status == Some(404) || self.has(&["BlobNotFound"])
     }
 
     /// There is an object already, and the request was not to replace it.

@@ -6,6 +6,7 @@
 
 // Stores that misbehave, and who makes them.
 mod faults;
+mod lakes;
 mod proxy;
 
 use std::fs;

@@ -176,6 +176,10 @@ class Handler(BaseHTTPRequestHandler):
                 self.upload(bucket, key, query)
                 del bucket.uploads[query["uploadId"]]
                 self.answer(204)
+            case "DELETE", True:
+                if bucket.objects.pop(key, None) is None:
+                    raise Refused(404, "NoSuchKey", "The specified key does not exist.")
+                self.answer(204)
             case _:
                 raise Refused(400, "InvalidArgument", f"{self.command} {self.path} is not known here.")
 
@@ -288,6 +292,9 @@ class Handler(BaseHTTPRequestHandler):
             return told(resource(key, bucket.objects[key]))
         if bucket is None or key and key not in bucket.objects:
             return told({"error": {"code": 404, "message": "Not Found"}}, 404)
+        if self.command == "DELETE":
+            del bucket.objects[key]
+            return self.answer(204)
         if not key:
             return told({"kind": "storage#objects", "items": [resource(*item) for item in bucket.objects.items()]})
         if path.startswith("/download") or query.get("alt") == "media":

@@ -90,6 +90,8 @@ def azure(ask):
             container.create_container()
         case "put":
             container.upload_blob(ask["key"], base64.b64decode(ask["body"]), overwrite=True)
+        case "delete":
+            container.delete_blob(ask["key"])
         case "get":
             return base64.b64encode(container.download_blob(ask["key"]).readall()).decode()
         case "list":
@@ -108,6 +110,8 @@ def google(ask):
             bucket.create()
         case "put":
             bucket.blob(ask["key"]).upload_from_string(base64.b64decode(ask["body"]))
+        case "delete":
+            bucket.blob(ask["key"]).delete()
         case "get":
             return base64.b64encode(bucket.blob(ask["key"]).download_as_bytes(checksum="md5")).decode()
         case "list":
@@ -132,6 +136,8 @@ def simple(ask):
             s3.create_bucket(Bucket=bucket)
         case "put":
             s3.put_object(Bucket=bucket, Key=ask["key"], Body=base64.b64decode(ask["body"]))
+        case "delete":
+            s3.delete_object(Bucket=bucket, Key=ask["key"])
         case "get":
             return base64.b64encode(s3.get_object(Bucket=bucket, Key=ask["key"])["Body"].read()).decode()
         case "list":

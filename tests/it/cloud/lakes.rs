@@ -1,0 +1,83 @@
+//! Lakes in object storage that follow an archive.
+
+use serde_json::Value;
+
+use super::{Bucket, assert_code};
+use crate::archives::Shelf;
+use crate::harness::Ended;
+use crate::nursery::{Item, Nursery, second};
+
+/// A batch of each of three months.
+fn nursery() -> Nursery {
+    let nursery = Nursery::open();
+    for month in 1..=3 {
+        add(&nursery, &format!("b{month}"), month);
+    }
+    nursery
+}
+
+fn add(nursery: &Nursery, id: &str, month: u32) {
+    let created = second(&format!("2026-{month:02}-05T06:00:00Z"));
+    nursery.stock().put(id, Item::new(id, created));
+}
+
+#[test]
+fn a_lake_of_objects_follows_its_archive() {
+    for bucket in Bucket::all() {
+        let (nursery, shelf) = (nursery(), Shelf::new());
+        shelf.complete(&nursery, &["--full"]);
+        let run = || -> Ended {
+            let template = bucket.address("lake/m={month}/b b.ndjson");
+            let archive = shelf.path.to_str().unwrap();
+            let words = ["export", "--archive", archive, "-o", &template];
+            let flags = ["--only-changed", "--success-marker"];
+            bucket.ended(&mut bucket.command(&[&words[..], &flags].concat()))
+        };
+        let month = |month: u32| format!("lake/m={month:02}/b b.ndjson");
+        let told = |ended: &Ended, words: &str| {
+            assert_code(ended, 0);
+            assert!(ended.stderr.contains(words), "{ended:?}");
+        };
+        told(&run(), "3 batches");
+        let known = ["lake/_SUCCESS", "lake/_manifest.json"].map(str::to_owned);
+        let with = |months: &[u32]| {
+            let files = months.iter().map(|number| month(*number));
+            known.iter().cloned().chain(files).collect::<Vec<_>>()
+        };
+        let mut listed = bucket.list();
+        listed.sort();
+        assert_eq!(listed, with(&[1, 2, 3]));
+        told(&run(), "nothing has changed");
+
+        // Something that only a run that writes the object would replace.
+        let untouched = bucket.get(&month(3));
+        let mut other = untouched.clone();
+        other.reverse();
+        bucket.ask("put", &month(3), &other);
+        nursery.stock().edit("b1", "comment", "\"seen\"");
+        nursery.stock().items.remove("b2");
+        add(&nursery, "b4", 4);
+        shelf.complete(&nursery, &["--full"]);
+        told(&run(), "2 files rewritten");
+        let mut listed = bucket.list();
+        listed.sort();
+        assert_eq!(listed, with(&[1, 3, 4]));
+        assert_eq!(bucket.get(&month(3)), other, "nobody wrote it");
+        let text = String::from_utf8(bucket.get(&month(1))).unwrap();
+        assert!(text.contains("seen"), "{text}");
+
+        // An object of another size, and one that is gone.
+        bucket.ask("put", &month(3), b"{}");
+        bucket.ask("delete", &month(4), &[]);
+        told(&run(), "2 files rewritten");
+        assert_eq!(bucket.get(&month(3)), untouched);
+        let manifest: Value = serde_json::from_slice(&bucket.get("lake/_manifest.json")).unwrap();
+        assert_eq!(manifest["batches"], 3);
+        let manifest = bucket.address("lake/_manifest.json");
+        for number in [1, 3, 4] {
+            let address = bucket.address(&month(number));
+            assert_code(&bucket.verify(&[&address, "--manifest", &manifest]), 0);
+        }
+        bucket.assert_no_litter();
+    }
+}
