@@ -557,23 +557,16 @@ fn a_date_without_a_zone_is_another_type() {
             }}"
         );
         let plain = Compression::UNCOMPRESSED;
-        written_by_others(
-            Path::new(&path),
-            &schema,
-            plain,
-            false,
-            |place, column| match place {
-                0 => {
-                    let ids = [ByteArray::from("a")];
-                    let column = column.typed::<ByteArrayType>();
-                    column.write_batch(&ids, None, None).map(drop).unwrap();
-                }
-                _ => {
-                    let column = column.typed::<Int64Type>();
-                    column.write_batch(&[0], None, None).map(drop).unwrap();
-                }
-            },
-        );
+        written_by_others(Path::new(&path), &schema, plain, false, |place, column| {
+            let written = if place == 0 {
+                let ids = [ByteArray::from("a")];
+                let column = column.typed::<ByteArrayType>();
+                column.write_batch(&ids, None, None)
+            } else {
+                column.typed::<Int64Type>().write_batch(&[0], None, None)
+            };
+            written.unwrap();
+        });
         let ended = run(&["verify", &path]);
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
