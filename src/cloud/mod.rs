@@ -29,11 +29,15 @@ mod download;
 #[cfg(feature = "cloud")]
 mod listing;
 #[cfg(feature = "cloud")]
+mod object;
+#[cfg(feature = "cloud")]
 mod open;
 #[cfg(feature = "cloud")]
 mod orphans;
 #[cfg(feature = "cloud")]
 mod parts;
+#[cfg(feature = "cloud")]
+mod publish;
 #[cfg(feature = "cloud")]
 mod upload;
 

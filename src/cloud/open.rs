@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::object::Object;
 use super::runtime;
-use super::upload::Object;
 
 /// How long the end of a run waits for uploads to be taken back, or to be published where that has begun.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -467,7 +467,12 @@ fn the_usual_slips_are_told_with_what_to_do() {
             "the clock of this machine is wrong",
         ),
         (
-            answer("403 Forbidden", "", "AccessDenied", ""),
+            answer(
+                "403 Forbidden",
+                "x-amz-bucket-region: us-east-1\r\n",
+                "AccessDenied",
+                "",
+            ),
             "must be allowed s3:PutObject",
         ),
     ] {
