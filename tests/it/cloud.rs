@@ -27,8 +27,8 @@ use crate::wire::{fields, object, page, token};
 
 /// What must not be printed; the second is Azurite's own.
 const SECRET: &str = "wJalrXUtnFEMI-not-a-key";
-/// Larger than a part.
-const LARGE: [&str; 4] = ["--batches", "40000", "--page-size", "1000"];
+/// Larger than a part, which holds about 12,500 batches of ndjson.
+const LARGE: [&str; 4] = ["--batches", "15000", "--page-size", "1000"];
 
 /// The servers, and whom to ask what is in them.
 struct Servers {
@@ -213,6 +213,13 @@ impl Bucket {
         if self.scheme != "az" {
             assert_eq!(self.ask("uploads", "", &[]), json!([]), "{}", self.name);
         }
+    }
+
+    /// Counts the uploads of an object that are not completed.
+    fn uploads_of(&self, key: &str) -> usize {
+        let uploads = self.ask("uploads", "", &[]);
+        let uploads = uploads.as_array().unwrap().iter();
+        uploads.filter(|name| *name == key).count()
     }
 
     fn address(&self, key: &str) -> String {
@@ -585,12 +592,11 @@ fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
     let slow = Server::start(&SLOW);
     // Slow enough that a part is on its way when it fails.
     let faults = [
-        "--fault",
-        "bad-cursor:500",
-        "--fault",
-        "cursor-expiry:30",
-        "--fault",
-        "latency:30ms",
+        "--batches=20000",
+        "--page-size=1000",
+        "--fault=bad-cursor:500",
+        "--fault=cursor-expiry:19",
+        "--fault=latency:30ms",
     ];
     for bucket in Bucket::all() {
         for (name, args) in [
@@ -614,7 +620,7 @@ fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
         let before = bucket.list();
         let address = bucket.address("a.ndjson");
         // It fails once.
-        let failing = Server::start(&[&LARGE[..], &faults].concat());
+        let failing = Server::start(&faults);
         let failed = bucket.export(&failing, &["-o", &address, "--parallel", "1"]);
         assert_code(&failed, 5);
         assert!(
@@ -735,6 +741,33 @@ fn a_wrong_key_is_told_without_showing_it() {
         }
     }
     assert_eq!(bucket.get("a.csv"), b"old");
+}
+
+#[test]
+fn an_account_that_is_not_known_is_told_too() {
+    let server = Server::start(&["--batches", "20"]);
+    let Some(bucket) = Bucket::new("gs", "locked") else {
+        return;
+    };
+    let address = bucket.address("a.csv");
+    let other = bucket.local("other.json");
+    let account = bucket.servers.google_account.replace("lake@", "pond@");
+    fs::write(&other, account).unwrap();
+    for (mut command, code) in [
+        (bucket.export_command(&server, &["-o", &address]), 8),
+        (bucket.command(&["verify", &address]), 4),
+    ] {
+        command.env("GOOGLE_APPLICATION_CREDENTIALS", &other);
+        let failed = bucket.ended(&mut command);
+        assert_code(&failed, code);
+        for part in [
+            "answered 401 Auth",
+            "look at GOOGLE_APPLICATION_CREDENTIALS",
+        ] {
+            assert!(failed.stderr.contains(part), "{failed:?}");
+        }
+    }
+    assert!(bucket.list().is_empty());
 }
 
 #[test]

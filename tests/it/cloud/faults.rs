@@ -536,6 +536,17 @@ fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
         behind.proxy.assert_done();
         bucket.assert_no_litter();
 
+        // Who may not list is told.
+        let denied = answer("403 Forbidden", "", "AccessDenied", "");
+        let is_list = |line: &str| line.starts_with("GET ") && line.contains("uploads=");
+        behind.proxy.rule(1, denied, is_list);
+        behind.proxy.rule(1, Fault::Lose, is_beginning);
+        let done = behind.export(&small, &args);
+        assert_code(&done, 0);
+        behind.proxy.assert_done();
+        assert!(done.stderr.contains(left), "{done:?}");
+        assert_eq!(bucket.uploads_of("in/a b&c.ndjson"), 1);
+
         // Another run is at work on the same object: it has a part, or it cannot be told from ours.
         for (part, lost, expected) in [(&b"part"[..], false, 1), (b"", true, 2)] {
             let twin = bucket.twin();
@@ -556,13 +567,7 @@ fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
             assert_code(&done, 0);
             behind.proxy.assert_done();
             assert_eq!(done.stderr.contains(left), lost, "{done:?}");
-            let uploads = bucket.ask("uploads", "", &[]);
-            let uploads = uploads.as_array().unwrap().iter();
-            assert_eq!(
-                uploads.filter(|name| *name == key).count(),
-                expected,
-                "{done:?}"
-            );
+            assert_eq!(bucket.uploads_of(key), expected, "{done:?}");
         }
     }
 }
