@@ -1,5 +1,6 @@
 //! What a server says, or the way to it, in words and as an exit code.
 
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -96,9 +97,8 @@ pub(super) fn connecting(address: &Address, error: &tokio_postgres::Error) -> Tr
         .hint("put it into ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD")
         .into();
     }
-    let is_io = anyhow::Chain::new(error).any(|cause| cause.is::<io::Error>()) || error.is_closed();
     let failure = unreachable(address, &cause);
-    if is_io && TlsProblem::of(error).is_none() {
+    if is_cut(error) && TlsProblem::of(error).is_none() {
         Trouble::passing(failure)
     } else {
         failure.into()
@@ -162,8 +162,7 @@ pub(super) fn of(address: &Address, doing: &str, error: &tokio_postgres::Error) 
 /// Says that the connection is gone, or what else went wrong on this side of it.
 fn lost(message: String, error: &tokio_postgres::Error) -> Trouble {
     let cause = root(error);
-    let is_io = anyhow::Chain::new(error).any(|cause| cause.is::<io::Error>());
-    if !is_io && !error.is_closed() {
+    if !is_cut(error) {
         return Failure::new(Kind::Output, message)
             .caused_by(anyhow::anyhow!(cause))
             .into();
@@ -172,6 +171,12 @@ fn lost(message: String, error: &tokio_postgres::Error) -> Trouble {
         .caused_by(anyhow::anyhow!("the connection was lost: {cause}"))
         .hint("look at the log of the server; then run the same command again");
     Trouble::passing(failure)
+}
+
+/// Tells whether the connection is the cause.
+fn is_cut(error: &tokio_postgres::Error) -> bool {
+    let is_io = |cause: &(dyn Error + 'static)| cause.is::<io::Error>();
+    error.is_closed() || anyhow::Chain::new(error).any(is_io)
 }
 
 /// Tells whether the same may succeed a little later.

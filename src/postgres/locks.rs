@@ -137,10 +137,10 @@ impl<'a> Locks<'a> {
              from pg_catalog.pg_locks l left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
              where l.locktype = 'relation' and l.relation = to_regclass($1) and l.granted \
              and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \
-             and l.pid is distinct from pg_backend_pid() and l.mode in ('{}') \
+             and l.pid is distinct from pg_backend_pid() and l.mode = any (string_to_array('{}', ' ')) \
              group by l.pid, a.application_name, a.backend_type, a.xact_start \
              order by a.xact_start limit 3",
-            modes.join("', '")
+            modes.join(" ")
         );
         let doing = "look for the holder of a lock";
         let parameters: [Parameter<'_>; 1] = [(&self.table, Type::TEXT)];

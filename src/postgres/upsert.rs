@@ -99,7 +99,7 @@ impl Upsert {
         let locks = Locks::new(session, &self.table).await?;
         let staging = self.layout.create_staging(self.present());
         session
-            .run("make a temporary table", Limit::Short, &staging)
+            .run("make a temporary table", Limit::Long, &staging)
             .await?;
         if !self.exists {
             // Another export that makes it now has found out whether that works.
@@ -115,7 +115,7 @@ impl Upsert {
         for statement in statements.into_iter().flatten() {
             let statement = format!("explain {statement}");
             session
-                .run("write to the table", Limit::Short, &statement)
+                .run("write to the table", Limit::Long, &statement)
                 .await?;
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Upsert {
 
     /// Makes the table where it is not there; one at a time, or two would make it at once.
     async fn create(&self, session: &Session<'_>, locks: &Locks<'_>) -> Result<(), Trouble> {
-        let turn = self.turn();
+        let (turn, create) = (self.turn(), self.layout.create(&self.table));
         locks
             .wait(&[], async || {
                 let statement = "select pg_advisory_xact_lock(hashtext($1))";
@@ -156,11 +156,10 @@ impl Upsert {
                         statement,
                         &parameters,
                     )
-                    .await
+                    .await?;
+                session.run("create the table", Limit::Long, &create).await
             })
-            .await?;
-        let create = self.layout.create(&self.table);
-        session.run("create the table", Limit::Short, &create).await
+            .await
     }
 
     /// Brings the rows that wait into the table: all of them, or none.
@@ -266,8 +265,11 @@ impl Upsert {
             }
             None => 0,
         };
-        let inserted = session
-            .write(doing, &self.layout.insert(table), &[])
+        let insert = self.layout.insert(table);
+        let inserted = locks
+            .wait(AGAINST_ROWS, async || {
+                session.write(doing, &insert, &[]).await
+            })
             .await?;
         Ok(Counts {
             inserted,

@@ -73,10 +73,10 @@ fn a_server_that_never_answers_ends_the_run() {
     assert!(begun.elapsed() < SOON);
 
     // It takes part, and then falls silent: at the first words of a session, or with rows on their way.
-    for (silence, limit) in [(&b"begin "[..], "0.3 s"), (COPY, "4.0 s")] {
+    for (silence, limit) in [(&b"begin "[..], "0.5 s"), (COPY, "6.0 s")] {
         let proxy = Proxy::start(database.port, move |_| Fault::Stalled(silence));
         let scripted = serving(&[&[]]);
-        let args = ["--timeout", "300ms", "--retries", "0"];
+        let args = ["--timeout", "500ms"];
         let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &args);
         assert_eq!(ended.code, Some(5), "{ended:?}");
         assert_tells(&ended, &[&format!("no answer within {limit}")]);

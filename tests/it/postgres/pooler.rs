@@ -22,7 +22,7 @@ struct Pooler {
 
 impl Pooler {
     /// Returns nothing, and says so, where PgBouncer is not installed.
-    fn start(database: &Database) -> Option<Self> {
+    fn start(database: &Database, more: &str) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders: Vec<_> = std::env::split_paths(&path).collect();
         folders.push("/usr/sbin".into());
@@ -43,7 +43,7 @@ impl Pooler {
             file,
             "[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
-             default_pool_size = 1\nserver_tls_sslmode = disable\n",
+             default_pool_size = 1\nserver_tls_sslmode = disable\n{more}\n",
             database.port
         )
         .unwrap();
@@ -106,7 +106,7 @@ const LEGACY: &str = "select (select string_agg(setting, ',' order by name) from
 #[test]
 fn exports_go_through_a_pooler_and_leave_nothing_to_others() {
     let Some(database) = shared() else { return };
-    let Some(pooler) = Pooler::start(database) else {
+    let Some(pooler) = Pooler::start(database, "") else {
         return;
     };
     let server = Server::start(&["--batches", "3000", "--seed", "5"]);
@@ -155,7 +155,7 @@ fn exports_go_through_a_pooler_and_leave_nothing_to_others() {
 #[test]
 fn a_run_that_is_killed_leaves_nothing_to_a_pooler() {
     let Some(database) = shared() else { return };
-    let Some(pooler) = Pooler::start(database) else {
+    let Some(pooler) = Pooler::start(database, "") else {
         return;
     };
     let name = database.fresh();
@@ -185,7 +185,7 @@ fn a_run_that_is_killed_leaves_nothing_to_a_pooler() {
 #[test]
 fn a_pooler_that_takes_no_options_is_told() {
     let Some(database) = shared() else { return };
-    let Some(pooler) = Pooler::start(database) else {
+    let Some(pooler) = Pooler::start(database, "") else {
         return;
     };
     let name = database.fresh();
@@ -198,4 +198,29 @@ fn a_pooler_that_takes_no_options_is_told() {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }
     assert_eq!(scripted.asked().len(), 0);
+}
+
+#[test]
+fn limits_of_the_users_own_hold_behind_a_pooler_that_drops_them() {
+    let Some(database) = shared() else { return };
+    let drop = "ignore_startup_parameters = options";
+    let Some(pooler) = Pooler::start(database, drop) else {
+        return;
+    };
+    let name = database.fresh();
+    let address = pooler.address(&name);
+    let first = serving(&[&[]]);
+    Service::scripted(&first).load(&address, &[]);
+    database.sql(
+        &name,
+        "create function nap() returns trigger language plpgsql as $$ begin perform pg_sleep(30); return new; end $$; \
+         create trigger nap before update on batches for each row execute function nap()",
+    );
+    let more = serving(&[&[("comment", "\"new\"")]]);
+    let address = format!("{address}&options=-c%20statement_timeout%3D300ms");
+    let ended = Service::scripted(&more).export(&address, &[]);
+    assert_eq!(ended.code, Some(8), "{ended:?}");
+    assert!(ended.stderr.contains("57014"), "{ended:?}");
+    let limit = pooler.sql(&name, "show statement_timeout");
+    assert_eq!(limit, "0", "and only for the one transaction");
 }

@@ -46,10 +46,8 @@ fn rows_without_a_change_are_neither_written_nor_locked() {
 
     // One row differs, and one is new: the others stay as they are.
     let ids = "(select batch_id from batches order by batch_id limit 2)";
-    let others = format!(
-        "select md5(string_agg(xmin::text || ctid || xmax, ',' order by batch_id)) from batches \
-         where batch_id <> all (array(select id from touched))"
-    );
+    let others = "select md5(string_agg(xmin::text || ctid || xmax, ',' order by batch_id)) from batches \
+                  where batch_id <> all (array(select id from touched))";
     database.sql(
         &name,
         &format!(
@@ -58,13 +56,13 @@ fn rows_without_a_change_are_neither_written_nor_locked() {
              delete from batches where batch_id = (select max(id) from touched)"
         ),
     );
-    let before = database.sql(&name, &others);
+    let before = database.sql(&name, others);
     let last = service.load(&address, &[]);
     assert!(
         last.contains("(1 new, 1 changed, 2998 unchanged)"),
         "{last}"
     );
-    assert_eq!(database.sql(&name, &others), before);
+    assert_eq!(database.sql(&name, others), before);
 }
 
 #[test]
