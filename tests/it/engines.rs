@@ -227,6 +227,11 @@ if has_java:
     ids = [row.batch_id for row in batches.select('batch_id').take(5)]
     assert [batches.filter(batches.batch_id == id).count() for id in ids] == [1] * 5
     assert batches.filter(batches.batch_id == 'no such batch').count() == 0
+    # A copy with filters of Spark's own, in no order.
+    copy = batches.drop('year', 'month').orderBy('avg_germination_rate').coalesce(1).write
+    for name in ['batch_id', 'crop_type', 'batch_creation_date', 'avg_usable_seedlings', 'number_of_images']:
+        copy = copy.option(f'parquet.bloom.filter.enabled#{name}', 'true')
+    copy.option('parquet.enable.dictionary', 'false').parquet('copy')
 print('read')
 ";
 
@@ -266,6 +271,10 @@ fn lakes_are_read_with_their_manifest_and_null_crops() {
     let has_java = bench.has_java.to_string();
     let ended = bench.script(READ_LAKES, &[&count, &missing, &has_java]);
     assert_eq!(ended.stdout, "read\n");
+    if bench.has_java {
+        let (copy, months) = (bench.at("copy"), bench.at("months"));
+        good(run(&["verify", &copy, "--against", &months]));
+    }
 }
 
 /// Comments that only exact options bring back.
