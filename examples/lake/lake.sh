@@ -7,9 +7,4 @@ archive=${1:-batches.db}
 lake=${2:-lake}
 
 trayscan sync "$archive"
-mkdir -p "$lake"
-# EXPORT_FLAGS= (empty) writes the whole lake again.
-# shellcheck disable=SC2086
-trayscan export --archive "$archive" \
-  -o "$lake/year={year}/month={month}/batches.parquet" \
-  --manifest "$lake/_manifest.json" ${EXPORT_FLAGS---only-changed}
+trayscan export --archive "$archive" -o "$lake/year={year}/month={month}/batches.parquet" --only-changed

@@ -150,12 +150,10 @@ fn examples_over_a_lake_agree_with_summary() {
     keep.env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
         .env("TRAYSCAN_CLIENT_ID", "sandbox")
         .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    if !run(&["export", "--help"]).stdout.contains("--only-changed") {
-        keep.env("EXPORT_FLAGS", "");
-    }
     good(Ended::of(keep.output().unwrap()));
     // The next night, with nothing new.
-    good(Ended::of(keep.output().unwrap()));
+    let ended = good(Ended::of(keep.output().unwrap()));
+    assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
     let archive = bench.at("batches.db");
     let expected = summary(&archive, &[]);
     assert!(expected.len() > 200, "{}", expected.len());
