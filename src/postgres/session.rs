@@ -68,8 +68,6 @@ pub(super) enum Limit {
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Nothing is written, and nothing is waited for.
-    Rehearse,
     Write,
     Read,
 }
@@ -211,7 +209,7 @@ impl Session<'_> {
         let mode = match purpose {
             Purpose::Read => "isolation level repeatable read, read only",
             // Behind a lock, what others have done in the meantime must be seen.
-            Purpose::Rehearse | Purpose::Write => "isolation level read committed",
+            Purpose::Write => "isolation level read committed",
         };
         self.run("begin", Limit::Short, &format!("begin {mode}"))
             .await?;

@@ -65,7 +65,7 @@ impl Upsert {
     }
 
     async fn go_through(session: &Session<'_>, mut layout: Layout) -> Result<Self, Trouble> {
-        session.begin(Purpose::Rehearse).await?;
+        session.begin(Purpose::Write).await?;
         let found = inspect::find(session).await?;
         let table = match &found {
             Some(found) => {

@@ -68,8 +68,8 @@ fn a_lock_that_is_not_let_go_ends_the_run_with_code_5() {
     let service = Service::scripted(&more);
     // Ours, and the user's own.
     let own = format!("{address}&options=-c%20lock_timeout%3D100ms");
-    for (address, waited, is_told) in [(&address, "5 s", true), (&own, "100ms", false)] {
-        let args = ["--timeout", "500ms", "--error-format", "json"];
+    for (address, waited, is_told) in [(&address, "3 s", true), (&own, "100ms", false)] {
+        let args = ["--timeout", "300ms", "--error-format", "json"];
         let ended = service.export(address, &args);
         assert_eq!(ended.code, Some(5), "{ended:?}");
         let error = ended.stderr.lines().last().unwrap();
@@ -99,14 +99,14 @@ fn a_locked_table_is_rehearsed_no_further_and_waited_for_at_the_end() {
     service.load(&address, &[]);
     let _holder = Holder::start(database, &name, "lock table batches");
     let asked = scripted.asked().len();
-    let ended = service.export(&address, &["--timeout", "500ms"]);
+    let ended = service.export(&address, &["--timeout", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.stderr.contains("is locked"), "{ended:?}");
     assert!(scripted.asked().len() > asked, "the service was asked");
     // The same where somebody else is making the table.
     let other = database.address(&name, "other");
     let _maker = Holder::start(database, &name, "create table other (a text)");
-    let ended = service.export(&other, &["--timeout", "500ms"]);
+    let ended = service.export(&other, &["--timeout", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let waiting = "waiting for \"public\".\"other\", which another session holds";
     assert!(ended.stderr.contains(waiting), "{ended:?}");
