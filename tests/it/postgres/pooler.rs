@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use super::holder::Holder;
+use super::proxy::{COMMIT, COPY, Fault, Proxy};
 use super::{Files, Service, begin, end, serving, wait_for};
 use crate::database::{Database, servant, shared};
 use crate::harness::Server;
@@ -223,4 +224,33 @@ fn limits_of_the_users_own_hold_behind_a_pooler_that_drops_them() {
     assert!(ended.stderr.contains("57014"), "{ended:?}");
     let limit = pooler.sql(&name, "show statement_timeout");
     assert_eq!(limit, "0", "and only for the one transaction");
+}
+
+#[test]
+fn a_lost_answer_to_the_commit_is_cleared_up_through_a_pooler() {
+    let Some(database) = shared() else { return };
+    let Some(pooler) = Pooler::start(database, "") else {
+        return;
+    };
+    for fault in [
+        Fault::CutAfter(COMMIT),
+        Fault::CutBefore(COMMIT),
+        Fault::CutAfter(COPY),
+    ] {
+        let name = database.fresh();
+        // The first connection is the rehearsal.
+        let proxy = Proxy::start(pooler.port, move |number| match number {
+            2 => fault,
+            _ => Fault::None,
+        });
+        let address = pooler
+            .address(&name)
+            .replace(&pooler.port.to_string(), &proxy.port.to_string());
+        let scripted = serving(&[&[], &[]]);
+        let address = format!("{address}&sslmode=disable");
+        let last = Service::scripted(&scripted).load(&address, &[]);
+        assert!(last.contains("(2 new, 0 changed, 0 unchanged)"), "{last}");
+        assert_eq!(database.sql(&name, "select count(*) from batches"), "2");
+        assert!(proxy.connections() > 2);
+    }
 }
