@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
-use super::lake::{self, LakeLock, Part, Update, Work};
+use super::lake::{self, LakeLock, LakePart, Update, Work};
 use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::receipt::Receipt;
 use super::source::{Batches, Source};
@@ -208,7 +208,7 @@ struct Opened {
     receipt: Option<Draft>,
     facts: Arc<Facts>,
     /// What `--only-changed` leaves to write; `None` for everything.
-    part: Option<Part>,
+    part: Option<LakePart>,
     digest: Option<SetDigest>,
 }
 
@@ -320,7 +320,7 @@ impl Opened {
         let crop_names = self.files.crop_names();
         let (written, notes) = self.files.publish()?;
         let (kept, known) = match self.part {
-            Some(Part { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
+            Some(LakePart { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
             None => (None, known),
         };
         let mut removed = 0;

@@ -39,7 +39,7 @@ pub(super) enum Work {
 
 /// Brings a lake up to date.
 pub(super) struct Update {
-    pub(super) part: Part,
+    pub(super) part: LakePart,
     /// What crops are called in names.
     pub(super) crops: Crops,
     /// Of all batches that the lake will have.
@@ -47,7 +47,7 @@ pub(super) struct Update {
 }
 
 /// Some files of a lake that are to be written again.
-pub(super) struct Part {
+pub(super) struct LakePart {
     /// Their names, as the template makes them.
     pub(super) names: HashSet<String>,
     /// The rows of the archive that may belong to them; `None` if these may be anywhere.
@@ -68,7 +68,7 @@ impl Work {
             let why = "`--only-changed` needs a template and a manifest";
             return Err(Failure::new(Kind::Internal, why));
         };
-        let present = Present::new(template, path)?;
+        let present = LakeSizes::new(template, path)?;
         if present.size(&path.to_string_lossy()).is_none() {
             return Ok(Self::Everything { known: Vec::new() });
         }
@@ -204,7 +204,7 @@ fn update(
     manifest: &Manifest,
     state: &LakeState,
     known: &[(String, &File)],
-    present: &Present,
+    present: &LakeSizes,
 ) -> Result<Result<Update, &'static str>, Failure> {
     if !archive.has_passed(&state.archive)? {
         return Ok(Err("the manifest was made from another archive"));
@@ -216,7 +216,7 @@ fn update(
     let (Some(digest), Some(template)) = (digest, &wanted.destination.template) else {
         return Ok(Err("the manifest was altered"));
     };
-    let mut search = Search {
+    let mut search = ChangeSearch {
         wanted,
         template,
         plan: wanted.plan(),
@@ -240,7 +240,7 @@ fn update(
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
         return Ok(Err("the archive has other batches than its history tells"));
     }
-    let Search {
+    let ChangeSearch {
         names,
         spans,
         crops,
@@ -256,7 +256,7 @@ fn update(
         ..(*file).clone()
     });
     Ok(Ok(Update {
-        part: Part {
+        part: LakePart {
             kept: kept.collect(),
             names,
             rows,
@@ -267,7 +267,7 @@ fn update(
 }
 
 /// The files with batches that are new, changed or gone.
-struct Search<'a> {
+struct ChangeSearch<'a> {
     wanted: &'a Wanted,
     template: &'a Template,
     plan: Plan,
@@ -280,7 +280,7 @@ struct Search<'a> {
     spans: Option<BTreeSet<[String; 2]>>,
 }
 
-impl Search<'_> {
+impl ChangeSearch<'_> {
     fn note(&mut self, difference: &Difference) {
         let before = difference.before.as_ref().filter(|batch| self.wants(batch));
         let after = difference.after.as_ref().filter(|batch| self.wants(batch));
@@ -347,12 +347,12 @@ pub(super) fn options(args: &OutputArgs) -> Vec<String> {
 }
 
 /// Which files of a lake are there, and how large they are.
-struct Present {
+struct LakeSizes {
     /// Those in object storage, by their addresses.
     objects: HashMap<String, u64>,
 }
 
-impl Present {
+impl LakeSizes {
     fn new(template: &Template, manifest: &Path) -> Result<Self, Failure> {
         let mut objects = HashMap::new();
         if let Some(inside) = Address::parse(&template.folder().join("name"))? {
