@@ -28,8 +28,9 @@ impl Upload {
         match self.0 {}
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "with object storage, it can fail")]
     pub(crate) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
-        match uploads.first() {
+        match uploads.into_iter().next() {
             Some(upload) => match upload.0 {},
             None => Ok(()),
         }

@@ -33,6 +33,8 @@ pub(super) struct Object {
     id: AsyncMutex<Option<MultipartId>>,
     /// When requests to begin an upload went unanswered.
     unanswered: Mutex<Vec<Span>>,
+    /// The store did not answer in the end.
+    silent: AtomicBool,
     uri: ObjectUri,
     /// Held for reading by every request of the upload, so that it is taken back after them.
     requests: RwLock<()>,
@@ -55,6 +57,7 @@ impl Object {
             mark: format!("{:032x}", fastrand::u128(..)),
             id: AsyncMutex::new(None),
             unanswered: Mutex::default(),
+            silent: AtomicBool::new(false),
             uri: ObjectUri::default(),
             requests: RwLock::new(()),
             stopped: watch::Sender::new(false),
@@ -93,6 +96,9 @@ impl Object {
         });
         let tried = tried.await;
         lock(&self.unanswered).extend(tried.uncertain);
+        if tried.result.as_ref().is_err_and(Trouble::is_transient) {
+            self.silent.store(true, Ordering::Relaxed);
+        }
         let id = tried.result?;
         *open = Some(id.clone());
         Ok(id)
@@ -307,7 +313,11 @@ impl Object {
             return;
         };
         let never = watch::Sender::new(false);
-        let (policy, store) = (self.bucket.policy, &self.bucket.store);
+        let (mut policy, store) = (self.bucket.policy, &self.bucket.store);
+        // A store that has not answered for so long is not waited for once more.
+        if self.silent.load(Ordering::Relaxed) {
+            policy.retries = 0;
+        }
         let find = || uploads.find(&self.uri, &self.address.key, &spans);
         let found = attempt(policy, &self.address, &never, find).await.result;
         let ours = match found {

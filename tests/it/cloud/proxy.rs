@@ -71,6 +71,9 @@ impl Proxy {
     /// Starts a proxy to the store at `url`.
     pub(crate) fn start(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // What waits in buffers here would look as if it had arrived.
+        let small = socket2::SockRef::from(&listener).set_recv_buffer_size(64 << 10);
+        small.unwrap();
         let address = listener.local_addr().unwrap();
         let authority = url.strip_prefix("http://").unwrap();
         let shared = Arc::new(Shared {
