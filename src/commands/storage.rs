@@ -1,4 +1,5 @@
-//! Object storage is reached as the service is: with the certificates and over the lines that the settings allow.
+//! Object storage is reached as the service is: with the same certificates, retries and time-outs, whatever the source
+//! of the batches.
 
 use std::path::Path;
 
