@@ -166,6 +166,29 @@ fn the_readme_lists_every_setting() {
 }
 
 #[test]
+fn the_page_on_formats_names_every_format_and_only_flags_that_exist() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-formats.7");
+    let page = fs::read_to_string(path).unwrap().replace("\\-", "-");
+    let help = printed(&["export", "--help"]);
+    let (_, formats) = help.split_once("[possible values: json,").unwrap();
+    let (formats, _) = formats.split_once(']').unwrap();
+    let named: BTreeSet<&str> = page
+        .split(|letter: char| !letter.is_alphanumeric())
+        .collect();
+    let formats: Vec<&str> = formats.split(',').map(str::trim).collect();
+    assert!(formats.len() > 6, "{formats:?}");
+    for format in formats {
+        assert!(named.contains(format), "the page lacks {format}");
+    }
+    let words = page.split(|letter: char| !(letter.is_ascii_lowercase() || letter == '-'));
+    let flags: BTreeSet<&str> = words.filter(|word| word.starts_with("--")).collect();
+    assert!(flags.len() > 5, "{flags:?}");
+    for flag in flags {
+        assert!(help.contains(flag), "there is no {flag}");
+    }
+}
+
+#[test]
 fn the_run_that_the_readme_shows_is_real() {
     let readme = readme();
     let (_, block) = readme

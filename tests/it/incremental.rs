@@ -462,6 +462,25 @@ fn a_crop_keeps_its_name_from_run_to_run() {
 }
 
 #[test]
+fn the_manual_page_names_every_key_of_a_lake() {
+    let scene = Scene::new();
+    scene.nursery.stock().edit("b11", "extra", "1");
+    scene.sync();
+    scene.run("{crop_type}.ndjson", &[]);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-manifest.5");
+    let page = fs::read_to_string(page).unwrap();
+    let lake = &manifest(&scene.lake())["lake"];
+    let mut keys = vec!["lake"];
+    for part in [lake, &lake["archive"], &lake["digest"]] {
+        keys.extend(part.as_object().unwrap().keys().map(String::as_str));
+    }
+    assert_eq!(keys.len(), 12);
+    for key in keys {
+        assert!(page.contains(&format!("\\fB{key}\\fR")), "{key}");
+    }
+}
+
+#[test]
 fn one_run_at_a_time_writes_a_lake() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
