@@ -42,6 +42,11 @@ pub(crate) fn create(folder: &Path, permissions: Option<Permissions>) -> io::Res
     locked(folder, TEMP, permissions)
 }
 
+/// Removes what killed runs left in `folder`, for a run that creates nothing there.
+pub(crate) fn remove_strays(folder: &Path) {
+    strays::remove(folder, Suffix::Exact);
+}
+
 fn locked(
     folder: &Path,
     suffix: &str,
@@ -308,13 +313,13 @@ mod strays {
                         remove_file(&path);
                     }
                 }
-                Some(StrayName::List(id)) => remove_listed(folder, id),
+                Some(StrayName::List(id)) => remove_listed(folder, id, folder),
                 Some(StrayName::Part(id)) if lists.insert(id.to_owned()) => {
                     let folder = folder.canonicalize()?;
                     let list = format!("{PREFIX}{id}{LIST}");
                     let mut above = folder.ancestors();
                     if let Some(base) = above.find(|base| base.join(&list).exists()) {
-                        remove_listed(base, id);
+                        remove_listed(base, id, &folder);
                     }
                 }
                 Some(StrayName::Part(_)) | None => {}
@@ -323,8 +328,9 @@ mod strays {
         Ok(())
     }
 
-    /// Removes the parts that the list `id` in `base` tells of, and the list.
-    fn remove_listed(base: &Path, id: &str) {
+    /// Removes the parts that the list `id` in `base` tells of, and the list; folders too, if they are empty then and
+    /// not `needed`.
+    fn remove_listed(base: &Path, id: &str, needed: &Path) {
         if !has_locks(base) {
             return;
         }
@@ -336,12 +342,33 @@ mod strays {
         let removed = list.read_to_end(&mut folders).and_then(|_| {
             let folders = folders.split(|byte| *byte == 0);
             let mut folders = folders.filter(|folder| !folder.is_empty());
-            folders.try_for_each(|folder| remove_parts(Path::new(OsStr::from_bytes(folder)), id))
+            folders.try_for_each(|folder| {
+                let folder = Path::new(OsStr::from_bytes(folder));
+                remove_parts(folder, id)?;
+                remove_empty(folder, base, needed);
+                Ok(())
+            })
         });
         match removed {
             Ok(()) => remove_file(&path),
             Err(error) => log::info!("cannot remove what `{}` lists: {error}", path.display()),
         }
+    }
+
+    /// Removes `folder` and those that it is in, below `base`, until one is not empty or `needed`.
+    fn remove_empty(folder: &Path, base: &Path, needed: &Path) {
+        let (Ok(base), Ok(needed)) = (base.canonicalize(), needed.canonicalize()) else {
+            return;
+        };
+        let Ok(folder) = folder.canonicalize() else {
+            return;
+        };
+        let is_ours = |above: &&Path| {
+            *above != base && above.starts_with(&base) && !needed.starts_with(above)
+        };
+        let mut above = folder.ancestors().take_while(is_ours);
+        // It fails where something is in it.
+        let _ = above.try_for_each(fs::remove_dir);
     }
 
     fn remove_parts(folder: &Path, id: &str) -> io::Result<()> {

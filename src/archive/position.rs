@@ -28,16 +28,15 @@ pub(crate) struct Difference {
     pub(crate) before: Option<Batch>,
     /// The batch now, if the service has it.
     pub(crate) after: Option<Batch>,
-    /// Versions that came in between.
-    pub(crate) between: Vec<Batch>,
 }
 
-/// Each change since a position, with the batch as it is now.
+/// The first change of each batch since a position, with the batch as it is now.
 const CHANGED: &str = "
-SELECT batches.rowid, changes.kind, changes.received, batches.received, batches.vanished IS NULL
+SELECT changes.kind, changes.received, batches.received, batches.vanished IS NULL, min(changes.change_id)
 FROM changes JOIN batches USING (batch_id)
-WHERE changes.change_id > ?1
-ORDER BY batches.rowid, changes.change_id";
+WHERE changes.change_id > ?1 AND batches.rowid <= ?2
+GROUP BY batches.rowid
+ORDER BY batches.rowid";
 
 const ADDED: &str =
     "SELECT received FROM batches WHERE rowid > ?1 AND vanished IS NULL ORDER BY rowid";
@@ -97,33 +96,15 @@ impl Archive {
         let read = |received: &str| Batch::read(received).batch;
         let mut visit = || -> rusqlite::Result<()> {
             let mut statement = self.db.prepare(CHANGED)?;
-            let mut rows = statement.query([position.changes])?;
-            let mut open: Option<(i64, Difference)> = None;
+            let mut rows = statement.query([position.changes, position.rows])?;
             while let Some(row) = rows.next()? {
-                let number: i64 = row.get(0)?;
-                let earlier = read(row.get_ref(2)?.as_str()?);
-                if let Some((known, difference)) = &mut open
-                    && *known == number
-                {
-                    difference.between.extend(earlier);
-                    continue;
-                }
-                let is_new = number > position.rows;
-                let kind = row.get_ref(1)?.as_str()?;
-                let is_present: bool = row.get(4)?;
-                let after = read(row.get_ref(3)?.as_str()?);
-                let difference = Difference {
-                    before: earlier.clone().filter(|_| !is_new && kind != "returned"),
-                    // Those that were added come below.
-                    after: after.filter(|_| is_present && !is_new),
-                    between: earlier.into_iter().collect(),
-                };
-                if let Some((_, done)) = open.replace((number, difference)) {
-                    take(done);
-                }
-            }
-            if let Some((_, last)) = open {
-                take(last);
+                let was_present = row.get_ref(0)?.as_str()? != "returned";
+                let is_present: bool = row.get(3)?;
+                let [before, after] = [row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?];
+                take(Difference {
+                    before: read(before).filter(|_| was_present),
+                    after: read(after).filter(|_| is_present),
+                });
             }
             let mut statement = self.db.prepare(ADDED)?;
             let mut rows = statement.query([position.rows])?;
@@ -131,7 +112,6 @@ impl Archive {
                 take(Difference {
                     before: None,
                     after: read(row.get_ref(0)?.as_str()?),
-                    between: Vec::new(),
                 });
             }
             Ok(())

@@ -1,5 +1,6 @@
 //! `export`: from pages to a file, a pipe or the terminal.
 
+use std::collections::{BTreeSet, HashSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,11 +27,12 @@ use crate::postgres::{Loading, Reach};
 use crate::select::{Condition, Fields, Sorting};
 #[cfg(feature = "postgres")]
 use crate::settings::Settings;
+use crate::temporary;
 use crate::ui::{self, ProgressLine};
 use crate::unfinished;
 use crate::writers::{
-    self, Compression, Crops, Destination, Facts, Files, Notes, Output, Place, Spool, State, Style,
-    Target, Written,
+    self, Compression, Crops, Destination, Facts, Files, Notes, Output, Pending, Place, Spool,
+    State, Style, Target, Written,
 };
 
 /// How much before the end of an earlier run is sent again.
@@ -134,19 +136,31 @@ async fn export(
         .as_deref()
         .map(LakeLock::take)
         .transpose()?;
+    let unfinished = lake::unfinished(destination, args.output.only_changed)?;
     let work = match source.archive() {
-        Some(archive) if args.output.only_changed => Some(Work::find(args, wanted, archive)?),
+        Some(archive) if args.output.only_changed => {
+            let complete = source.incomplete(&wanted.range)?.is_none();
+            Some(Work::find(args, wanted, archive, &unfinished, complete)?)
+        }
         _ => None,
     };
     if let Some(Work::Nothing(manifest)) = &work {
-        return up_to_date(args, wanted, manifest, started);
+        return up_to_date(args, wanted, &source, manifest, started);
     }
     let (update, known) = match work {
         Some(Work::Some(update)) => (Some(*update), Vec::new()),
         Some(Work::Everything { known }) => (None, known),
         _ => (None, Vec::new()),
     };
-    let opened = Opened::new(args, wanted, from_environment, source.base_url(), update)?;
+    let pending = pending(args, destination, unfinished, &known, update.as_ref())?;
+    let opened = Opened::new(
+        args,
+        wanted,
+        from_environment,
+        source.base_url(),
+        update,
+        pending,
+    )?;
     if let Some(None) = lock {
         // The folder was made for this run.
         lock = destination
@@ -164,15 +178,45 @@ async fn export(
     Ok(())
 }
 
+/// Prepares the list of what is about to change in a lake, with what earlier runs have not finished.
+fn pending(
+    args: &ExportArgs,
+    destination: &Destination,
+    unfinished: BTreeSet<String>,
+    known: &[String],
+    update: Option<&Update>,
+) -> Result<Option<Pending>, Failure> {
+    let Some((template, manifest)) = lake::followed(destination, args.output.only_changed) else {
+        return Ok(None);
+    };
+    let mut pending = Pending::new(manifest, template)?;
+    pending.others = unfinished;
+    pending.others.extend(known.iter().cloned());
+    let names = update.iter().flat_map(|update| &update.part.names);
+    pending.others.extend(names.cloned());
+    Ok(Some(pending))
+}
+
 /// Says that there is nothing to write.
 fn up_to_date(
     args: &ExportArgs,
     wanted: &Wanted,
+    source: &Source,
     manifest: &Manifest,
     started: Instant,
 ) -> anyhow::Result<()> {
     if manifest.batches == 0 && args.selection.fail_on_empty {
         return Err(nothing_matched(&wanted.range, &args.selection, &Tally::default()).into());
+    }
+    if let Some(warning) = source.incomplete(&wanted.range)? {
+        log::warn!("{warning}");
+    }
+    if let Some(folder) = wanted.destination.lake_folder() {
+        temporary::remove_strays(&folder);
+    }
+    if let Some(template) = &wanted.destination.template {
+        let files = lake::names(manifest, template).into_iter();
+        lake::warn_of_strays(template, &files.map(|(name, _)| name).collect());
     }
     // A run that was killed may have written everything but this.
     let marker = wanted.destination.success_marker.as_deref();
@@ -219,6 +263,7 @@ impl Opened {
         from_environment: &[String],
         base_url: Option<String>,
         update: Option<Update>,
+        pending: Option<Pending>,
     ) -> Result<Self, Failure> {
         let facts = Arc::new(Facts {
             range: wanted.range.describe(),
@@ -261,6 +306,7 @@ impl Opened {
                 maker: Box::new(make),
                 only: part.as_ref().map(|part| part.names.clone()),
                 crops,
+                pending,
                 success_marker: marker,
             };
             let spool = Spool::new(template, manner)?;
@@ -324,11 +370,18 @@ impl Opened {
             None => (None, known),
         };
         let mut removed = 0;
-        if let Some(template) = &destination.template {
-            removed = lake::remove_others(template, known, &written)?;
-            if args.output.only_changed && kept.is_none() {
-                lake::warn_of_strays(template, &written)?;
-            }
+        if let Some(template) = destination
+            .template
+            .as_ref()
+            .filter(|_| args.output.only_changed)
+        {
+            let others = lake::remove_others(template, known, &written);
+            removed = others.context(
+                "the new files are in their places, but one without batches is not removed",
+            )?;
+            let kept = kept.iter().flatten().map(|file| file.path.clone());
+            let files = written.iter().map(|file| file.place.address()).chain(kept);
+            lake::warn_of_strays(template, &files.collect());
         }
         let mut warnings = doubts(&pages.findings(), &tally, args.selection.lenient);
         warnings.extend(losses(&notes, destination));
@@ -337,6 +390,7 @@ impl Opened {
         for warning in &warnings {
             log::warn!("{warning}");
         }
+        let places: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
         let conclusion = match &kept {
             None => whole(wanted, &tally, source, &pages, &written, &notes),
             Some(kept) => partly(wanted, source, &written, kept, removed, batches),
@@ -360,6 +414,10 @@ impl Opened {
                 .manifest()
                 .and_then(|manifest| place.write(&manifest));
             written.context("the export is in its place, but its manifest is not")?;
+            let finished = lake::finish(destination, args.output.only_changed, &places);
+            finished.context(
+                "everything is in its place, but the list of what was to change is still there",
+            )?;
         }
         let marked = write_success_marker(destination);
         marked.context("the export is in its place, but `_SUCCESS` is not")?;
@@ -524,7 +582,7 @@ fn left_behind(destination: &Destination) -> String {
     }
     match (&destination.place, unfinished::published()) {
         // Each is a request, and a service may hear one and not the next.
-        (Place::Object(_), _) if cloud::was_published() => {
+        (Place::Object(_), _) if cloud::may_be_published() => {
             let name = destination.name();
             format!("each file of {name} is as it was before, or new and whole")
         }

@@ -2,8 +2,8 @@
 //!
 //! The manifest tells how far the archive had come when the lake was written. What became of batches since, the
 //! archive knows. So the files with a batch that is new, changed or gone are written again, all others stay, and the
-//! digest of the lake is brought up to date batch by batch. The manifest comes last: a run that is killed before leaves
-//! the old one, from which the next run finds out the same again.
+//! digest of the lake is brought up to date batch by batch. The manifest comes last. A run that is killed before leaves the
+//! old one, and a list of the files that it was about to change; the next run looks at all of these again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File as Folder, TryLockError};
@@ -25,7 +25,7 @@ use crate::pipeline::Plan;
 use crate::readers::Lake;
 use crate::select::Condition;
 use crate::ui;
-use crate::writers::{Crops, Place, Template, Written};
+use crate::writers::{Crops, Destination, Pending, Place, Template, Written};
 
 /// What there is to do.
 pub(super) enum Work {
@@ -57,11 +57,13 @@ pub(super) struct LakePart {
 }
 
 impl Work {
-    /// Decides what there is to do.
+    /// Decides what there is to do, where a killed run left files `unfinished` and the archive is `complete` or not.
     pub(super) fn find(
         args: &ExportArgs,
         wanted: &Wanted,
         archive: &Archive,
+        unfinished: &BTreeSet<String>,
+        complete: bool,
     ) -> Result<Self, Failure> {
         let destination = &wanted.destination;
         let (Some(template), Some(path)) = (&destination.template, &destination.manifest) else {
@@ -70,7 +72,8 @@ impl Work {
         };
         let present = LakeSizes::new(template, path)?;
         if present.size(&path.to_string_lossy()).is_none() {
-            return Ok(Self::Everything { known: Vec::new() });
+            let known = unfinished.iter().cloned().collect();
+            return Ok(Self::Everything { known });
         }
         let manifest = Manifest::read_any(path).map_err(|failure| {
             failure.hint("remove it, and the next run writes the whole lake again")
@@ -82,12 +85,19 @@ impl Work {
         };
         let update = match (reason, &manifest.lake) {
             (None, Some(state)) => {
-                update(args, wanted, archive, &manifest, state, &known, &present)?
+                let mut names: HashSet<String> = unfinished.iter().cloned().collect();
+                let altered = known
+                    .iter()
+                    .filter(|(name, file)| present.size(name) != file.bytes);
+                names.extend(altered.map(|(name, _)| name.clone()));
+                update(args, wanted, archive, &manifest, state, &known, names)?
             }
             (reason, _) => Err(reason.unwrap_or_default()),
         };
         match update {
-            Ok(update) if update.part.names.is_empty() => Ok(Self::Nothing(Box::new(manifest))),
+            Ok(update) if update.part.names.is_empty() && manifest.complete == complete => {
+                Ok(Self::Nothing(Box::new(manifest)))
+            }
             Ok(update) => Ok(Self::Some(Box::new(update))),
             Err(reason) => {
                 ui::note(&format!("everything is written again: {reason}"));
@@ -99,7 +109,8 @@ impl Work {
                         ui::one_line(&earlier.template)
                     );
                 }
-                let known = known.into_iter().map(|(name, _)| name).collect();
+                let known = known.into_iter().map(|(name, _)| name);
+                let known = known.chain(unfinished.iter().cloned()).collect();
                 Ok(Self::Everything { known })
             }
         }
@@ -108,28 +119,60 @@ impl Work {
 
 /// Returns the names of the manifest's files, as the template makes them now: the lake may be named from another
 /// folder. Empty if the manifest was made with another template.
-fn names<'a>(manifest: &'a Manifest, template: &Template) -> Vec<(String, &'a File)> {
-    let Some(folder) = manifest
-        .lake
-        .as_ref()
-        .and_then(|lake| earlier_folder(lake, template))
-    else {
+pub(super) fn names<'a>(manifest: &'a Manifest, template: &Template) -> Vec<(String, &'a File)> {
+    let earlier = manifest.lake.as_ref();
+    let Some(folder) = earlier.and_then(|lake| earlier_folder(&lake.template, template)) else {
         return Vec::new();
     };
-    let now = template.folder();
-    let now = now.to_string_lossy();
     let files = manifest.files.iter();
     files
-        .filter_map(|file| {
-            let inside = file.path.strip_prefix(&folder)?;
-            Some((format!("{now}{inside}"), file))
-        })
+        .filter_map(|file| Some((renamed(&file.path, &folder, template)?, file)))
         .collect()
 }
 
+/// Returns the name of a file in a lake that was in `folder`, as the template makes it now.
+fn renamed(name: &str, folder: &str, template: &Template) -> Option<String> {
+    let inside = name.strip_prefix(folder)?;
+    Some(format!("{}{inside}", template.folder().to_string_lossy()))
+}
+
+/// Returns the template and the manifest of a lake in which it is written down what a run is about to change.
+///
+/// In object storage that takes the right to list objects, which only `--only-changed` asks for.
+pub(super) fn followed(
+    destination: &Destination,
+    only_changed: bool,
+) -> Option<(&Template, &Path)> {
+    let is_local = matches!(destination.place, Place::File(_));
+    let template = destination.template.as_ref();
+    let lake = template.zip(destination.manifest.as_deref());
+    lake.filter(|(_, manifest)| only_changed || is_local && !Address::is_meant(manifest))
+}
+
+/// Returns the files that a killed run may have changed, as the template names them now.
+pub(super) fn unfinished(
+    destination: &Destination,
+    only_changed: bool,
+) -> Result<BTreeSet<String>, Failure> {
+    let Some((template, manifest)) = followed(destination, only_changed) else {
+        return Ok(BTreeSet::new());
+    };
+    let Some((earlier, files)) = Pending::read(manifest)? else {
+        return Ok(BTreeSet::new());
+    };
+    let folder = earlier_folder(&earlier, template);
+    let named = files.into_iter().map(|name| {
+        let named = folder
+            .as_deref()
+            .and_then(|folder| renamed(&name, folder, template));
+        named.unwrap_or(name)
+    });
+    Ok(named.collect())
+}
+
 /// Returns the folder of the lake as it was named in the manifest; `None` if its files were named otherwise.
-fn earlier_folder(state: &LakeState, template: &Template) -> Option<String> {
-    let earlier = Template::parse(Path::new(&state.template)).ok()??;
+fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
+    let earlier = Template::parse(Path::new(earlier)).ok()??;
     let folder = earlier.folder().to_string_lossy().into_owned();
     let inside = |template: &Template| {
         let folder = template.folder().to_string_lossy().len();
@@ -164,7 +207,9 @@ fn mismatch(
     });
     let checks = [
         (
-            request.fields.iter().map(String::as_str).eq(fields),
+            request.fields.iter().map(String::as_str).eq(fields)
+                && manifest.unknown_fields_digest.is_some()
+                    == wanted.new_digest()().finish_unknown().is_some(),
             "the manifest was made with other fields",
         ),
         (
@@ -184,7 +229,7 @@ fn mismatch(
             "the manifest was made with another order",
         ),
         (
-            earlier_folder(state, template).is_some(),
+            earlier_folder(&state.template, template).is_some(),
             "the manifest was made with other names of files",
         ),
         (
@@ -196,7 +241,7 @@ fn mismatch(
     failed.map(|(_, reason)| *reason)
 }
 
-/// Finds the files that must be written again; or why that cannot be told.
+/// Finds the files that must be written again, besides those of these `names`; or why that cannot be told.
 fn update(
     args: &ExportArgs,
     wanted: &Wanted,
@@ -204,7 +249,7 @@ fn update(
     manifest: &Manifest,
     state: &LakeState,
     known: &[(String, &File)],
-    present: &LakeSizes,
+    names: HashSet<String>,
 ) -> Result<Result<Update, &'static str>, Failure> {
     if !archive.has_passed(&state.archive)? {
         return Ok(Err("the manifest was made from another archive"));
@@ -224,15 +269,9 @@ fn update(
         is_sorted: args.sort.is_some(),
         digest,
         crops: Crops::resume(&state.crop_names.clone().unwrap_or_default()),
-        names: HashSet::new(),
-        spans: Some(BTreeSet::new()),
+        spans: names.is_empty().then(BTreeSet::new),
+        names,
     };
-    for (name, file) in known {
-        if present.size(name) != file.bytes {
-            search.names.insert(name.clone());
-            search.spans = None;
-        }
-    }
     archive.differences(&state.archive, |difference| search.note(&difference))?;
     // Rows that somebody else has taken out of the archive are in no history.
     let selects_all =
@@ -291,15 +330,11 @@ impl ChangeSearch<'_> {
             self.digest.add_kept(batch, self.kept);
         }
         if let (Some(before), Some(after)) = (before, after)
-            && difference.between.len() == 1
             && self.looks_the_same(before, after)
         {
             return;
         }
-        // A run that was killed may have written any version.
-        let versions = difference.between.iter().filter(|batch| self.wants(batch));
-        let versions: Vec<&Batch> = versions.chain(before).chain(after).collect();
-        for batch in versions {
+        for batch in before.into_iter().chain(after) {
             let name = self.template.name(batch, &mut self.crops);
             self.names.insert(name);
             match (self.template.date_span(batch), &mut self.spans) {
@@ -387,6 +422,23 @@ pub(super) fn is_there(path: &Path) -> bool {
     }
 }
 
+/// Removes the list of what was about to change, unless an earlier run has left files on it that this one did not write:
+/// only `--only-changed` removes files.
+pub(super) fn finish(
+    destination: &Destination,
+    only_changed: bool,
+    written: &HashSet<String>,
+) -> Result<(), Failure> {
+    let Some((template, manifest)) = followed(destination, only_changed) else {
+        return Ok(());
+    };
+    let is_done = |name: &String| written.contains(name);
+    if only_changed || unfinished(destination, false)?.iter().all(is_done) {
+        Pending::new(manifest, template)?.remove()?;
+    }
+    Ok(())
+}
+
 /// Removes the files of these names that were not written, since they have no batches any more. Returns how many were
 /// there.
 pub(super) fn remove_others(
@@ -401,12 +453,8 @@ pub(super) fn remove_others(
         if written.contains(&place.address()) {
             continue;
         }
-        let is_there = match &place {
-            Place::File(path) => path.exists(),
-            _ => true,
-        };
+        removed += u64::from(is_there(Path::new(&name)));
         place.remove()?;
-        removed += u64::from(is_there);
         if let Place::File(path) = &place {
             let folder = template.folder();
             let above = path.ancestors().skip(1);
@@ -419,32 +467,30 @@ pub(super) fn remove_others(
     Ok(removed)
 }
 
-/// Warns of files on this machine that have the names of a lake and none of its batches: what a run that was killed
-/// before the first manifest left may be among them.
-pub(super) fn warn_of_strays(template: &Template, written: &[Written]) -> Result<(), Failure> {
+/// Warns of files on this machine that have the names of a lake and are none of its `files`: readers of the folder would
+/// take them for data.
+pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     let text = template.text();
     if Address::is_meant(Path::new(&text)) {
-        return Ok(());
+        return;
     }
-    let Some(lake) = Lake::find(Path::new(&text))? else {
-        return Ok(());
+    // What cannot be read is no reason to fail.
+    let Ok(Some(lake)) = Lake::find(Path::new(&text)) else {
+        return;
     };
-    let written: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
-    let files = if written.is_empty() {
-        Vec::new()
-    } else {
-        lake.files()?
-    };
-    let names = files.iter().map(|file| file.to_string_lossy());
-    let strays: Vec<_> = names.filter(|name| !written.contains(&**name)).collect();
+    let plain = |name: &str| name.strip_prefix("./").unwrap_or(name).to_owned();
+    let known: HashSet<String> = files.iter().map(|name| plain(name)).collect();
+    let found = lake.files().unwrap_or_default();
+    let found = found.iter().map(|file| plain(&file.to_string_lossy()));
+    let strays: Vec<String> = found.filter(|name| !known.contains(name)).collect();
     if let Some(first) = strays.first() {
         log::warn!(
-            "{} in the lake without any of its batches, such as `{}`: readers of the folder would find more than there is",
+            "{} among the files of the lake, such as `{}`, which its manifest does not name: readers of the folder find \
+             its batches too; remove what should not be there",
             count(strays.len() as u64, "file is", "files are"),
             ui::one_line(first)
         );
     }
-    Ok(())
 }
 
 /// Keeps other runs from writing the same lake, as long as it lives.

@@ -169,7 +169,8 @@ pub(super) fn tell(tally: &Tally, source: &Source, is_sandbox: bool) -> Result<(
             "batch that vanished from the service is",
             "batches that vanished from the service are",
         );
-        ui::note(&format!("{batches} left out; the archive still has them"));
+        let them = if vanished == 1 { "it" } else { "them" };
+        ui::note(&format!("{batches} left out; the archive still has {them}"));
     }
     Ok(())
 }

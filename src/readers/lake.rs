@@ -35,7 +35,8 @@ impl Lake {
         if path.exists() {
             return Ok(None);
         }
-        let template = Template::parse(path)?;
+        // Names are compared as text.
+        let template = Template::parse(path.strip_prefix(".").unwrap_or(path))?;
         Ok(template.map(|template| Self {
             folder: template.folder(),
             pattern: Some(template.texts()),

@@ -12,6 +12,7 @@ mod leftovers;
 mod object;
 mod output;
 mod parquet;
+mod pending;
 mod place;
 mod singer;
 mod spool;
@@ -35,6 +36,7 @@ pub(crate) use destination::Destination;
 pub(crate) use escaping::Escapes;
 pub(crate) use files::{Files, Share, Written};
 pub(crate) use output::{Compression, Output, Published};
+pub(crate) use pending::Pending;
 #[cfg(not(feature = "postgres"))]
 pub(crate) use place::no_postgres;
 pub(crate) use place::{Place, is_same_file, is_table};

@@ -17,7 +17,7 @@ use super::files::{Share, Written};
 use super::output::Sealed;
 use super::target::{annotate, folder_of, follow_links, resolved};
 use super::template::{Crops, Template};
-use super::{BatchWriter, Compression, Notes, Output, Place, Target};
+use super::{BatchWriter, Compression, Notes, Output, Pending, Place, Target};
 use crate::batch::{Batch, Representation};
 use crate::cloud::{self, Address};
 use crate::digest::SetDigest;
@@ -46,6 +46,8 @@ pub(crate) struct Manner {
     pub(crate) only: Option<HashSet<String>>,
     /// What crops are called in names.
     pub(crate) crops: Crops,
+    /// Written before the first file is replaced.
+    pub(crate) pending: Option<Pending>,
     /// The file that says that everything is in its place: removed before the first file is replaced.
     pub(crate) success_marker: Option<Place>,
 }
@@ -187,6 +189,9 @@ impl Spool {
         }
         if let Some(marker) = &self.manner.success_marker {
             marker.remove()?;
+        }
+        if let Some(pending) = &self.manner.pending {
+            pending.write(written.iter().map(|(place, _)| place.address()))?;
         }
         let published = Sealed::publish(all)?;
         let written = written.into_iter().zip(published);

@@ -247,8 +247,8 @@ fn safe(value: &str) -> Cow<'_, str> {
             && !"/\\:*?\"<>|%={}".contains(character)
     };
     let is_reserved = is_reserved(value);
-    // A name that begins with a hyphen would be taken for a flag by other programs.
-    let is_awkward = value.starts_with(['.', ' ', '-']) || value.ends_with(['.', ' ']);
+    // A name that begins with a hyphen would be taken for a flag by other programs, and engines skip one with an underscore.
+    let is_awkward = value.starts_with(['.', ' ', '-', '_']) || value.ends_with(['.', ' ']);
     let mark = mark_of(value);
     let is_safe = !is_awkward && !is_reserved && mark.is_none();
     if value.chars().all(is_plain) && is_safe && value.len() <= LONGEST {
@@ -259,8 +259,8 @@ fn safe(value: &str) -> Cow<'_, str> {
     let mut bytes = [0; 4];
     for (place, (at, character)) in value.char_indices().enumerate() {
         let at_an_end = (place == 0 || place == last) && matches!(character, '.' | ' ');
-        let is_flag = place == 0 && character == '-';
-        let must_go = at_an_end || is_flag || (is_reserved && place == 0) || mark == Some(at);
+        let is_special = place == 0 && matches!(character, '-' | '_');
+        let must_go = at_an_end || is_special || (is_reserved && place == 0) || mark == Some(at);
         if is_plain(character) && !must_go {
             name.push(character);
             continue;
@@ -394,6 +394,11 @@ mod tests {
             (r#""-rf""#, "%2Drf.csv"),
             (r#""-""#, "%2D.csv"),
             (r#""a-b-""#, "a-b-.csv"),
+            (r#""_trial""#, "%5Ftrial.csv"),
+            (
+                r#""__HIVE_DEFAULT_PARTITION__""#,
+                "%5F_HIVE_DEFAULT_PARTITION__.csv",
+            ),
             (r#""COM0""#, "COM0.csv"),
             (r#""Console""#, "Console.csv"),
             (r#""a\u202eb\u200b""#, "a%E2%80%AEb%E2%80%8B.csv"),

@@ -313,6 +313,137 @@ fn a_run_that_is_killed_is_mended_by_the_next() {
 }
 
 #[test]
+fn a_killed_run_with_other_settings_is_mended_too() {
+    if !strace_kills() {
+        return;
+    }
+    let scene = Scene::new();
+    let renames = "rename,renameat,renameat2";
+    // A file of Parquet tells when it was made: another file of the same size.
+    let parquet = "{month}.parquet";
+    scene.run(parquet, &[]);
+    fs::remove_file(scene.lake().join("02.parquet")).unwrap();
+    assert!(killed(
+        &scene.command(parquet, &[]),
+        &Moment::Call(renames, 3)
+    ));
+    scene.run(parquet, &[]);
+    assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "parquet");
+    fs::remove_dir_all(scene.lake()).unwrap();
+    // Columns in another order, and batches that the filter of the lake leaves out.
+    scene.add("z", 9, 1, "\"Zucchini\"");
+    scene.sync();
+    let template = "{month}.csv";
+    let args = [
+        "--fields",
+        "batch_id,crop_type",
+        "--where",
+        "crop_type!=Zucchini",
+    ];
+    let other = ["--fields", "crop_type,batch_id"];
+    scene.run(template, &args);
+    let killed_at = |nth| {
+        killed(
+            &scene.command(template, &other),
+            &Moment::Call(renames, nth),
+        )
+    };
+    for nth in [1, 2, 4, 6, 7] {
+        assert!(killed_at(nth), "{nth}");
+        scene.run(template, &args);
+        scene.assert_whole(template, &args, &format!("killed at {nth}"));
+    }
+    // One that was killed before there was a manifest.
+    fs::remove_dir_all(scene.lake()).unwrap();
+    assert!(killed_at(4));
+    scene.nursery.stock().items.remove("z");
+    scene.sync();
+    scene.run(template, &args);
+    scene.assert_whole(template, &args, "the first run");
+}
+
+#[test]
+fn what_the_archive_lacks_is_told_though_nothing_changed() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    assert_eq!(manifest(&scene.lake())["complete"], true);
+    let coverage: Vec<String> = scene.shelf.all("SELECT covered_through FROM coverage");
+    let change = |sql: &str| {
+        scene.shelf.open().execute(sql, []).unwrap();
+    };
+    change("UPDATE coverage SET covered_from = '2026-02-01T00:00:00Z'");
+    let ended = scene.run(MONTHS, &[]);
+    assert!(
+        ended.stderr.contains("not known to be complete"),
+        "{ended:?}"
+    );
+    assert_eq!(manifest(&scene.lake())["complete"], false);
+    let ended = scene.run(MONTHS, &[]);
+    assert!(
+        ended.stderr.contains("not known to be complete"),
+        "{ended:?}"
+    );
+    change("UPDATE coverage SET covered_from = NULL");
+    scene.run(MONTHS, &[]);
+    scene.assert_whole(MONTHS, &[], "complete again");
+    assert_eq!(coverage.len(), 1);
+}
+
+#[test]
+fn names_and_fields_that_look_alike_are_told_apart() {
+    // Unknown fields are kept unless fields are named, be it all of them.
+    let scene = Scene::new();
+    scene.nursery.stock().edit("b11", "mystery", "1");
+    scene.sync();
+    let header = scene.run(MONTHS, &["--where", "batch_id=b11"]);
+    assert_eq!(header.code, Some(0));
+    scene.run(MONTHS, &[]);
+    let file = fs::read_to_string(scene.lake().join("year=2026/month=01/batches.ndjson")).unwrap();
+    let first: Value = serde_json::from_str(file.lines().next().unwrap()).unwrap();
+    let names: Vec<&str> = first
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(|name| *name != "mystery")
+        .collect();
+    let all = ["--fields", &names.join(",")];
+    let ended = scene.run(MONTHS, &all);
+    assert!(
+        ended.stderr.contains("everything is written again"),
+        "{ended:?}"
+    );
+    scene.assert_whole(MONTHS, &all, "all fields by name");
+    // A crop that engines would skip, and a lake that is named with a dot.
+    fs::remove_dir_all(scene.lake()).unwrap();
+    scene.nursery.stock().items.remove("b11");
+    scene.add("b11", 1, 1, "null");
+    scene.nursery.stock().edit("b11", "crop_type", "\"_trial\"");
+    scene.sync();
+    let archive = scene.shelf.path.to_str().unwrap();
+    for template in ["./lake/{crop_type}/b.csv", "lake/{crop_type}/b.csv"] {
+        for args in [&[][..], &["--fields", "batch_id"]] {
+            let words = [
+                "export",
+                "--archive",
+                archive,
+                "--only-changed",
+                "-o",
+                template,
+            ];
+            let mut command = trayscan(&[&words[..], args].concat());
+            let ended = Ended::of(command.current_dir(scene.folder.path()).output().unwrap());
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+            assert!(!ended.stderr.contains("warning"), "{ended:?}");
+            assert_equal(&verify(&[scene.lake().to_str().unwrap()]), template);
+        }
+    }
+}
+
+#[test]
 fn files_that_are_missing_or_cut_are_written_again() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
@@ -334,8 +465,13 @@ fn files_that_are_missing_or_cut_are_written_again() {
     let stray = scene.lake().join("year=2019/month=01/batches.ndjson");
     fs::copy(file(1), &stray).unwrap();
     fs::remove_file(scene.lake().join("_manifest.json")).unwrap();
-    let ended = scene.run(MONTHS, &[]);
-    assert!(ended.stderr.contains("is in the lake"), "{ended:?}");
+    for _ in 0..2 {
+        let ended = scene.run(MONTHS, &[]);
+        assert!(
+            ended.stderr.contains("1 file is among the files"),
+            "{ended:?}"
+        );
+    }
     fs::remove_dir_all(scene.lake().join("year=2019")).unwrap();
     // Seen from another folder, and moved as a whole.
     fs::rename(scene.lake(), scene.folder.path().join("moved")).unwrap();
