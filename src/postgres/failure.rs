@@ -34,6 +34,12 @@ impl Trouble {
         self.code.as_ref() == Some(code)
     }
 
+    /// Tells whether another session has just created the same table. `if not exists` does not help where the server
+    /// finds that out only when it adds the table to its catalogs.
+    pub(super) fn is_created_meanwhile(&self) -> bool {
+        self.is(&SqlState::UNIQUE_VIOLATION) || self.is(&SqlState::DUPLICATE_TABLE)
+    }
+
     /// Tells whether the server refused a statement, so that nothing came of it.
     pub(super) fn is_refusal(&self) -> bool {
         self.code.is_some()

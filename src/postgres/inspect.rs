@@ -29,12 +29,13 @@ pub(super) struct Present {
     /// It is filled in where nothing is said.
     has_default: bool,
     generated: bool,
+    /// A collation that calls different texts equal.
+    collation: Option<String>,
 }
 
-/// Looks for the table of the address.
-pub(super) async fn find(session: &Session<'_>) -> Result<Option<Found>, Trouble> {
+/// Looks for a table by its name, as it is written in SQL.
+pub(super) async fn find(session: &Session<'_>, table: &str) -> Result<Option<Found>, Trouble> {
     let (doing, address) = ("look for the table", &session.way.address);
-    let table = address.table.quoted();
     let parameters: [Parameter<'_>; 1] = [(&table, Type::TEXT)];
     let tables = session
         .rows(
@@ -56,7 +57,9 @@ pub(super) async fn find(session: &Session<'_>) -> Result<Option<Found>, Trouble
             doing,
             Limit::Short,
             "select attname::text, format_type(atttypid, atttypmod), attnotnull, \
-             atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a' \
+             atthasdef or attidentity <> '', attgenerated <> '' or attidentity = 'a', \
+             (select collname::text from pg_catalog.pg_collation c \
+             where c.oid = attcollation and not collisdeterministic) \
              from pg_catalog.pg_attribute where attrelid = $1 and attnum > 0 and not attisdropped \
              order by attnum",
             &parameters,
@@ -76,6 +79,7 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<Found, tokio_postgres::Er
             not_null: row.try_get(2)?,
             has_default: row.try_get(3)?,
             generated: row.try_get(4)?,
+            collation: row.try_get(5)?,
         });
     }
     Ok(Found {
@@ -239,6 +243,14 @@ fn fit(
             format!("{name}::{should}")
         };
         mend.push(format!("alter column {name} type {should} using {using}"));
+    } else if let Some(collation) = &present.collation
+        && field.column == Some(BATCH_ID)
+    {
+        let collation = quoted(collation);
+        wrong.push(format!(
+            "{name} has the nondeterministic collation {collation}, which can take two batches for one"
+        ));
+        mend.push(format!("alter column {name} type {should} collate \"C\""));
     }
 }
 

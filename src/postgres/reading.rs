@@ -162,8 +162,8 @@ async fn read(
 async fn look(way: &Way) -> Result<(Session<'_>, Found), Trouble> {
     let session = way.connect().await?;
     session.begin(Purpose::Read).await?;
-    let Some(found) = inspect::find(&session).await? else {
-        let address = &way.address;
+    let address = &way.address;
+    let Some(found) = inspect::find(&session, &address.table.quoted()).await? else {
         return Err(Failure::new(
             error::Kind::Usage,
             format!(

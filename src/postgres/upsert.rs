@@ -66,7 +66,7 @@ impl Upsert {
 
     async fn go_through(session: &Session<'_>, mut layout: Layout) -> Result<Self, Trouble> {
         session.begin(Purpose::Write).await?;
-        let found = inspect::find(session).await?;
+        let found = inspect::find(session, &session.way.address.table.quoted()).await?;
         let table = match &found {
             Some(found) => {
                 found.check(session, &mut layout).await?;
@@ -74,6 +74,7 @@ impl Upsert {
             }
             None => place(session).await?,
         };
+        refuse_temporary(&table)?;
         let upsert = Self {
             layout,
             table,
@@ -160,6 +161,32 @@ impl Upsert {
                 session.run("create the table", Limit::Long, &create).await
             })
             .await
+            .map_err(|mut trouble| {
+                trouble.may_pass |= trouble.is_created_meanwhile();
+                trouble
+            })
+    }
+
+    /// Checks the table again after `create`: another session may have created it since the rehearsal.
+    async fn check_again(&self, session: &Session<'_>) -> Result<(), Trouble> {
+        let Some(found) = inspect::find(session, &self.table).await? else {
+            return Ok(());
+        };
+        let mut layout = self.layout.clone();
+        found.check(session, &mut layout).await?;
+        // The rows were not checked against such limits.
+        if layout.fields.iter().all(|field| field.digits.is_none()) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Kind::Unavailable,
+            format!(
+                "another session created {} during the export, with columns that round numbers",
+                self.table
+            ),
+        )
+        .hint("run the same command again: it checks the numbers first")
+        .into())
     }
 
     /// Brings the rows that wait into the table: all of them, or none.
@@ -228,19 +255,9 @@ impl Upsert {
         self.copy(session, spool).await?;
         if !self.exists {
             self.create(session, &locks).await?;
+            self.check_again(session).await?;
         }
-        let doing = "compare the batches";
-        let rows = locks
-            .wait(AGAINST_READERS, async || {
-                let compare = self.layout.compare(table);
-                session.rows(doing, Limit::Long, &compare, &[]).await
-            })
-            .await?;
-        let (new, changed): (i64, i64) = (
-            session.value(doing, &rows, 0)?,
-            session.value(doing, &rows, 1)?,
-        );
-        if (new, changed) == (0, 0) {
+        if self.compare(session, &locks).await? == (0, 0) {
             return Ok(Counts {
                 unchanged: spool.rows,
                 ..Counts::default()
@@ -254,6 +271,7 @@ impl Upsert {
                 session.run("lock the table", Limit::Long, &lock).await
             })
             .await?;
+        let (new, differing) = self.compare(session, &locks).await?;
         let doing = "write to the table";
         let changed = match self.layout.update(table) {
             Some(update) => {
@@ -271,11 +289,53 @@ impl Upsert {
                 session.write(doing, &insert, &[]).await
             })
             .await?;
+        // A trigger may have put rows into a child of the table, and the server does not count those.
+        if (inserted, changed) != (new, differing) && self.compare(session, &locks).await? != (0, 0)
+        {
+            return Err(self
+                .refused(session, (inserted, changed), (new, differing))
+                .into());
+        }
         Ok(Counts {
-            inserted,
-            changed,
-            unchanged: spool.rows.saturating_sub(inserted + changed),
+            inserted: new,
+            changed: differing,
+            unchanged: spool.rows.saturating_sub(new + differing),
         })
+    }
+
+    /// Counts the rows that are new, and those that differ.
+    async fn compare(
+        &self,
+        session: &Session<'_>,
+        locks: &Locks<'_>,
+    ) -> Result<(u64, u64), Trouble> {
+        let doing = "compare the batches";
+        let compare = self.layout.compare(&self.table);
+        let rows = locks
+            .wait(AGAINST_READERS, async || {
+                session.rows(doing, Limit::Long, &compare, &[]).await
+            })
+            .await?;
+        let (new, differing): (i64, i64) = (
+            session.value(doing, &rows, 0)?,
+            session.value(doing, &rows, 1)?,
+        );
+        Ok((new.unsigned_abs(), differing.unsigned_abs()))
+    }
+
+    /// Says that the server did not write all rows, and reported no error.
+    fn refused(&self, session: &Session<'_>, written: (u64, u64), wanted: (u64, u64)) -> Failure {
+        let table = &self.table;
+        Failure::new(
+            Kind::Output,
+            format!(
+                "PostgreSQL at {} did not write every batch to {table}: it added {} of {} new ones and updated {} of {} that differ",
+                session.way.address.server(), written.0, wanted.0, written.1, wanted.1
+            ),
+        )
+        .hint(format!(
+            "a trigger, a rule or row-level security of {table} may be why: `\\d {table}` in psql lists them"
+        ))
     }
 
     /// Copies the rows that wait into a table of the transaction.
@@ -366,6 +426,19 @@ impl ToSql for Cells<'_> {
     }
 
     to_sql_checked!();
+}
+
+/// Refuses a table that is gone when the session ends, which is before anybody can read it.
+fn refuse_temporary(table: &str) -> Result<(), Failure> {
+    // No other schema may be called so.
+    if !table.starts_with("\"pg_temp\".") && !table.starts_with("\"pg_temp_") {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Kind::Usage,
+        format!("{table} is a temporary table, which PostgreSQL drops when the export ends"),
+    )
+    .hint("name a table in another schema: `table=schema.name`"))
 }
 
 /// Says where the table will be.

@@ -82,7 +82,9 @@ impl Pending {
                 upload.write_all(&text).map_err(Failure::from_output)?;
                 Upload::publish_all(vec![upload])
             }
-            _ => Ok(()),
+            Place::Stdout => Ok(()),
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@ mod holder;
 mod locks;
 mod pooler;
 mod proxy;
+mod refused;
 mod rows;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,203 @@
+//! Tables that do not keep what is written to them, and tables that appear during an export.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use super::holder::Holder;
+use super::{Service, changed, end, serving, wait_for};
+use crate::database::{Database, shared};
+use crate::harness::Ended;
+use crate::scripted::{Answer, Scripted};
+use crate::wire::{page, token};
+
+fn assert_tells(ended: &Ended, code: i32, words: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    for words in words {
+        assert!(ended.stderr.contains(words), "{words}: {ended:?}");
+    }
+}
+
+#[test]
+fn rows_that_the_table_does_not_take_are_an_error() {
+    let Some(database) = shared() else { return };
+    let first = serving(&[&[], &[]]);
+    let more = serving(&[&[], &[("comment", "\"new\"")], &[]]);
+    let keep_out = "create function keep_out() returns trigger language plpgsql as \
+                    $$ begin return null; end $$; create trigger keep_out before insert or update \
+                    on batches for each row execute function keep_out()";
+    let policies = "create policy reads on batches for select using (true); \
+                    create policy adds on batches for insert with check (true); \
+                    create policy changes on batches for update using (false); \
+                    alter table batches enable row level security; \
+                    grant select, insert, update on batches to weak";
+    for (statements, whom, written) in [
+        (
+            keep_out,
+            "postgres",
+            "added 0 of 1 new ones and updated 0 of 1 that differ",
+        ),
+        (
+            "create rule keep_out as on insert to batches do instead nothing",
+            "postgres",
+            "added 0 of 1 new ones and updated 1 of 1 that differ",
+        ),
+        (
+            policies,
+            "weak",
+            "added 1 of 1 new ones and updated 0 of 1 that differ",
+        ),
+    ] {
+        let name = database.fresh();
+        let address = database.address(&name, "batches");
+        Service::scripted(&first).load(&address, &[]);
+        database.sql(&name, statements);
+        let rows = "select string_agg(batch_id || ' ' || xmin || ' ' || ctid, ', ' order by 1) from batches";
+        let before = database.sql(&name, rows);
+        let address = database.address_of(&format!("{whom}@127.0.0.1"), &name, "batches");
+        // Nothing differs, so nothing is kept out.
+        let last = Service::scripted(&first).load(&address, &[]);
+        assert!(last.contains("2 unchanged)"), "{last}");
+        let ended = Service::scripted(&more).export(&address, &[]);
+        let words = [
+            written,
+            "a trigger, a rule or row-level security of \"public\".\"batches\" may be why",
+            "the table \"batches\" is as it was before",
+        ];
+        assert_tells(&ended, 8, &words);
+        assert_eq!(database.sql(&name, rows), before, "{statements}");
+    }
+}
+
+#[test]
+fn rows_that_a_trigger_puts_into_a_child_of_the_table_are_there() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    database.sql(
+        &name,
+        "create table batches (batch_id text primary key, comment text); \
+         create table child (primary key (batch_id)) inherits (batches); \
+         create function divert() returns trigger language plpgsql as \
+         $$ begin insert into child values (new.*); return null; end $$; \
+         create trigger divert before insert on batches for each row execute function divert()",
+    );
+    let address = database.address(&name, "batches");
+    for (comment, counts) in [
+        ("\"a\"", "(1 new, 0 changed, 0 unchanged)"),
+        ("\"b\"", "(0 new, 1 changed, 0 unchanged)"),
+        ("\"b\"", "(0 new, 0 changed, 1 unchanged)"),
+    ] {
+        let scripted = serving(&[&[("comment", comment)]]);
+        let last = Service::scripted(&scripted).load(&address, &["--fields", "batch_id,comment"]);
+        assert!(last.contains(counts), "{last}");
+    }
+    assert_eq!(database.sql(&name, "select * from child"), "b1|b");
+}
+
+#[test]
+fn a_key_that_takes_two_batches_for_one_is_refused() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    database.sql(
+        &name,
+        "create collation careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false); \
+         create table batches (batch_id varchar collate careless primary key, comment text)",
+    );
+    let address = database.address(&name, "batches");
+    let fields = ["--fields", "batch_id,comment"];
+    let batches = [changed("x1", &[]), changed("X1", &[])];
+    let scripted = Scripted::answering(vec![token()], vec![Answer::ok(page(&batches, None))]);
+    let service = Service::scripted(&scripted);
+    let ended = service.export(&address, &fields);
+    let statement =
+        "alter table \"public\".\"batches\" alter column \"batch_id\" type text collate \"C\"";
+    let why = "\"batch_id\" has the nondeterministic collation \"careless\"";
+    assert_tells(&ended, 8, &[why, statement]);
+    assert_eq!(scripted.asked().len(), 0, "it is found out at the start");
+    database.sql(&name, statement);
+    let last = service.load(&address, &fields);
+    assert!(last.contains("(2 new, "), "{last}");
+}
+
+#[test]
+fn a_temporary_table_is_refused() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let temporary = database.address(&name, "batches") + "&options=-c%20search_path%3Dpg_temp";
+    for address in [database.address(&name, "pg_temp.batches"), temporary] {
+        let scripted = serving(&[&[]]);
+        let ended = Service::scripted(&scripted).export(&address, &[]);
+        assert_tells(&ended, 2, &["is a temporary table", "`table=schema.name`"]);
+        assert_eq!(scripted.asked().len(), 0, "{address}");
+    }
+}
+
+/// Waits until a session in the database `name` waits for another.
+fn wait_for_a_waiter(database: &Database, name: &str) {
+    let waiting = format!(
+        "select count(*) > 0 from pg_stat_activity where datname = '{name}' and wait_event_type = 'Lock'"
+    );
+    wait_for("the export waits", || {
+        database.sql("postgres", &waiting) == "t"
+    });
+}
+
+const FIELDS: [&str; 2] = ["--fields", "batch_id,avg_germination_rate"];
+
+/// Exports to a table that another session creates with these columns: at the start, or while the service answers.
+fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) -> Ended {
+    let name = database.fresh();
+    let create = format!("create table batches ({columns})");
+    let holder: Arc<Mutex<Option<Holder>>> = Arc::default();
+    let hold = {
+        let (holder, name) = (Arc::clone(&holder), name.clone());
+        move || {
+            let mut holder = holder.lock().unwrap();
+            holder.get_or_insert_with(|| Holder::start(database, &name, &create));
+        }
+    };
+    if at_start {
+        hold();
+    }
+    let scripted = Scripted::start(move |asked| {
+        if asked.path().ends_with("/auth") {
+            return token();
+        }
+        if !at_start {
+            hold();
+        }
+        Answer::ok(page(&[changed("b1", &[])], None))
+    });
+    let address = database.address(&name, "batches");
+    let child = Service::scripted(&scripted)
+        .command(&["export", "-o", &address])
+        .args(FIELDS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_a_waiter(database, &name);
+    holder.lock().unwrap().take().unwrap().let_go();
+    let ended = end(child);
+    let rows = database.sql(&name, "select count(*) from batches");
+    assert_eq!(rows == "1", ended.code == Some(0), "{rows} {ended:?}");
+    ended
+}
+
+#[test]
+fn a_table_that_somebody_else_creates_meanwhile_is_looked_at_again() {
+    let Some(database) = shared() else { return };
+    let fitting = "batch_id text primary key, avg_germination_rate numeric";
+    let rounding = "batch_id text primary key, avg_germination_rate numeric(12,2)";
+    let lacking = "batch_id text primary key";
+    for at_start in [true, false] {
+        let ended = export_meanwhile(database, fitting, at_start);
+        assert_tells(&ended, 0, &["trying again", "(1 new, "]);
+        let ended = export_meanwhile(database, lacking, at_start);
+        let why = "\"avg_germination_rate\" is missing";
+        assert_tells(&ended, 8, &["trying again", why]);
+    }
+    let ended = export_meanwhile(database, rounding, true);
+    assert_tells(&ended, 0, &["(1 new, "]);
+    let ended = export_meanwhile(database, rounding, false);
+    assert_tells(&ended, 5, &["columns that round numbers", "again"]);
+}
