@@ -79,3 +79,7 @@ pub(crate) fn sweep() {}
 pub(crate) fn was_published() -> bool {
     false
 }
+
+pub(crate) fn may_be_published() -> bool {
+    false
+}

@@ -54,12 +54,34 @@ pub(super) fn conceal_all() {
     }
 }
 
+/// Refuses line breaks and the like in what `object_store` reads of the environment: no request can hold them.
+/// `is_read` tells which variables that is, by their names in small letters.
+fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    for (name, value) in env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+            continue;
+        };
+        if name.starts_with(prefix)
+            && value.contains(char::is_control)
+            && is_read(&name.to_ascii_lowercase())
+        {
+            let what = format!("{name} holds a line break or another control character");
+            let hint = format!(
+                "a value that was read from a file often ends in a line break: remove it, as `{name}=\"$(cat FILE)\"` does"
+            );
+            return Err(Failure::new(Kind::Usage, what).hint(hint));
+        }
+    }
+    Ok(())
+}
+
 /// Returns what a variable holds, where it holds anything.
 pub(super) fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
+    check_characters("AWS_", |name| name.parse::<S3Key>().is_ok())?;
     let has = |key: S3Key| {
         builder
             .get_config_value(&key)
@@ -96,6 +118,11 @@ pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
 }
 
 pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failure> {
+    // The key of a service account is JSON, which may have lines.
+    check_characters("GOOGLE_", |name| {
+        name.parse()
+            .is_ok_and(|key: GcsKey| key != GcsKey::ServiceAccountKey)
+    })?;
     let value = |key: GcsKey| {
         builder
             .get_config_value(&key)
@@ -134,6 +161,11 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
 }
 
 pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure> {
+    // Two are read because the `az` command does.
+    check_characters("AZURE_", |name| {
+        name.parse::<AzureKey>().is_ok()
+            || ["azure_storage_account", "azure_storage_key"].contains(&name)
+    })?;
     let has = |key: AzureKey| {
         builder
             .get_config_value(&key)

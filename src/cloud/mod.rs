@@ -47,7 +47,8 @@ mod absent;
 
 #[cfg(not(feature = "cloud"))]
 pub(crate) use absent::{
-    Upload, check, download, reach_as, remove, settle, sizes, sweep, was_published,
+    Upload, check, download, may_be_published, reach_as, remove, settle, sizes, sweep,
+    was_published,
 };
 pub(crate) use address::Address;
 #[cfg(feature = "cloud")]
@@ -55,7 +56,7 @@ pub(crate) use download::download;
 #[cfg(feature = "cloud")]
 pub(crate) use listing::{remove, sizes};
 #[cfg(feature = "cloud")]
-pub(crate) use open::{settle, sweep, was_published};
+pub(crate) use open::{may_be_published, settle, sweep, was_published};
 #[cfg(feature = "cloud")]
 pub(crate) use store::reach_as;
 #[cfg(feature = "cloud")]

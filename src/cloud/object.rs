@@ -1,6 +1,6 @@
 //! One object in its bucket, and the requests that write it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
@@ -31,6 +31,8 @@ pub(super) struct Object {
     mark: String,
     /// Of the upload in parts that is open.
     id: AsyncMutex<Option<MultipartId>>,
+    /// Bytes of all parts that have arrived.
+    sent: AtomicU64,
     /// When requests to begin an upload went unanswered.
     unanswered: Mutex<Vec<Span>>,
     /// The store did not answer in the end.
@@ -40,6 +42,8 @@ pub(super) struct Object {
     requests: RwLock<()>,
     stopped: watch::Sender<bool>,
     committed: AtomicBool,
+    /// It could not be found out whether it was published.
+    is_unknown: AtomicBool,
     /// Why the first part that failed did.
     failed: Mutex<Option<Failure>>,
 }
@@ -56,12 +60,14 @@ impl Object {
             bucket: store::bucket(address)?,
             mark: format!("{:032x}", fastrand::u128(..)),
             id: AsyncMutex::new(None),
+            sent: AtomicU64::new(0),
             unanswered: Mutex::default(),
             silent: AtomicBool::new(false),
             uri: ObjectUri::default(),
             requests: RwLock::new(()),
             stopped: watch::Sender::new(false),
             committed: AtomicBool::new(false),
+            is_unknown: AtomicBool::new(false),
             failed: Mutex::new(None),
         })
     }
@@ -138,25 +144,30 @@ impl Object {
         }
     }
 
-    /// Tells whether what is there was written here, after a request that failed with `trouble`.
-    async fn is_ours(&self, trouble: &Trouble) -> bool {
-        // A store that has not answered for so long is not waited for once more.
-        let mut policy = self.bucket.policy;
-        if trouble.is_transient() {
-            policy.retries = 0;
-        }
-        let tried = attempt(policy, &self.address, &self.stopped, || self.head()).await;
+    /// Looks which object is in its place.
+    async fn look(&self) -> object_store::Result<Seen> {
+        let found = match self.head().await {
+            Ok(found) => found,
+            Err(error) if Trouble::new(&error).is_missing() => return Ok(Seen::Nothing),
+            Err(error) => return Err(error),
+        };
         let mark = Attribute::Metadata(MARK.into());
-        let is_ours = tried
-            .result
-            .is_ok_and(|found| found.attributes.get(&mark).map(AsRef::as_ref) == Some(&*self.mark));
-        if is_ours {
-            log::info!(
-                "`{}` is in its place, although an answer was lost",
-                self.address
-            );
+        match found.attributes.get(&mark) {
+            Some(mark) if **mark == *self.mark => {
+                log::info!(
+                    "`{}` is in its place, although an answer was lost",
+                    self.address
+                );
+                Ok(Seen::Ours)
+            }
+            // There, an object made of parts has no mark.
+            None if self.address.provider == Provider::Azure
+                && found.meta.size == self.sent.load(Ordering::Relaxed) =>
+            {
+                Ok(Seen::Unclear)
+            }
+            _ => Ok(Seen::Other),
         }
-        is_ours
     }
 
     pub(super) async fn put(&self, number: usize, part: PutPayload) -> Option<PartId> {
@@ -164,6 +175,7 @@ impl Object {
         if *self.stopped.borrow() {
             return None;
         }
+        let length = part.content_length() as u64;
         let put = async {
             let id = self.begin().await?;
             let store = &self.bucket.store;
@@ -175,7 +187,10 @@ impl Object {
             }
         };
         match put.await {
-            Ok(part) => part,
+            Ok(part) => {
+                self.sent.fetch_add(length, Ordering::Relaxed);
+                part
+            }
             Err(trouble) => {
                 lock(&self.failed).get_or_insert_with(|| trouble.of_writing(&self.address));
                 None
@@ -196,15 +211,15 @@ impl Object {
 
     /// Makes one object of `parts`, in place of what was there.
     async fn complete(&self, parts: Vec<PartId>, replace: bool) -> Result<(), Failure> {
-        if !replace && self.is_there().await? {
-            return Err(self.appeared());
-        }
         let id = self.begin().await;
         let id = id.map_err(|trouble| trouble.of_writing(&self.address))?;
         let store = &self.bucket.store;
         let complete = || store.complete_multipart(&self.key, &id, parts.clone());
-        let tried = self.ask(complete).await;
-        self.confirm(tried).await?;
+        if replace {
+            self.confirm(self.ask(complete).await, true).await?;
+        } else {
+            self.ask_if_absent(complete).await?;
+        }
         self.id.lock().await.take();
         Ok(())
     }
@@ -212,28 +227,50 @@ impl Object {
     /// Writes all of a small object, in place of what was there.
     async fn replace(&self, whole: PutPayload) -> Result<(), Failure> {
         let tried = self.ask(|| self.put_whole(&whole, PutMode::Overwrite));
-        self.confirm(tried.await).await
+        self.confirm(tried.await, true).await
     }
 
     /// Writes all of a small object, where there is none.
     async fn create(&self, whole: PutPayload) -> Result<(), Failure> {
         let tried = self.ask(|| self.put_whole(&whole, PutMode::Create)).await;
         match &tried.result {
-            Err(trouble) if trouble.is_there() => {
-                // It may be from an earlier try.
-                if self.is_ours(trouble).await {
-                    return Ok(());
-                }
-                Err(self.appeared())
-            }
             // A store that cannot do both at once is asked before.
             Err(trouble) if trouble.is_unknown_there() => {
-                if self.is_there().await? {
-                    return Err(self.appeared());
-                }
-                self.replace(whole).await
+                self.ask_if_absent(|| self.put_whole(&whole, PutMode::Overwrite))
+                    .await
             }
-            _ => self.confirm(tried).await,
+            _ => self.confirm(tried, false).await,
+        }
+    }
+
+    /// Makes a request that would replace an object. Looks before each try that there is none.
+    async fn ask_if_absent<T, F>(&self, request: impl Fn() -> F) -> Result<(), Failure>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let answer_was_lost = AtomicBool::new(false);
+        let tried = self.ask(|| async {
+            match self.look().await? {
+                Seen::Ours => return Ok(true),
+                // To ask again is safe: if somebody else wrote it, Azure has removed our parts, and the request
+                // fails.
+                Seen::Unclear if answer_was_lost.load(Ordering::Relaxed) => {}
+                Seen::Unclear | Seen::Other => return Ok(false),
+                Seen::Nothing => {}
+            }
+            let answered = request().await;
+            if let Err(error) = &answered
+                && Trouble::new(error).is_uncertain()
+            {
+                answer_was_lost.store(true, Ordering::Relaxed);
+            }
+            answered.map(|_| true)
+        });
+        let tried = tried.await;
+        match tried.result {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.appeared()),
+            Err(_) => self.confirm(tried, false).await,
         }
     }
 
@@ -252,22 +289,42 @@ impl Object {
     }
 
     /// Decides whether the object is in its place: where it seems not, looks.
-    async fn confirm<T>(&self, tried: Tried<T>) -> Result<(), Failure> {
+    async fn confirm<T>(&self, tried: Tried<T>, replace: bool) -> Result<(), Failure> {
         let Err(trouble) = tried.result else {
             return Ok(());
         };
-        if self.is_ours(&trouble).await {
-            return Ok(());
+        // A store that has not answered for so long is not waited for once more.
+        let mut policy = self.bucket.policy;
+        if trouble.is_transient() {
+            policy.retries = 0;
+        }
+        let looked = attempt(policy, &self.address, &self.stopped, || self.look()).await;
+        let answer_was_lost = !tried.uncertain.is_empty();
+        let has_appeared = match looked.result {
+            Ok(Seen::Ours) => return Ok(()),
+            Ok(Seen::Other) => true,
+            Ok(Seen::Unclear) => !answer_was_lost,
+            Ok(Seen::Nothing) => false,
+            Err(_) => trouble.is_there() && !answer_was_lost,
+        };
+        if has_appeared && !replace && !trouble.is_transient() {
+            return Err(self.appeared());
         }
         let failure = trouble.of_writing(&self.address);
-        Err(if tried.uncertain.is_empty() {
-            failure
-        } else {
+        Err(if answer_was_lost {
+            self.is_unknown.store(true, Ordering::Relaxed);
             failure.hint(format!(
                 "an answer was lost, so `{}` may be new all the same: look at it, or run the same command again later",
                 self.address
             ))
+        } else {
+            failure
         })
+    }
+
+    /// Tells whether it is not known if the object is new: an answer was lost.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.is_unknown.load(Ordering::Relaxed)
     }
 
     fn appeared(&self) -> Failure {
@@ -362,6 +419,16 @@ impl Object {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which object is in its place.
+enum Seen {
+    Nothing,
+    /// The one that was written here.
+    Ours,
+    Other,
+    /// It has no mark, and is as large as the one that was written here.
+    Unclear,
 }
 
 /// What an object is made of.

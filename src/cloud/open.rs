@@ -21,6 +21,8 @@ const AT_ONCE: usize = 16;
 struct Open {
     objects: HashMap<u64, Arc<Object>>,
     last: u64,
+    /// Requests that publish were begun, whatever became of them.
+    publishing: bool,
     /// The run was told to stop: nothing more is begun or published.
     over: bool,
 }
@@ -51,10 +53,12 @@ pub(super) fn begin(object: &Arc<Object>) -> io::Result<u64> {
 
 /// Notes that an upload is being published from now on; a run that was told to stop publishes nothing.
 pub(super) fn publish(object: &Object) -> io::Result<()> {
-    let open = lock();
-    if open.as_ref().is_some_and(|open| open.over) {
+    let mut open = lock();
+    let open = open.get_or_insert_default();
+    if open.over {
         return Err(over());
     }
+    open.publishing = true;
     object.commit();
     Ok(())
 }
@@ -74,6 +78,11 @@ fn forget(number: u64) {
 /// Tells whether anything was published in this run.
 pub(crate) fn was_published() -> bool {
     PUBLISHED.load(Ordering::Relaxed)
+}
+
+/// Tells whether anything may have been published in this run: a request was begun, and may not have been answered.
+pub(crate) fn may_be_published() -> bool {
+    lock().as_ref().is_some_and(|open| open.publishing)
 }
 
 /// Takes an upload back, and does not wait for it: [`settle`] does.

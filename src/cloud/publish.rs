@@ -15,25 +15,33 @@ const AT_ONCE: usize = 8;
 /// How many new objects a message names.
 const NAMED: usize = 5;
 
-/// Says which of `count` objects are new.
-pub(super) fn told_new(new: &[&Address], count: usize) -> String {
-    if new.is_empty() {
-        return format!("none of the {count} objects is new");
+/// Says which of `count` objects are new, and of which that is `unknown`.
+pub(super) fn told_new(new: &[&Address], unknown: &[&Address], count: usize) -> String {
+    let known = match new.len() {
+        0 if unknown.is_empty() => format!("none of the {count} objects is new"),
+        0 => "no other object is new".to_owned(),
+        many => format!("{many} of {count} objects are new: {}", named(new)),
+    };
+    if unknown.is_empty() {
+        return known;
     }
-    let names: Vec<String> = new
+    let are = if unknown.len() == 1 { "is" } else { "are" };
+    let unknown = format!("it is not known whether {} {are} new", named(unknown));
+    format!("{unknown}; {known}")
+}
+
+/// Names the first of `addresses`.
+fn named(addresses: &[&Address]) -> String {
+    let names: Vec<String> = addresses
         .iter()
         .take(NAMED)
-        .map(|new| format!("`{new}`"))
+        .map(|address| format!("`{address}`"))
         .collect();
-    let more = match new.len() - names.len() {
+    let more = match addresses.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(
-        "{} of {count} objects are new: {}{more}",
-        new.len(),
-        names.join(", ")
-    )
+    format!("{}{more}", names.join(", "))
 }
 
 /// What became of objects that were to be published.

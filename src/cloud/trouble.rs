@@ -175,6 +175,7 @@ impl Trouble {
     pub(super) fn is_uncertain(&self) -> bool {
         self.is_transient()
             && self.lost != Some(Lost::Unconnected)
+            && !self.method.as_ref().is_some_and(Method::is_safe)
             && !matches!(self.wait_status(), Some(429 | 503))
     }
 
@@ -263,9 +264,10 @@ impl Trouble {
         self.status == Some(404) || self.has(&["BlobNotFound"])
     }
 
-    /// There is an object already, and the request was not to replace it.
+    /// The store says that there is an object already, and the request was not to replace it. A conflict can
+    /// have other reasons, such as the state of the bucket.
     pub(super) fn is_there(&self) -> bool {
-        matches!(self.status, Some(304 | 412)) || self.status == Some(409) && !self.is_transient()
+        matches!(self.status, Some(304 | 412)) || self.has(&["BlobAlreadyExists"])
     }
 
     /// The store does not know what it was asked to do.

@@ -172,12 +172,13 @@ impl Upload {
         if uploads.len() == 1 {
             return Err(failure);
         }
-        let new: Vec<&Address> = uploads
-            .iter()
-            .filter(|upload| upload.published)
-            .map(|upload| &upload.object.address)
-            .collect();
-        let told = format!("{failure}; {}", told_new(&new, uploads.len()));
+        let those = |is_meant: fn(&Self) -> bool| -> Vec<&Address> {
+            let meant = uploads.iter().filter(|upload| is_meant(upload));
+            meant.map(|upload| &upload.object.address).collect()
+        };
+        let new = those(|upload| upload.published);
+        let unknown = those(|upload| upload.object.is_unknown());
+        let told = format!("{failure}; {}", told_new(&new, &unknown, uploads.len()));
         Err(failure.saying(told))
     }
 }

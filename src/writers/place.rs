@@ -135,6 +135,9 @@ impl Place {
             Self::Object(_) if cloud::was_published() => {
                 format!("{} is new and whole", self.name())
             }
+            Self::Object(_) if cloud::may_be_published() => {
+                format!("{} is as it was before, or new and whole", self.name())
+            }
             Self::Object(_) => format!("{} is as it was before", self.name()),
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
             #[cfg(feature = "postgres")]

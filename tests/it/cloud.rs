@@ -744,6 +744,38 @@ fn a_wrong_key_is_told_without_showing_it() {
 }
 
 #[test]
+fn a_line_break_in_a_credential_is_told_without_showing_it() {
+    let server = Server::start(&["--batches", "20"]);
+    for (scheme, variables) in [
+        (
+            "s3",
+            &[
+                "AWS_ACCESS_KEY_ID",
+                "AWS_SECRET_ACCESS_KEY",
+                "AWS_SESSION_TOKEN",
+                "AWS_REGION",
+            ][..],
+        ),
+        ("gs", &["GOOGLE_BEARER_TOKEN"]),
+        ("az", &["AZURE_STORAGE_TOKEN", "AZURE_STORAGE_KEY"]),
+    ] {
+        let Some(bucket) = Bucket::new(scheme, "mounted") else {
+            continue;
+        };
+        for variable in variables {
+            let address = bucket.address("a.csv");
+            let mut command = bucket.export_command(&server, &["-o", &address]);
+            command.env(variable, "c2VjcmV0LXZhbHVl\n");
+            let refused = bucket.ended(&mut command);
+            assert_code(&refused, 2);
+            let told = format!("{variable} holds a line break");
+            assert!(refused.stderr.contains(&told), "{refused:?}");
+            assert!(!refused.stderr.contains("c2VjcmV0"), "{refused:?}");
+        }
+    }
+}
+
+#[test]
 fn an_account_that_is_not_known_is_told_too() {
     let server = Server::start(&["--batches", "20"]);
     let Some(bucket) = Bucket::new("gs", "locked") else {

@@ -362,6 +362,71 @@ fn what_another_wrote_is_no_success_of_ours() {
 }
 
 #[test]
+fn what_another_wrote_before_a_retry_is_kept_by_a_large_export_too() {
+    let server = Server::start(&LARGE);
+    for behind in Behind::all() {
+        let bucket = &behind.bucket;
+        for is_answered in [true, false] {
+            let name = format!("{is_answered}.ndjson");
+            let (other, key) = (bucket.twin(), name.clone());
+            let theirs = move || {
+                other.ask("put", &key, b"theirs");
+            };
+            if is_answered {
+                behind.proxy.rule(1, slow_down(), move |line| {
+                    let is_meant = is_completion(line);
+                    if is_meant {
+                        theirs();
+                    }
+                    is_meant
+                });
+            } else {
+                behind.rule_for_end(1, Fault::CutAfter(Box::new(theirs)));
+            }
+            let address = bucket.address(&name);
+            let args = ["-o", &*address, "--no-clobber"];
+            let refused = behind.export(&server, &[&args, &FAST[..]].concat());
+            assert_code(&refused, 8);
+            behind.proxy.assert_done();
+            assert_eq!(bucket.get(&name), b"theirs");
+            assert!(
+                refused.stderr.contains("has appeared meanwhile"),
+                "{refused:?}"
+            );
+        }
+        bucket.assert_no_litter();
+
+        // Our own object is no other.
+        behind.rule_for_end(1, Fault::Lose);
+        let address = bucket.address("ours.ndjson");
+        let args = ["-o", &*address, "--no-clobber"];
+        let done = behind.export(&server, &[&args, &FAST[..]].concat());
+        assert_code(&done, 0);
+        behind.proxy.assert_done();
+        bucket.assert_no_litter();
+    }
+}
+
+#[test]
+fn a_conflict_is_not_an_object_that_appeared() {
+    let server = Server::start(&["--batches", "20"]);
+    for behind in Behind::all() {
+        behind.rule_for_whole(1, answer("409 Conflict", "", "InvalidBucketState", ""));
+        let address = behind.bucket.address("a.csv");
+        let args = ["-o", &*address, "--no-clobber"];
+        let failed = behind.export(&server, &[&args, &FAST[..]].concat());
+        assert_code(&failed, 8);
+        behind.proxy.assert_done();
+        assert!(
+            failed.stderr.contains("409 InvalidBucketState"),
+            "{failed:?}"
+        );
+        assert!(!failed.stderr.contains("has appeared"), "{failed:?}");
+        assert!(behind.bucket.list().is_empty());
+    }
+}
+
+#[test]
 fn small_objects_go_in_one_request_each() {
     let server = Server::start(&["--batches", "60"]);
     for behind in Behind::all() {
@@ -654,6 +719,56 @@ fn where_it_cannot_be_known_whether_an_object_is_new_that_is_told() {
         "{failed:?}"
     );
     assert!(!failed.stderr.contains("as it was before"), "{failed:?}");
+}
+
+#[test]
+fn of_several_objects_those_are_named_that_may_be_new() {
+    let server = Server::start(&["--batches", "60"]);
+    for behind in Behind::all() {
+        behind.rule_for_whole(usize::MAX, Fault::Lose);
+        let is_head = |line: &str| line.starts_with("HEAD ");
+        behind.proxy.rule(usize::MAX, Fault::Cut, is_head);
+        let template = behind.bucket.address("lake/{crop_type}.csv");
+        let args = ["-o", &*template, "--retries", "1", "--retry-wait", "10ms"];
+        let failed = behind.export(&server, &args);
+        assert_code(&failed, 5);
+        let first = behind.bucket.address(&behind.bucket.list()[0]);
+        let told = format!("it is not known whether `{first}`");
+        assert!(failed.stderr.contains(&told), "{failed:?}");
+        assert!(!failed.stderr.contains("none of the"), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_signal_while_an_object_is_published_is_not_told_as_if_nothing_happened() {
+    let server = Server::start(&["--batches", "60"]);
+    let mut all = Vec::new();
+    for (name, told) in [("a.csv", "a.csv` is"), ("{crop_type}.csv", "each file of")] {
+        let Some(behind) = Behind::new("s3") else {
+            return;
+        };
+        behind.rule_for_whole(usize::MAX, Fault::Stall);
+        let address = behind.bucket.address(name);
+        let running = Running::spawn(&mut behind.export_command(&server, &["-o", &address]));
+        behind.proxy.wait_for(is_whole_put);
+        running.signal("TERM");
+        all.push((behind, running, told));
+    }
+    // They wait a while for the answer.
+    for (_behind, mut running, told) in all {
+        let ended = running.ends_within(Duration::from_secs(60));
+        assert_eq!(ended.unwrap().code(), Some(143));
+        let mut stderr = String::new();
+        loop {
+            match running.line() {
+                line if line.is_empty() => break,
+                line => stderr += &line,
+            }
+        }
+        for part in [told, "as it was before, or new and whole"] {
+            assert!(stderr.contains(part), "{stderr}");
+        }
+    }
 }
 
 /// A minute of work.
