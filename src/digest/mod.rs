@@ -171,7 +171,12 @@ impl SetDigest {
             sum: text(sum),
             unknown_fields: self.unknown.as_ref().map(|unknown| UnknownState {
                 batches: unknown.count,
-                sum: unknown.sum.as_deref().map(text),
+                // Without such batches the sum is zero, however it came about.
+                sum: unknown
+                    .sum
+                    .as_deref()
+                    .filter(|_| unknown.count > 0)
+                    .map(text),
             }),
         })
     }

@@ -58,7 +58,8 @@ impl Lake {
             .filter(|file| self.includes(file))
             .collect();
         files.sort();
-        if files.is_empty() {
+        // A manifest may say that there is none.
+        if files.is_empty() && !root.join("_manifest.json").is_file() {
             let name = ui::one_line(&root.to_string_lossy()).into_owned();
             let message = match self.pattern {
                 None => format!("there is no export in the folder `{name}`"),

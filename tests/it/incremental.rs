@@ -390,6 +390,22 @@ fn what_the_archive_lacks_is_told_though_nothing_changed() {
 }
 
 #[test]
+fn a_lake_may_become_empty() {
+    let scene = Scene::new();
+    scene.run(MONTHS, &[]);
+    scene.nursery.stock().items.clear();
+    scene.sync();
+    let ended = scene.run(MONTHS, &[]);
+    assert!(ended.stderr.contains("4 files removed"), "{ended:?}");
+    assert_eq!(files(&scene.lake()).len(), 1);
+    assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "empty");
+    scene.add("b11", 1, 1, "null");
+    scene.sync();
+    scene.run(MONTHS, &[]);
+    scene.assert_whole(MONTHS, &[], "no longer empty");
+}
+
+#[test]
 fn names_and_fields_that_look_alike_are_told_apart() {
     // Unknown fields are kept unless fields are named, be it all of them.
     let scene = Scene::new();
