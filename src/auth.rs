@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
+use crate::Secret;
 use crate::error::Failure;
 use crate::service::retry::{RetryPolicy, Tries};
-use crate::service::{Service, ServiceError, Stats, Version};
-use crate::settings::Secret;
+use crate::service::{Service, ServiceError, Version};
+use crate::ui::Stats;
 
 /// The token that is in use.
 pub(crate) struct Tokens {

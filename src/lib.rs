@@ -97,9 +97,6 @@ mod signals;
 // Standard output, standard error, the log, errors, panics and progress.
 mod ui;
 
-// Durations, and names that were nearly right.
-mod words;
-
 use std::ffi::OsString;
 
 /// Runs trayscan with `args` (the program's name first) and returns its exit code.
@@ -128,3 +125,7 @@ pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
     ui::start(cli::Color::Auto, cli::ErrorFormat::Text);
     ui::guard(work)
 }
+mod secret;
+mod text;
+pub(crate) use secret::{Secret, conceal};
+pub(crate) use text::{escape, one_line};

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::fetch::{Page, Received};
 use crate::seen::Arrival;
 use crate::select::{Condition, Sorting};
-use crate::service::Stats;
+use crate::ui::Stats;
 use crate::writers::Files;
 
 /// Where pages come from.

@@ -9,13 +9,13 @@ use crate::batch::{
 };
 use crate::dates::{self, Bound};
 use crate::error::{self, Failure};
-use crate::words;
+use crate::text;
 
 /// Finds a field, or says which there are.
 fn field(name: &str) -> Result<usize, Failure> {
     find_column(name).ok_or_else(|| {
         let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-        let hint = match words::nearest(name, names.iter().copied()) {
+        let hint = match text::nearest(name, names.iter().copied()) {
             Some(nearest) => format!(
                 "did you mean `{nearest}`? the fields are {}",
                 names.join(", ")

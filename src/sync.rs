@@ -14,7 +14,7 @@ use crate::dates::{Range, written};
 use crate::error::{Failure, Kind};
 use crate::fetch::{self, Fetched, Findings, Page, Pages, Received};
 use crate::seen::Arrival;
-use crate::service::Stats;
+use crate::ui::Stats;
 
 /// A commit comes no sooner than this after the last, and than so many times what that one took.
 const PACE: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use crate::dates::Range;
 use crate::error::{Failure, Kind};
 use crate::fetch::{Findings, Page};
 use crate::service::split::{Found, Shape, Splitter};
-use crate::ui;
+use crate::text;
 
 /// Bytes on a page, about.
 const PAGE: usize = 1 << 19;
@@ -149,11 +149,11 @@ impl ArchivePages<'_> {
         };
         let name = batch
             .as_ref()
-            .map(|batch| format!(" (`{}`)", ui::brief(&batch.id())));
+            .map(|batch| format!(" (`{}`)", text::brief(&batch.id())));
         let why = format!(
             "row {row}{}: {}",
             name.unwrap_or_default(),
-            ui::brief(&flaw.to_string())
+            text::brief(&flaw.to_string())
         );
         if !self.lenient {
             let path = self.archive.path.display();

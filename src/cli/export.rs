@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::selection::{SelectionArgs, SourceArgs};
 use crate::batch::{COLUMNS, Representation};
-use crate::words::duration;
+use crate::text::duration;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

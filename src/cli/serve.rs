@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::words::{listen_address, number};
 use crate::sandbox::faults;
-use crate::words::duration;
+use crate::text::duration;
 
 const SERVE_EXAMPLES: &str = "\
 Examples:

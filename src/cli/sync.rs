@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use super::selection::Progress;
 use super::service::ServiceArgs;
-use crate::words::duration;
+use crate::text::duration;
 
 const SYNC_EXAMPLES: &str = "\
 Examples:

@@ -13,8 +13,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 
+use crate::Secret;
 use crate::error::{Failure, Kind};
-use crate::settings::Secret;
 
 /// All three clouds answer here, and nobody else does.
 const METADATA: SocketAddr = SocketAddr::new(

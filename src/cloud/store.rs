@@ -19,7 +19,7 @@ use super::transport::Transport;
 use crate::error::{Failure, Kind};
 use crate::service::retry::RetryPolicy;
 use crate::settings::{BaseUrl, Manners, read_certificates};
-use crate::ui;
+use crate::text;
 
 /// What is needed of a store.
 pub(super) trait Store: ObjectStore + MultipartStore {}
@@ -200,7 +200,7 @@ fn open(address: &Address, way: &Way) -> Result<Opened, Failure> {
             Kind::Usage,
             format!("the settings for `{address}` cannot be used"),
         )
-        .caused_by(anyhow::anyhow!(ui::brief(&error.to_string())))
+        .caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
         .hint("look at the variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
     })
 }

@@ -15,7 +15,7 @@ use object_store::Error;
 use super::address::Address;
 use crate::service::causes::{TlsProblem, root, trust_hint};
 use crate::service::retry_after;
-use crate::ui;
+use crate::text;
 
 /// A difference of clocks that stores do not accept.
 const SKEW: Duration = Duration::from_secs(5 * 60);
@@ -202,7 +202,7 @@ impl Trouble {
             let line = message.lines().next().unwrap_or_default();
             words = format!("{words}: {}", line.trim_end_matches('.'));
         }
-        ui::brief(&words)
+        text::brief(&words)
     }
 
     /// Names the request, such as ``PUT `s3://bucket/key` ``.

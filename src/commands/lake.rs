@@ -24,6 +24,7 @@ use crate::manifest::{File, LakeState, Manifest};
 use crate::pipeline::Plan;
 use crate::readers::Lake;
 use crate::select::Condition;
+use crate::text;
 use crate::ui;
 use crate::writers::{Crops, Destination, Pending, Place, Template, Written};
 
@@ -106,7 +107,7 @@ impl Work {
                     log::warn!(
                         "files of an earlier layout are still there ({others}, named `{}`): remove them, or \
                          readers of the folder find their batches twice",
-                        ui::one_line(&earlier.template)
+                        text::one_line(&earlier.template)
                     );
                 }
                 let known = known.into_iter().map(|(name, _)| name);
@@ -488,7 +489,7 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
             "{} among the files of the lake, such as `{}`, which its manifest does not name: readers of the folder find \
              its batches too; remove what should not be there",
             count(strays.len() as u64, "file is", "files are"),
-            ui::one_line(first)
+            text::one_line(first)
         );
     }
 }

@@ -12,6 +12,7 @@ use crate::fetch::Findings;
 use crate::pipeline::{Plan, Tally};
 use crate::select::Condition;
 use crate::statistics::Figures;
+use crate::text;
 use crate::ui;
 
 /// Which batches the command line asks for, checked before anything is sent.
@@ -179,7 +180,7 @@ pub(super) fn tell(tally: &Tally, source: &Source, is_sandbox: bool) -> Result<(
 pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
     let names = names.iter();
     let names: Vec<String> = names
-        .map(|name| format!("`{}`", ui::brief(name.as_ref())))
+        .map(|name| format!("`{}`", text::brief(name.as_ref())))
         .collect();
     names.join(", ")
 }

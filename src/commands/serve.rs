@@ -12,6 +12,7 @@ use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
 use crate::sandbox::{self, Catalog, Credentials, Options, Source, Stock, faults::Faults};
 use crate::signals::Signals;
+use crate::text;
 use crate::ui;
 
 /// How long a stop may take before it is explained.
@@ -222,7 +223,7 @@ fn held(args: &ServeArgs, catalog: &Catalog) -> String {
     let from = match &args.archive {
         Some(path) => {
             let path = path.display().to_string();
-            format!("`{}`, as it changes", ui::one_line(&path))
+            format!("`{}`, as it changes", text::one_line(&path))
         }
         None => format!("seed {}", args.seed),
     };

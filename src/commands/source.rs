@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 use tokio::sync::oneshot;
 
+use crate::Secret;
 use crate::archive::{Archive, ArchivePages};
 use crate::cli::{ServiceArgs, SourceArgs};
 use crate::dates::{Range, written};
@@ -17,8 +18,9 @@ use crate::fetch::{Fetched, Findings, Manner, Order, Page, Pages};
 use crate::pipeline::Feed;
 use crate::sandbox::{self, Credentials, Options, faults::Faults};
 use crate::service::retry::RetryPolicy;
-use crate::service::{Service, Stats, Version};
-use crate::settings::{Access, BaseUrl, Manners, Origin, Secret, Settings, file};
+use crate::service::{Service, Version};
+use crate::settings::{Access, BaseUrl, Manners, Origin, Settings, file};
+use crate::ui::Stats;
 
 const DAY: i64 = 86_400;
 

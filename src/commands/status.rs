@@ -11,6 +11,7 @@ use crate::archive::{Archive, Coverage, Outcome, Owner, Run};
 use crate::cli::ListFormat;
 use crate::dates::written;
 use crate::error::{Failure, Kind};
+use crate::text;
 use crate::ui;
 
 /// Runs that are shown.
@@ -64,7 +65,7 @@ impl Status {
     }
 
     fn for_people(&self) -> String {
-        let mut text = format!("{}\n", ui::one_line(&self.path));
+        let mut text = format!("{}\n", text::one_line(&self.path));
         let owner = self.owner.as_ref();
         let owner = owner.map_or_else(
             || "nobody yet".to_owned(),
@@ -79,7 +80,7 @@ impl Status {
         let _ = write!(
             text,
             "  belongs to  {}\n  holds       {batches}\n  complete    {}\n",
-            ui::one_line(&owner),
+            text::one_line(&owner),
             self.complete(),
         );
         for (start, end) in &gaps {
@@ -251,7 +252,7 @@ impl Status {
             .as_ref()
             .filter(|_| newest.outcome != Outcome::Complete)
         {
-            let _ = writeln!(text, "the last one: {}", ui::one_line(message));
+            let _ = writeln!(text, "the last one: {}", text::one_line(message));
         }
         text
     }

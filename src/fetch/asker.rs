@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Page;
 use super::crew::{Crew, Place};
+use crate::Secret;
 use crate::auth::{NoToken, Token, Tokens};
 use crate::dates::Range;
 use crate::service::retry::{RetryPolicy, Tries};
-use crate::service::{Answer, Service, ServiceError, Stats, Version};
-use crate::settings::Secret;
+use crate::service::{Answer, Service, ServiceError, Version};
+use crate::ui::Stats;
 
 /// The most blank pages that are kept.
 const SPARE: usize = 16;

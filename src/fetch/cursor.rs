@@ -8,9 +8,9 @@ use tokio::task;
 use super::asker::{Asker, Refused, Wanted};
 use super::crew::Place;
 use super::reading::{Got, Reading, Source};
+use crate::Secret;
 use crate::dates::Range;
 use crate::service::{Answer, ServiceError, Version};
-use crate::settings::Secret;
 
 /// What a cursor that is no longer taken is answered with (interface, section 7: not shown).
 pub(super) const EXPIRED: [u16; 4] = [400, 404, 410, 422];

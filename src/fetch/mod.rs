@@ -37,7 +37,8 @@ use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
 use crate::service::retry::RetryPolicy;
-use crate::service::{Service, ServiceError, Stats, Version};
+use crate::service::{Service, ServiceError, Version};
+use crate::ui::Stats;
 
 pub(crate) use page::Page;
 pub(crate) use reading::Findings;

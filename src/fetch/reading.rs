@@ -8,7 +8,7 @@ use crate::batch::Batch;
 use crate::dates::Range;
 use crate::service::Version;
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
-use crate::ui::brief;
+use crate::text::brief;
 
 /// What was wrong with batches that were carried on nevertheless.
 #[derive(Clone, Debug, Default)]

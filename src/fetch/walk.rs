@@ -20,13 +20,13 @@ use super::reading::{Got, Source};
 use super::received::{WalkId, looping};
 use super::sample::Hint;
 use super::window;
+use crate::Secret;
 use crate::batch::{Batch, Moment};
 use crate::dates::Range;
 use crate::error::Failure;
 use crate::seen::{Digest, Id};
 use crate::service::ServiceError;
 use crate::service::retry::Tries;
-use crate::settings::Secret;
 
 /// How often a window is walked anew without anything new in it.
 const RESTARTS: u32 = 3;

@@ -11,8 +11,8 @@ use super::passfile::{self, Wanted};
 use super::quoted;
 use super::table::{LONGEST_NAME, Table};
 use super::words::{Words, malformed};
+use crate::Secret;
 use crate::error::Failure;
-use crate::settings::Secret;
 
 /// What stands in an address as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC

@@ -13,7 +13,7 @@ use super::upsert::{self, Counts, Upsert};
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
 use crate::error::{Failure, Kind};
 use crate::select::Fields;
-use crate::ui;
+use crate::text;
 
 /// Bytes of a piece, which is sent at once.
 const PIECE: usize = 1 << 20;
@@ -112,13 +112,13 @@ fn refused(batch: &Batch, inexact: &Inexact) -> Failure {
     let value = if value.is_empty() {
         "null".to_owned()
     } else {
-        ui::brief(&value)
+        text::brief(&value)
     };
     Failure::new(
         Kind::Protocol,
         format!(
             "batch `{}`: `{name}` is {value}: {}",
-            ui::brief(&batch.id()),
+            text::brief(&batch.id()),
             inexact.why
         ),
     )

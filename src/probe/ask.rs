@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::sample::Seen;
+use crate::Secret;
 use crate::dates::written;
 use crate::service::{Fault, ServiceError, Version};
-use crate::settings::Secret;
 
 /// A second in which no batch was created: before there was such a service.
 const NOBODYS: i64 = 946_684_800;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::ask::{ALWAYS, Ask, Listing, No, batches};
 use super::prober::Prober;
 use super::topic::{Finding, Topic};
+use crate::Secret;
 use crate::service::Version;
-use crate::settings::Secret;
 
 /// What was found out on the second page.
 pub(super) struct Second {

@@ -6,8 +6,8 @@ use super::prober::Prober;
 use super::sample::Sample;
 use super::topic::{Finding, Topic};
 use super::{cursors, order};
+use crate::Secret;
 use crate::service::Version;
-use crate::settings::Secret;
 
 /// Batches that are enough: one more than version 1 is said to be meant for.
 pub(super) const ENOUGH: usize = 1001;

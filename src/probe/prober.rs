@@ -9,9 +9,10 @@ use super::both::Both;
 use super::grant::Grant;
 use super::noticed::Noticed;
 use super::reading::read;
+use crate::Secret;
 use crate::service::retry::{RetryPolicy, Tries};
-use crate::service::{Fault, Question, Service, ServiceError, Stats, Version};
-use crate::settings::Secret;
+use crate::service::{Fault, Question, Service, ServiceError, Version};
+use crate::ui::Stats;
 
 /// The most requests of a probe, those that are tried again too.
 const MOST_REQUESTS: u64 = 60;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub(super) use crate::service::split::Shape;
+use crate::service::Shape;
 
 use super::singer::SingerStream;
 use super::{Each, Place, Record, Remarks, Schema, Unreadable};

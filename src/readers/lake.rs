@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::sniff;
 use crate::error::{Failure, Kind};
-use crate::ui;
+use crate::text;
 use crate::writers::Template;
 
 /// Endings of exports, packed or not.
@@ -60,7 +60,7 @@ impl Lake {
         files.sort();
         // A manifest may say that there is none.
         if files.is_empty() && !root.join("_manifest.json").is_file() {
-            let name = ui::one_line(&root.to_string_lossy()).into_owned();
+            let name = text::one_line(&root.to_string_lossy()).into_owned();
             let message = match self.pattern {
                 None => format!("there is no export in the folder `{name}`"),
                 Some(_) => format!("no file in the folder `{name}` fits the template"),
@@ -83,7 +83,7 @@ impl Lake {
 /// Adds all files below `folder`. Links to folders are not followed.
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let cannot = |error: io::Error| {
-        let name = ui::one_line(&folder.to_string_lossy()).into_owned();
+        let name = text::one_line(&folder.to_string_lossy()).into_owned();
         Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
             .caused_by(error)
             .hint("check that it exists and that you may read it")

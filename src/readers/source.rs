@@ -17,8 +17,9 @@ use crate::digest::hexadecimal;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, Reading};
+use crate::service::split;
 use crate::temporary::Scratch;
-use crate::ui;
+use crate::text;
 use crate::writers::is_table;
 
 /// How much of a file is looked at before it is read.
@@ -90,7 +91,7 @@ impl Source {
         if is_table(&text) {
             return Self::table(&text);
         }
-        let name = format!("`{}`", ui::one_line(&text));
+        let name = format!("`{}`", text::one_line(&text));
         if let Some(address) = Address::parse(path)? {
             let place = Place::Fetched(cloud::download(&address)?);
             return Ok(Self::new(name, place));
@@ -238,9 +239,9 @@ impl Source {
         let format = sniff::format(ending.as_deref(), &head)?;
         let bytes = head.chain(rest);
         match format {
-            Format::Array => json::read(bytes, json::Shape::Flat, false, each),
-            Format::Lines => json::read(bytes, json::Shape::Lines, false, each),
-            Format::Singer => json::read(bytes, json::Shape::Lines, true, each),
+            Format::Array => json::read(bytes, split::Shape::Flat, false, each),
+            Format::Lines => json::read(bytes, split::Shape::Lines, false, each),
+            Format::Singer => json::read(bytes, split::Shape::Lines, true, each),
             Format::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
         }
     }

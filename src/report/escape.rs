@@ -1,10 +1,9 @@
 //! Text on the page: harmless as HTML, and with nothing in it that cannot be seen.
 
+use crate::text;
 use std::fmt::{self, Write};
 
 use askama::filters::{Escaper, Html};
-
-use crate::ui;
 
 /// Escapes HTML, and shows control characters and bidirectional overrides as visible escapes.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +11,7 @@ pub(super) struct VisibleHtml;
 
 impl Escaper for VisibleHtml {
     fn write_escaped_str<W: Write>(&self, page: W, text: &str) -> fmt::Result {
-        Html.write_escaped_str(page, &ui::escape(text))
+        Html.write_escaped_str(page, &text::escape(text))
     }
 
     fn write_escaped_char<W: Write>(&self, page: W, character: char) -> fmt::Result {

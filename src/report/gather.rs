@@ -13,7 +13,7 @@ use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
 use crate::settings::Targets;
 use crate::statistics::{Figures, Period, Step};
-use crate::words::nearest;
+use crate::text::nearest;
 
 /// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
 const MOST: usize = 200_000;

@@ -3,7 +3,7 @@
 use super::values::Reading;
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::statistics::Decimal;
-use crate::ui::brief;
+use crate::text::brief;
 
 /// So many are kept: far more than a page shows.
 pub(super) const KEPT: usize = 5000;

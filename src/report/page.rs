@@ -15,6 +15,7 @@ use super::trends::Trends;
 use super::words::{ago, drawn, figure, minute, period_name, plural};
 use crate::settings::Targets;
 use crate::statistics::{Metric, Step, two_digits};
+use crate::text;
 
 #[derive(Template)]
 #[template(path = "page.html", config = "src/report/askama.toml")]
@@ -239,7 +240,7 @@ fn attention_row(noticed: &Noticed<'_>) -> AttentionRow {
 }
 
 pub(super) fn crop_name(crop: Option<&str>) -> String {
-    crop.map_or_else(|| NO_CROP.to_owned(), crate::ui::brief)
+    crop.map_or_else(|| NO_CROP.to_owned(), text::brief)
 }
 
 /// Returns the spread of some values, to be drawn.

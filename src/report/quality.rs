@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::values::{Reading, is_percentage};
 use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
 use crate::statistics::Decimal;
-use crate::ui::brief;
+use crate::text::brief;
 
 /// What may be wrong with a batch, in the order in which it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use crate::error::{Failure, Kind};
-use crate::words;
+use crate::text;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
 const ALL: [(&str, &str, &str); 27] = [
@@ -224,8 +224,8 @@ impl Faults {
                 self.statuses.push((status, probability(value)?));
             }
             ("busy", Some(value)) => self.busy = Some(at_least(1, value)?),
-            ("retry-after", Some(value)) => self.retry_after = Some(words::duration(value)?),
-            ("latency", Some(value)) => self.latency = words::duration(value)?,
+            ("retry-after", Some(value)) => self.retry_after = Some(text::duration(value)?),
+            ("latency", Some(value)) => self.latency = text::duration(value)?,
             ("reset", Some(value)) => self.reset = probability(value)?,
             ("truncate", Some(value)) => self.truncate = probability(value)?,
             ("gzip", None) => self.gzip = true,
@@ -287,7 +287,7 @@ fn misspelt(name: &str) -> String {
             _ => "needs a value".to_owned(),
         };
     }
-    match words::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
+    match text::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
         Some(known) => format!("no such fault; did you mean `{known}`?"),
         None => "no such fault".to_owned(),
     }
@@ -321,7 +321,7 @@ fn offset(word: &str) -> Result<TimeDelta, String> {
         Some(("-", duration)) => (-1, duration),
         _ => return Err(format!("`{word}` has no sign, as in +30d or -2h")),
     };
-    let offset = TimeDelta::from_std(words::duration(duration)?);
+    let offset = TimeDelta::from_std(text::duration(duration)?);
     offset
         .map(|offset| offset * sign)
         .map_err(|error| error.to_string())

@@ -14,7 +14,6 @@ mod redact;
 mod request;
 pub(crate) mod retry;
 pub(crate) mod split;
-mod stats;
 mod tunnel;
 
 use std::fmt;
@@ -25,17 +24,18 @@ use serde::Deserialize;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::Secret;
 use crate::dates::{Range, written};
 use crate::error::Failure;
-use crate::settings::{Access, BaseUrl, Manners, Secret};
+use crate::settings::{Access, BaseUrl, Manners};
 
+use crate::ui::Stats;
 pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use question::Question;
 #[cfg(feature = "cloud")]
 pub(crate) use request::retry_after;
 pub(crate) use request::{Answer, Http};
-pub(crate) use stats::Stats;
 
 use request::Exchange;
 use split::Unreadable;
@@ -178,3 +178,4 @@ fn read_token(body: &[u8]) -> Result<TokenResponse, Unreadable> {
             .and_then(|seconds| seconds.get().parse().ok()),
     })
 }
+pub(crate) use split::Shape;

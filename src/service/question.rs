@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::request::Exchange;
 use super::{Answer, Service, ServiceError, TOKEN_LIMIT, TokenResponse, Version, read_token};
-use crate::settings::Secret;
+use crate::Secret;
 
 /// A request for batches, with dates and a token that may be wrong.
 pub(crate) struct Question<'a> {

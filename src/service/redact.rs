@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::html;
-use crate::settings::conceal;
+use crate::conceal;
 
 /// Lines and characters that are worth showing of a page that is not for us.
 const LINES: usize = 3;
@@ -88,7 +88,7 @@ fn shorten(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Secret;
+    use crate::Secret;
 
     fn text(body: &str) -> String {
         let _secret = Secret::new("hunter2");

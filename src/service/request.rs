@@ -14,9 +14,11 @@ use super::buffers::Buffers;
 use super::causes::is_unprocessed;
 use super::connection::{ProxyRefusal, classify};
 use super::split::Unreadable;
-use super::{Fault, ServiceError, Stats, redact};
+use super::{Fault, ServiceError, redact};
 use crate::error::{Failure, Kind};
-use crate::settings::{BaseUrl, Manners, ProxyServer, Route, Secret, conceal, read_certificates};
+use crate::settings::{BaseUrl, Manners, ProxyServer, Route, read_certificates};
+use crate::ui::Stats;
+use crate::{Secret, conceal};
 
 /// The most that is read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;

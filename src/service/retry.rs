@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fault, ServiceError, Stats};
+use super::{Fault, ServiceError};
 use crate::error::Failure;
+use crate::ui::Stats;
 
 /// The longest wait of our own choosing.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use memchr::memchr2;
 
 use crate::batch::Batch;
-use crate::ui::brief;
+use crate::text::brief;
 use interrupted::Interrupted;
 
 /// The most that one value may hold: a batch is well below a kilobyte.

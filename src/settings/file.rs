@@ -11,6 +11,7 @@ use toml::{Table, Value};
 use super::bounded::ReadLimit;
 use super::targets::Targets;
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// The keys of a profile, with what each holds.
 const KEYS: [(&str, Holds); 12] = [
@@ -293,7 +294,7 @@ pub(super) fn check_keys<'a>(
         if known.contains(&key.as_str()) {
             continue;
         }
-        let hint = match crate::words::nearest(key, known.iter().copied()) {
+        let hint = match text::nearest(key, known.iter().copied()) {
             Some(nearest) => format!(
                 "did you mean `{nearest}`? the keys are {}",
                 known.join(", ")

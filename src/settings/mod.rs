@@ -9,7 +9,6 @@ mod certificates;
 mod command;
 pub(crate) mod file;
 mod proxy;
-mod secret;
 mod secret_source;
 mod targets;
 
@@ -19,14 +18,14 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 
+use crate::Secret;
 use crate::cli::{Api, ServiceArgs};
 use crate::error::{Failure, Kind};
-use crate::words;
+use crate::text;
 pub(crate) use base_url::BaseUrl;
 pub(crate) use certificates::read_certificates;
 use file::Profile;
 pub(crate) use proxy::{ProxyServer, Route};
-pub(crate) use secret::{Secret, conceal};
 pub(crate) use secret_source::SecretSource;
 pub(crate) use targets::{Target, Targets};
 
@@ -104,7 +103,7 @@ impl<'a> Settings<'a> {
 
     /// Decides how the service is asked.
     pub(crate) fn manners(&self) -> Result<Manners, Failure> {
-        let duration = |key: &str| self.word(key, words::duration);
+        let duration = |key: &str| self.word(key, text::duration);
         let api = self.word("api", |word| {
             Api::from_str(word, false).map_err(|_| "write auto, v1 or v2".to_owned())
         })?;

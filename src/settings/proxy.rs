@@ -13,7 +13,8 @@ use hyper_util::client::proxy::matcher::Matcher;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::{BaseUrl, Secret};
+use super::BaseUrl;
+use crate::Secret;
 use crate::error::{Failure, Kind};
 
 /// How to get to the service.
@@ -296,6 +297,6 @@ mod tests {
         let encoded = BASE64_STANDARD.encode("me:p@ss:word");
         assert_eq!(proxy.authorization(), Some(format!("Basic {encoded}")));
         assert_eq!(format!("{proxy:?}"), "ProxyServer(proxy:3128)");
-        assert_eq!(crate::settings::conceal("<p@ss:word>"), "<…>");
+        assert_eq!(crate::conceal("<p@ss:word>"), "<…>");
     }
 }

@@ -5,7 +5,8 @@ use std::io;
 
 use super::bounded::ReadLimit;
 use super::file::{others_may_read, warn_readable};
-use super::{Secret, command, expand_home};
+use super::{command, expand_home};
+use crate::Secret;
 use crate::error::{Failure, Kind};
 
 /// Where the secret stands.

@@ -8,8 +8,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::sparkline::Scale;
 use super::{Look, Told, Written, metrics, span};
 use crate::dates::Range;
+use crate::one_line;
 use crate::statistics::{Group, Sums, two_digits};
-use crate::ui::one_line;
 
 const GAP: &str = "  ";
 /// What the last row is called.

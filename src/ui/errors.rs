@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::stdout::print_styled;
-use super::{error_format, stderr_json, stderr_line, visible};
+use super::{error_format, stderr_json, stderr_line};
 use crate::cli::ErrorFormat;
+use crate::conceal;
 use crate::error::{self, Kind, Sent};
-use crate::settings::conceal;
+use crate::text;
 use crate::ui::logger::{ERROR, HINT};
 
 /// Shows `error` on standard error and returns the exit code of its class.
@@ -48,7 +49,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
 /// What clap says, in colour unless it repeats something that a terminal would obey.
 fn usage_text(error: &clap::Error) -> String {
     let rendered = error.render();
-    match visible::escape(&rendered.to_string()) {
+    match text::escape(&rendered.to_string()) {
         Cow::Borrowed(_) => rendered.ansi().to_string(),
         Cow::Owned(escaped) => escaped,
     }
@@ -102,7 +103,7 @@ fn text(error: &anyhow::Error, hint: Option<&str>) -> String {
 
 /// Makes a text fit to be shown; concealed first, for escaped a secret would not be recognised.
 fn shown(text: &str) -> String {
-    visible::escape(&conceal(text)).into_owned()
+    text::escape(&conceal(text)).into_owned()
 }
 
 /// The whole chain on one line.
@@ -138,5 +139,5 @@ fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -
         retry_later: kind.retry_later(),
     };
     let object = serde_json::to_string(&error).expect("an error is made of text and numbers");
-    visible::escape_json(&format!("{{\"error\":{object}}}"))
+    text::escape_json(&format!("{{\"error\":{object}}}"))
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::visible::one_line;
+use crate::one_line;
 
 const GAP: &str = "  ";
 

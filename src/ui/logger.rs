@@ -3,8 +3,9 @@
 use anstyle::{AnsiColor, Style};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use super::{stderr_line, visible};
-use crate::settings::conceal;
+use super::stderr_line;
+use crate::conceal;
+use crate::text;
 
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -34,7 +35,7 @@ impl Log for Logger {
         let text = conceal(&text);
         stderr_line(&format!(
             "{style}{label}{style:#} {}",
-            visible::one_line(&text)
+            text::one_line(&text)
         ));
     }
 

@@ -9,19 +9,19 @@ mod logger;
 mod panics;
 mod progress;
 mod stdout;
-mod visible;
 
+use crate::escape;
+use crate::one_line;
 pub(crate) use errors::{report, report_usage};
 pub(crate) use grid::grid;
 pub(crate) use panics::{caught, guard};
 pub(crate) use progress::ProgressLine;
 pub(crate) use stdout::{print, print_json};
-pub(crate) use visible::{escape, escape_json, is_invisible, one_line};
 
 use std::sync::OnceLock;
 
 use crate::cli::{Color, ErrorFormat, Verbosity};
-use crate::settings::conceal;
+use crate::conceal;
 
 static ERROR_FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 
@@ -70,18 +70,6 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// Shows a name from elsewhere: on one line, and no more of it than tells it from others.
-pub(crate) fn brief(text: &str) -> String {
-    const CHARACTERS: usize = 120;
-    // Half a secret would not be recognised any more.
-    let text = conceal(text);
-    let mut short: String = text.chars().take(CHARACTERS).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    one_line(&short).into_owned()
-}
-
 /// Tells whether colour belongs on standard output.
 pub(crate) fn color_on_stdout() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
@@ -114,3 +102,5 @@ fn stderr_json(line: &str) {
         let _ = writeln!(anstream::stderr(), "{line}");
     });
 }
+mod stats;
+pub(crate) use stats::Stats;

@@ -31,7 +31,7 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
         // The first panic is the cause; those that follow only hide it, and must not end the process before
         // its message is out.
         if !TOLD.swap(true, Ordering::Relaxed) {
-            super::report(&describe(info).into());
+            super::errors::report(&describe(info).into());
             // If nobody listens, the process is about to end.
             let _ = panicked.send(WorkEnd::Panicked);
         }
@@ -45,7 +45,7 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
     });
     if let Err(error) = working {
         let failure = Failure::new(Kind::Internal, "cannot start a thread").caused_by(error);
-        return super::report(&failure.into());
+        return super::errors::report(&failure.into());
     }
     let mut ended = told.recv().unwrap_or(WorkEnd::Panicked);
     if TOLD.load(Ordering::Relaxed) && matches!(ended, WorkEnd::Returned(_)) {

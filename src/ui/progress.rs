@@ -9,8 +9,8 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
+use super::stats::Stats;
 use crate::cli::Progress;
-use crate::service::Stats;
 
 /// The line that is shown now, so that other lines can step aside for it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);

@@ -2,13 +2,13 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use super::visible;
 use crate::error::{Failure, Kind};
+use crate::text;
 
 /// Writes `text` to standard output and flushes it: as it is, or harmless for a terminal.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
-        return write(io::stdout().lock(), &visible::escape(text));
+        return write(io::stdout().lock(), &text::escape(text));
     }
     write(io::stdout().lock(), text)
 }
@@ -16,7 +16,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Like [`print()`], for JSON, which stays JSON on a terminal.
 pub(crate) fn print_json(json: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
-        return write(io::stdout().lock(), &visible::escape_json(json));
+        return write(io::stdout().lock(), &text::escape_json(json));
     }
     write(io::stdout().lock(), json)
 }

@@ -1,6 +1,6 @@
 //! Text on its way to a terminal: what a terminal would obey is shown as an escape instead.
 
-use crate::ui;
+use crate::text;
 
 /// How the escapes look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,9 @@ impl Escaping {
         let text = String::from_utf8_lossy(bytes);
         match self.escapes {
             // Outside of a string it is a blank, and inside it cannot be.
-            Escapes::Json => ui::escape_json(&text.replace('\r', " ")),
+            Escapes::Json => text::escape_json(&text.replace('\r', " ")),
             Escapes::Text => {
-                let lines: Vec<_> = text.split("\r\n").map(ui::escape).collect();
+                let lines: Vec<_> = text.split("\r\n").map(text::escape).collect();
                 lines.join("\r\n")
             }
         }

@@ -9,7 +9,7 @@ use crate::cloud;
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres;
-use crate::ui;
+use crate::text;
 use crate::unfinished;
 
 /// Where bytes or batches go.
@@ -65,7 +65,7 @@ impl Place {
         match self {
             Self::Stdout => "standard output".to_owned(),
             // A name may hold anything, an end of a line too.
-            Self::File(path) => format!("`{}`", ui::one_line(&path.to_string_lossy())),
+            Self::File(path) => format!("`{}`", text::one_line(&path.to_string_lossy())),
             Self::Object(address) => format!("`{address}`"),
             #[cfg(feature = "postgres")]
             Self::Table(address) => format!("`{address}`"),

@@ -14,7 +14,7 @@ use super::{BatchWriter, Facts, Notes, Output};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment};
 use crate::error::{self, Failure};
 use crate::select::Fields;
-use crate::ui;
+use crate::text;
 
 /// The one stream.
 const STREAM: &str = "batches";
@@ -194,7 +194,7 @@ impl State {
             other => {
                 let message = format!(
                     "`{name}` is a state by {}, and this one goes by `{key}`",
-                    ui::brief(&other.to_string())
+                    text::brief(&other.to_string())
                 );
                 return Err(Failure::new(error::Kind::Usage, message)
                     .hint("it may be of another tap; for a first run, name an empty file"));

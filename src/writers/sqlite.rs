@@ -7,7 +7,7 @@ use crate::archive::Plain;
 use crate::batch::{Batch, COLUMNS};
 use crate::error::{Failure, Kind};
 use crate::select::Fields;
-use crate::ui;
+use crate::text;
 
 pub(super) struct Sqlite {
     /// Closed before its file is published or removed.
@@ -37,8 +37,8 @@ impl BatchWriter for Sqlite {
                 Kind::Protocol,
                 format!(
                     "batch `{}`: `{name}` is {}, which SQLite cannot keep exactly",
-                    ui::brief(&batch.id()),
-                    ui::brief(&value)
+                    text::brief(&batch.id()),
+                    text::brief(&value)
                 ),
             )
             .hint(

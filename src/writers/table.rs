@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{BatchWriter, Notes, Output, Style};
 use crate::batch::{Batch, COLUMNS, CREATION_DATE, Kind, WARNINGS};
-use crate::ui;
+use crate::text;
 
 /// Columns by how much people want to see them.
 const BY_INTEREST: [usize; COLUMNS.len()] =
@@ -128,8 +128,8 @@ fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
                 String::new()
             }
         }
-        Kind::Text => shorten(&ui::one_line(&text), narrow),
-        _ => ui::one_line(&text).into_owned(),
+        Kind::Text => shorten(&text::one_line(&text), narrow),
+        _ => text::one_line(&text).into_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use chrono::{Datelike as _, NaiveDate};
 
 use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::{Failure, Kind};
-use crate::ui;
+use crate::text;
 
 /// What stands for a value that a batch does not have.
 const UNKNOWN: &str = "unknown";
@@ -243,7 +243,7 @@ fn safe(value: &str) -> Cow<'_, str> {
     let is_plain = |character: char| {
         !character.is_control()
             && !is_accent(character)
-            && !ui::is_invisible(character)
+            && !text::is_invisible(character)
             && !"/\\:*?\"<>|%={}".contains(character)
     };
     let is_reserved = is_reserved(value);

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 
 use super::source::Asked;
+use crate::Secret;
 use crate::batch::Batch;
 use crate::cli::{Api, CheckArgs, Cli};
 use crate::dates::Range;
@@ -16,7 +17,7 @@ use crate::error::{self, Failure};
 use crate::probe::{self, Absence, Both, Prober};
 use crate::service::split::{Found, Shape, Splitter, Unreadable};
 use crate::service::{Fault, Service, ServiceError, Version};
-use crate::settings::{BaseUrl, Secret};
+use crate::settings::BaseUrl;
 
 use report::Findings;
 

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use crate::cli::ReportFormat;
+use crate::conceal;
 use crate::error::{self, Failure};
 use crate::probe::Finding;
-use crate::settings::conceal;
+use crate::text;
 use crate::ui;
 
 /// One thing that was tried.
@@ -47,11 +48,11 @@ impl Told {
         let mut text = format!(
             "{mark}  {:21}  {}\n",
             self.question,
-            ui::one_line(&self.answer)
+            text::one_line(&self.answer)
         );
         for line in &self.evidence {
             text += "          ";
-            text += &ui::one_line(line);
+            text += &text::one_line(line);
             text.push('\n');
         }
         text
@@ -128,7 +129,11 @@ impl Findings {
     fn add(&mut self, step: Step) -> anyhow::Result<()> {
         if self.format == ReportFormat::Text {
             let mark = if step.ok { "ok    " } else { "FAILED" };
-            let mut line = format!("{mark}  {:12}  {}\n", step.name, ui::one_line(&step.found));
+            let mut line = format!(
+                "{mark}  {:12}  {}\n",
+                step.name,
+                text::one_line(&step.found)
+            );
             if let Some(hint) = &step.hint {
                 let indent = " ".repeat(22);
                 line += &indent;

@@ -23,6 +23,7 @@ use crate::digest;
 use crate::error::{Failure, Kind};
 use crate::readers::{Lake, Schema, Source};
 use crate::select::Fields;
+use crate::text;
 use crate::ui;
 use expected::Expected;
 use refetch::Refetch;
@@ -260,7 +261,7 @@ fn tell_remarks(name: &str, scan: &FileScan) {
             .remarks
             .unknown
             .iter()
-            .map(|name| ui::brief(name))
+            .map(|name| text::brief(name))
             .collect();
         ui::note(&format!(
             "{name} has columns that no batch has; they were not compared: {}",

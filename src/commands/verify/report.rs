@@ -15,6 +15,7 @@ use crate::compare::{self, Comparison, Differences, FileScan, Listing, Scope};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::readers::Claim;
+use crate::text;
 use crate::ui;
 
 /// What a file was compared with.
@@ -237,7 +238,7 @@ impl Report {
         }
         let is_alone = self.other.is_none() && manifest.is_none();
         if !self.foreign.is_empty() && (self.is_partial || is_alone) {
-            let names: Vec<String> = self.foreign.iter().map(|name| ui::brief(name)).collect();
+            let names: Vec<String> = self.foreign.iter().map(|name| text::brief(name)).collect();
             ui::note(&format!(
                 "{} has columns that no batch has; they were not compared: {}",
                 self.file,
@@ -334,7 +335,7 @@ impl Report {
                 return failure(format!("{side} lacks fields: {fields}")).hint(compare_some);
             }
             if !self.is_partial && !foreign.is_empty() {
-                let names: Vec<String> = foreign.iter().map(|name| ui::brief(name)).collect();
+                let names: Vec<String> = foreign.iter().map(|name| text::brief(name)).collect();
                 let names = names.join(", ");
                 return failure(format!("{side} has columns that no batch has: {names}"))
                     .hint(compare_some);
@@ -379,7 +380,7 @@ impl Report {
                 let names: Vec<String> = manifest
                     .foreign
                     .iter()
-                    .map(|name| ui::brief(name))
+                    .map(|name| text::brief(name))
                     .collect();
                 (
                     format!("it has columns that no batch has: {}", names.join(", ")),
@@ -442,7 +443,7 @@ impl Report {
         } else {
             format!("{} equals {}: {holds}", self.file, sides.join(" and "))
         };
-        format!("{}\n", ui::one_line(&line))
+        format!("{}\n", text::one_line(&line))
     }
 
     fn holds(&self, count: u64, digest: &str) -> String {
@@ -458,7 +459,7 @@ impl Report {
     fn lines(&self) -> String {
         let mut lines = String::new();
         let mut line = |text: &str| {
-            lines.push_str(&ui::one_line(text));
+            lines.push_str(&text::one_line(text));
             lines.push('\n');
         };
         let file = &self.file;
@@ -553,7 +554,7 @@ fn batches(count: u64) -> String {
 }
 
 fn changed_line(change: &compare::Change) -> String {
-    format!("{}: {}", ui::brief(&change.id), change.names().join(", "))
+    format!("{}: {}", text::brief(&change.id), change.names().join(", "))
 }
 
 /// Adds a list of batches, if there are any.
@@ -582,9 +583,9 @@ fn list_with(lines: &mut String, heading: &str, listing: &Listing, meaning: &str
         return;
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(lines, "{heading} {}", ui::one_line(meaning));
+    let _ = writeln!(lines, "{heading} {}", text::one_line(meaning));
     for id in &listing.ids {
-        let _ = writeln!(lines, "  {}", ui::one_line(id));
+        let _ = writeln!(lines, "  {}", text::one_line(id));
     }
     let more = listing.count - listing.ids.len() as u64;
     if more > 0 {

@@ -12,6 +12,7 @@ use super::markup::attribute;
 use super::package::{Package, PackagePart, Relation, SheetLink, check_zip};
 use super::wellformed::WellFormed;
 use crate::readers::Unreadable;
+use crate::text;
 
 /// What the texts that cells share may take, and what any other part but the sheets may.
 const TEXTS: u64 = 512 << 20;
@@ -64,12 +65,8 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> 
         total = total.saturating_sub(measure.bytes);
         kept = measure.room;
         let added = read.and_then(|()| package.add(&name, measure.part));
-        added.map_err(|why| {
-            broken(format!(
-                "`{}` in the spreadsheet {why}",
-                crate::ui::brief(&name)
-            ))
-        })?;
+        added
+            .map_err(|why| broken(format!("`{}` in the spreadsheet {why}", text::brief(&name))))?;
     }
     package.check().map_err(broken)?;
     Ok(package)

@@ -10,6 +10,7 @@ use zip::ZipArchive;
 
 use super::links::Links;
 use super::markup::cells_at;
+use crate::text;
 
 /// What is known of a part.
 #[derive(Debug, Default)]
@@ -134,11 +135,11 @@ impl Package {
             if !known.insert(name.to_lowercase()) {
                 return Err(format!(
                     "the spreadsheet has two sheets `{}`",
-                    crate::ui::brief(name)
+                    text::brief(name)
                 ));
             }
             if self.target(&book, relation).is_none() {
-                return Err(format!("the sheet `{}` is nowhere", crate::ui::brief(name)));
+                return Err(format!("the sheet `{}` is nowhere", text::brief(name)));
             }
         }
         Ok(())
@@ -357,7 +358,7 @@ fn check_name(name: &str, meaning: &str) -> Result<(), String> {
     }
     Err(format!(
         "the spreadsheet has a formula for the name `{}`",
-        crate::ui::brief(name)
+        text::brief(name)
     ))
 }
 

@@ -25,7 +25,7 @@ use crate::batch::{Batch, COLUMNS, Representation};
 use crate::digest::{self, SetDigest};
 use crate::error::{self, Failure};
 use crate::select::Fields;
-use crate::ui;
+use crate::text;
 use held::{Held, Inexact};
 use order::RowOrder;
 use schema::properties;
@@ -180,9 +180,9 @@ fn refused(batch: &Batch, column: usize, into: &str) -> io::Error {
         error::Kind::Protocol,
         format!(
             "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
-            ui::brief(&batch.id()),
+            text::brief(&batch.id()),
             COLUMNS[column].name,
-            ui::brief(&value)
+            text::brief(&value)
         ),
     )
     .hint("leave the field out with `--fields`, or write json or csv, which keep every digit");

@@ -11,7 +11,7 @@ use super::serial::{Serial, serial};
 use crate::batch::{
     ANALYSIS_LINK, Batch, COLUMNS, EXACT_DIGITS, Kind, is_number, significant_digits,
 };
-use crate::ui;
+use crate::text;
 
 /// The longest link.
 const LINK_LENGTH: usize = 2_079;
@@ -163,7 +163,7 @@ fn number(name: &str, text: &str) -> Result<f64, String> {
     number.ok_or_else(|| {
         format!(
             "`{name}` is {}, which a spreadsheet cannot keep exactly",
-            ui::brief(text)
+            text::brief(text)
         )
     })
 }
@@ -181,7 +181,7 @@ fn address_on_the_web(text: &str) -> Option<String> {
             letter.is_ascii_graphic() && !"\"<>[]\\^`{|}".contains(letter)
         }
         // What nobody sees, or what turns the rest around.
-        letter => !letter.is_control() && !letter.is_whitespace() && !ui::is_invisible(letter),
+        letter => !letter.is_control() && !letter.is_whitespace() && !text::is_invisible(letter),
     };
     let is_hexadecimal = |part: &str| {
         let digits = part.as_bytes().get(..2);
@@ -229,5 +229,5 @@ fn as_written(address: String) -> Option<String> {
         letters.extend_from_slice(rest.as_bytes());
     }
     let letters = String::from_utf8(letters).ok()?;
-    (!letters.contains(ui::is_invisible)).then(|| letters + fragment)
+    (!letters.contains(text::is_invisible)).then(|| letters + fragment)
 }

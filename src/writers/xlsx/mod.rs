@@ -30,6 +30,7 @@ use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, Representation, WARNI
 use crate::digest::SetDigest;
 use crate::error::{self, Failure};
 use crate::select::Fields;
+use crate::text;
 use crate::ui;
 use cell::{Cell, cell};
 use looks::{HEADER_HEIGHT, Looks, Widths, shown_as};
@@ -122,7 +123,7 @@ impl Xlsx {
 
     fn refused(batch: &Batch, why: &str) -> io::Error {
         let id = batch.id();
-        let message = format!("batch `{}`: {why}", ui::brief(&id));
+        let message = format!("batch `{}`: {why}", text::brief(&id));
         let hint =
             "leave the field out with `--fields`, or write json or csv, which keep everything";
         io::Error::other(Failure::new(error::Kind::Protocol, message).hint(hint))

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Report, UnknownFields};
 use crate::commands::verify::expected::LakeFiles;
 use crate::compare::{self, Listing};
-use crate::ui;
+use crate::text;
 
 impl Report {
     pub(super) fn json(&self) -> String {
@@ -60,7 +60,7 @@ impl Report {
             }),
         };
         let json = serde_json::to_string(&shape).expect("a report is made of text and numbers");
-        ui::escape_json(&json)
+        text::escape_json(&json)
     }
 }
 

@@ -1,7 +1,10 @@
-//! Text from elsewhere, made harmless for a terminal.
+//! Text for people: made harmless for a terminal, shortened, durations, and suggestions for misspelt names.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::conceal;
 
 /// Shows control characters and bidirectional overrides in `text` as visible escapes.
 ///
@@ -67,9 +70,44 @@ fn is_hidden(character: char) -> bool {
     bidirectional || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
+/// Shows a name from elsewhere: on one line, and no more of it than tells it from others.
+pub(crate) fn brief(text: &str) -> String {
+    const CHARACTERS: usize = 120;
+    // Half a secret would not be recognised any more.
+    let text = conceal(text);
+    let mut short: String = text.chars().take(CHARACTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    one_line(&short).into_owned()
+}
+
+/// Returns the known word that is most like `word`, where one is like it at all.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::jaro_winkler(word, known), known))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, known)| known)
+}
+
+/// The longest duration: more than anybody waits, and little enough for clocks to add up.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them.
+pub(crate) fn duration(word: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(word).ok();
+    parsed
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| {
+            "write a number and a unit, such as 500ms, 30s, 15m, 2h or 7d, up to 100 years"
+                .to_owned()
+        })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{escape, one_line};
+    use crate::{escape, one_line};
 
     #[test]
     fn ordinary_text_passes_untouched() {
