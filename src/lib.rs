@@ -104,26 +104,29 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
     ui::start(early.color, early.error_format);
-    ui::guard(move || {
-        signals::let_writes_fail();
-        match cli::parse(&args, early.color) {
-            Ok(cli) => {
-                ui::set_verbosity(cli.global.verbosity());
-                match commands::run(&cli) {
-                    Ok(()) => 0,
-                    Err(error) => ui::report(&error),
+    ui::guard(
+        move || {
+            signals::let_writes_fail();
+            match cli::parse(&args, early.color) {
+                Ok(cli) => {
+                    ui::set_verbosity(cli.global.verbosity());
+                    match commands::run(&cli) {
+                        Ok(()) => 0,
+                        Err(error) => ui::report(&error),
+                    }
                 }
+                Err(error) => ui::report_usage(&error),
             }
-            Err(error) => ui::report_usage(&error),
-        }
-    })
+        },
+        unfinished::sweep_if_free,
+    )
 }
 
 /// Runs `work` as [`run`] does its own: a panic ends as one line on standard error and code 1.
 #[doc(hidden)]
 pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
-    ui::start(cli::Color::Auto, cli::ErrorFormat::Text);
-    ui::guard(work)
+    ui::start(ui::Color::Auto, ui::ErrorFormat::Text);
+    ui::guard(work, unfinished::sweep_if_free)
 }
 mod secret;
 mod text;

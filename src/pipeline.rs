@@ -1,14 +1,12 @@
 //! The loop from pages to where batches end up, and only the loop.
 
-use crate::batch::{Batch, CREATION_DATE, Representation, canonical_date};
+use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::dates::{Range, written};
-use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::fetch::{Page, Received};
 use crate::seen::Arrival;
 use crate::select::{Condition, Sorting};
 use crate::ui::Stats;
-use crate::writers::Files;
 
 /// Where pages come from.
 pub(crate) trait Feed {
@@ -40,27 +38,6 @@ pub(crate) trait Sink {
     /// Hands on what is held back, where somebody waits for it.
     fn flush(&mut self) -> Result<(), Failure> {
         Ok(())
-    }
-}
-
-/// Writes a batch and notes it in the digest, where one is wanted.
-pub(crate) struct Writing<'a> {
-    pub(crate) files: &'a mut Files,
-    pub(crate) digest: Option<&'a mut SetDigest>,
-    /// What the format keeps of a batch.
-    pub(crate) kept: Representation,
-}
-
-impl Sink for Writing<'_> {
-    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        if let Some(digest) = &mut self.digest {
-            digest.add_kept(batch, self.kept);
-        }
-        self.files.write(batch)
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        self.files.flush()
     }
 }
 

@@ -1,59 +1,12 @@
 //! Checks of a whole database: its pages and indexes, and that its tables hold what they seem to hold.
 
-use std::path::Path;
-
+use rusqlite::Row;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::{Archive, damaged};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind};
 use crate::error::{self, Failure};
-
-/// Checks every page and every index, and stops at the first problem.
-pub(super) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
-    // `quick_check` would not compare the indexes with the rows.
-    let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
-    let found: String = found.map_err(|error| {
-        if super::tells_damage(&error) {
-            damage(path, error.into())
-        } else {
-            super::failure(path, error)
-        }
-    })?;
-    match found.as_str() {
-        "ok" => Ok(()),
-        _ => Err(damage(path, anyhow::Error::msg(found))),
-    }
-}
-
-/// Refuses a `batches` that is no plain table: a view or a virtual table can show anything.
-pub(super) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
-    let sql = "SELECT type, coalesce(rootpage, 0) FROM sqlite_schema
-        WHERE name = 'batches' COLLATE NOCASE AND type IN ('table', 'view')";
-    let found: rusqlite::Result<Option<(String, i64)>> = db
-        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional();
-    let is_a = match found {
-        Ok(Some((kind, _))) if kind == "view" => "a view",
-        Ok(Some((_, 0))) => "a virtual table",
-        Ok(_) => return Ok(()),
-        Err(error) if super::tells_damage(&error) => return Err(damage(path, error.into())),
-        Err(error) => return Err(super::failure(path, error)),
-    };
-    let message = format!(
-        "`{}`: `batches` is {is_a}, not a plain table",
-        path.display()
-    );
-    Err(Failure::new(error::Kind::Protocol, message)
-        .hint("somebody has changed the database; export it again"))
-}
-
-pub(super) fn damage(path: &Path, why: anyhow::Error) -> Failure {
-    let message = format!("`{}` is damaged or cut short", path.display());
-    Failure::new(error::Kind::Protocol, message)
-        .caused_by(why)
-        .hint("copy or export it again")
-}
+use crate::writers::sqlite_file::{check_pages, check_table};
 
 impl Archive {
     /// Checks the whole archive: pages, indexes, and that the columns which people query say the same as

@@ -37,17 +37,17 @@ mod pages;
 mod live;
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
 use crate::batch::whole_second;
 use crate::dates::written;
 use crate::error::{Failure, Kind};
+use crate::writers::sqlite_file::{ARCHIVE_ID, connect, failure};
 
 pub(crate) use changes::Change;
 pub(crate) use coverage::{Coverage, Span};
@@ -197,13 +197,6 @@ impl Archive {
     fn is_blank(&self) -> rusqlite::Result<bool> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
         self.db.query_row(sql, [], |row| row.get(0))
-    }
-
-    /// Tells whether the file at `path` is an archive, of whatever version.
-    pub(crate) fn is_one(path: &Path) -> bool {
-        let mut head = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
-        read.is_ok() && head.get(68..72) == Some(&schema::APPLICATION_ID.to_be_bytes()[..])
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -424,13 +417,6 @@ impl Archive {
     }
 }
 
-/// Opens the file at `path`, whatever it is called: names such as `:memory:` or `file:x?mode=ro` would mean
-/// something else to SQLite.
-fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    let place = path.canonicalize().or_else(|_| std::path::absolute(path));
-    Connection::open_with_flags(place.as_deref().unwrap_or(path), flags)
-}
-
 /// Reads a second as archives keep it.
 pub(crate) fn read_second(text: &str) -> Option<i64> {
     whole_second(text.strip_suffix('Z')?)
@@ -465,7 +451,7 @@ fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
             head[place + 3],
         ])
     };
-    if number(68) != schema::APPLICATION_ID {
+    if number(68) != ARCHIVE_ID {
         return Err(no_archive(path, "it is some other SQLite database"));
     }
     let version = number(60);
@@ -511,69 +497,4 @@ fn damaged(path: &Path, row: i64) -> Failure {
         format!("row {row} of `{path}` holds no batch"),
     )
     .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
-}
-
-/// Says what SQLite could not do as an error of writing.
-pub(crate) fn io_error(error: rusqlite::Error) -> std::io::Error {
-    let kind = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => std::io::ErrorKind::StorageFull,
-        _ => std::io::ErrorKind::Other,
-    };
-    std::io::Error::new(kind, error)
-}
-
-/// Tells whether SQLite found the file damaged.
-pub(crate) fn is_damage(failure: &Failure) -> bool {
-    let mut causes = std::iter::successors(failure.source(), |cause| (*cause).source());
-    causes
-        .find_map(|cause| cause.downcast_ref())
-        .is_some_and(tells_damage)
-}
-
-fn tells_damage(error: &rusqlite::Error) -> bool {
-    let code = error.sqlite_error_code();
-    matches!(
-        code,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
-}
-
-/// Says what SQLite could not do, as the class of failure that it is.
-fn failure(path: &Path, error: rusqlite::Error) -> Failure {
-    let code = error.sqlite_error_code();
-    let (kind, what, hint) = match code {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-            Kind::Locked,
-            "another program is using",
-            "wait until it has finished reading or writing, then try again",
-        ),
-        Some(ErrorCode::DiskFull) => (
-            Kind::Output,
-            "no room left for",
-            "free some space and run it again: it carries on from what the archive has",
-        ),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
-            Kind::Output,
-            "something has damaged",
-            "keep a copy of the file, then `sync` to a new one; `sqlite3 FILE .recover` may help",
-        ),
-        Some(
-            ErrorCode::SystemIoFailure
-            | ErrorCode::ReadOnly
-            | ErrorCode::CannotOpen
-            | ErrorCode::PermissionDenied,
-        ) => (
-            Kind::Output,
-            "cannot write or read",
-            "look at the disk and at the permissions of the file and its folder",
-        ),
-        _ => (
-            Kind::Internal,
-            "something unexpected in",
-            "the archive is as it was at its last commit; please report this",
-        ),
-    };
-    Failure::new(kind, format!("{what} the archive `{}`", path.display()))
-        .caused_by(error)
-        .hint(hint)
 }

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OpenFlags};
 
-use super::integrity::{check_pages, check_table, damage};
-use super::schema::column_definition;
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, Kind, Values,
     find_column, significant_digits,
 };
 use crate::error::{self, Failure};
+use crate::writers::sqlite_file::{self, check_pages, check_table, connect, damage, tells_damage};
 
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 2 * 1024;
@@ -45,7 +44,7 @@ impl Plain {
         has_extra: bool,
     ) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = super::connect(path, flags)?;
+        let db = connect(path, flags)?;
         db.pragma_update(None, "journal_mode", "OFF")?;
         db.pragma_update(None, "synchronous", "OFF")?;
         db.pragma_update(None, "cache_size", -CACHE)?;
@@ -181,7 +180,7 @@ impl PlainTable {
         };
         let failure =
             |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
-        let db = super::connect(path, flags).map_err(failure)?;
+        let db = connect(path, flags).map_err(failure)?;
         check_table(&db, path)?;
         let (mut columns, mut unknown) = (Vec::new(), Vec::new());
         for name in column_names(&db).map_err(failure)? {
@@ -222,7 +221,8 @@ impl PlainTable {
     /// Hands each row to `take`.
     pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
         let failure = |error| {
-            damaged(&self.path, error).unwrap_or_else(|error| super::failure(&self.path, error))
+            damaged(&self.path, error)
+                .unwrap_or_else(|error| sqlite_file::failure(&self.path, error))
         };
         let extra = self.has_extra.then_some(EXTRA);
         let names: Vec<&str> = self
@@ -288,7 +288,7 @@ impl PlainTable {
 
 /// Tells of an error that comes of damage; hands back any other.
 fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
-    if super::tells_damage(&error) {
+    if tells_damage(&error) {
         Ok(damage(path, error.into()))
     } else {
         Err(error)
@@ -319,6 +319,22 @@ fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>, &'static str> 
         (ValueRef::Text(_), _) => return Err("text"),
         (ValueRef::Blob(_), _) => return Err("a blob"),
     }))
+}
+
+/// Says what the column for a field of a batch is.
+pub(super) fn column_definition(column: usize) -> String {
+    let Column { name, kind, .. } = COLUMNS[column];
+    let kind = match kind {
+        Kind::Text | Kind::Date => "TEXT",
+        Kind::Integer | Kind::Boolean => "INTEGER",
+        Kind::Decimal => "REAL",
+    };
+    let key = if column == BATCH_ID {
+        " PRIMARY KEY NOT NULL"
+    } else {
+        ""
+    };
+    format!("{name} {kind}{key}")
 }
 
 #[cfg(test)]

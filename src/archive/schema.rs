@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use rusqlite::Connection;
 
-use crate::batch::{BATCH_ID, COLUMNS, Column, Kind};
+use crate::writers::sqlite_file::ARCHIVE_ID;
 
-/// "tray", where SQLite keeps whose file it is.
-pub(super) const APPLICATION_ID: u32 = 0x7472_6179;
+use super::plain::column_definition;
+use crate::batch::COLUMNS;
+
 /// Raised when an older trayscan would misunderstand what a newer one wrote.
 pub(super) const VERSION: u32 = 1;
 
@@ -77,7 +78,7 @@ const INDEXES: [(&str, &str); 5] = [
 
 /// Makes all tables and views of a new archive.
 pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
-    db.pragma_update(None, "application_id", APPLICATION_ID)?;
+    db.pragma_update(None, "application_id", ARCHIVE_ID)?;
     db.pragma_update(None, "user_version", VERSION)?;
     db.execute_batch(&batches_table())?;
     db.execute_batch(TABLES)?;
@@ -90,22 +91,6 @@ pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch(&format!("CREATE INDEX IF NOT EXISTS {name} ON {rows}"))?;
     }
     Ok(())
-}
-
-/// Says what the column for a field of a batch is.
-pub(super) fn column_definition(column: usize) -> String {
-    let Column { name, kind, .. } = COLUMNS[column];
-    let kind = match kind {
-        Kind::Text | Kind::Date => "TEXT",
-        Kind::Integer | Kind::Boolean => "INTEGER",
-        Kind::Decimal => "REAL",
-    };
-    let key = if column == BATCH_ID {
-        " PRIMARY KEY NOT NULL"
-    } else {
-        ""
-    };
-    format!("{name} {kind}{key}")
 }
 
 fn batches_table() -> String {

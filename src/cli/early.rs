@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use clap::ValueEnum;
 
-use super::{Color, ErrorFormat};
+use super::ERROR_FORMAT_VARIABLE;
+use crate::ui::{Color, ErrorFormat};
 
 /// The flags that decide how a mistake on the command line itself is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +18,7 @@ impl Early {
     /// Finds them in `args` (and the environment) by sight. A word that is no valid value counts as
     /// absent: clap will say so.
     pub(crate) fn scan(args: &[OsString]) -> Self {
-        let variable = std::env::var_os(ErrorFormat::VARIABLE);
+        let variable = std::env::var_os(ERROR_FORMAT_VARIABLE);
         Self {
             color: find(args, "--color").unwrap_or_default(),
             error_format: find(args, "--error-format")

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::selection::{SelectionArgs, SourceArgs};
-use crate::batch::{COLUMNS, Representation};
+use crate::batch::COLUMNS;
 use crate::text::duration;
+use crate::writers::Format;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -146,68 +147,6 @@ pub(crate) struct OutputArgs {
     /// csv, tsv: for a double click in Excel: byte order mark, CRLF, no cell runs as a formula
     #[arg(long)]
     pub(crate) excel: bool,
-}
-
-/// What an export is written as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Json,
-    Ndjson,
-    Csv,
-    Tsv,
-    Table,
-    Xlsx,
-    Parquet,
-    Sqlite,
-    Singer,
-    /// What `postgres://` addresses mean: rows of a table, chosen by the address alone.
-    #[cfg(feature = "postgres")]
-    #[value(skip)]
-    Postgres,
-}
-
-impl Format {
-    /// Tells whether it is written to a file and nowhere else.
-    pub(crate) fn needs_file(self) -> bool {
-        matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
-    }
-
-    /// Returns what it keeps of the values of a batch.
-    pub(crate) fn representation(self) -> Representation {
-        match self {
-            Self::Json | Self::Ndjson => Representation::Json,
-            Self::Parquet | Self::Sqlite | Self::Singer => Representation::Typed,
-            Self::Csv | Self::Tsv | Self::Table | Self::Xlsx => Representation::Text,
-            #[cfg(feature = "postgres")]
-            Self::Postgres => Representation::Text,
-        }
-    }
-
-    /// Returns whether it keeps fields that the interface does not know.
-    pub(crate) fn keeps_unknown_fields(self) -> bool {
-        !matches!(self, Self::Csv | Self::Tsv | Self::Table | Self::Xlsx)
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        let mut formats = Self::value_variants().iter().copied();
-        formats.find(|format| format.name() == name)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Ndjson => "ndjson",
-            Self::Csv => "csv",
-            Self::Tsv => "tsv",
-            Self::Table => "table",
-            Self::Xlsx => "xlsx",
-            Self::Parquet => "parquet",
-            Self::Sqlite => "sqlite",
-            Self::Singer => "singer",
-            #[cfg(feature = "postgres")]
-            Self::Postgres => "postgres",
-        }
-    }
 }
 
 /// Returns the help of `--fields`, with every field and its heading in tables.

@@ -30,6 +30,9 @@ mod report;
 // Single words.
 mod words;
 
+// Words for the choices of other modules.
+mod values;
+
 // What is needed before parsing.
 mod early;
 
@@ -37,20 +40,22 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{
-    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
-};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::ui::{Color, ErrorFormat, Verbosity};
 pub(crate) use early::Early;
-pub(crate) use export::{ExportArgs, Format, OutputArgs};
+pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
-pub(crate) use selection::{Progress, SelectionArgs, SourceArgs};
+pub(crate) use selection::{SelectionArgs, SourceArgs};
 pub(crate) use serve::{ServeArgs, ServeFormat};
-pub(crate) use service::{Api, CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
+pub(crate) use service::{CheckArgs, ConfigCommand, ReportFormat, ServiceArgs};
 pub(crate) use summary::{SummaryArgs, SummaryFormat};
 pub(crate) use sync::{ListFormat, SyncArgs};
 pub(crate) use verify::VerifyArgs;
+
+/// Also read before the command line is parsed.
+const ERROR_FORMAT_VARIABLE: &str = "TRAYSCAN_ERROR_FORMAT";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -123,7 +128,7 @@ pub(crate) struct Global {
         value_name = "FORMAT",
         value_enum,
         default_value_t,
-        env = ErrorFormat::VARIABLE,
+        env = ERROR_FORMAT_VARIABLE,
         hide_env_values = true
     )]
     error_format: ErrorFormat,
@@ -138,35 +143,6 @@ impl Global {
             (false, _) => Verbosity::EveryRequest,
         }
     }
-}
-
-/// How much is told on standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-    EveryRequest,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ErrorFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-impl ErrorFormat {
-    const VARIABLE: &str = "TRAYSCAN_ERROR_FORMAT";
 }
 
 #[derive(Debug, Subcommand)]

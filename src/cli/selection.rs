@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+
+use crate::ui::ProgressMode;
 
 use super::service::ServiceArgs;
 
@@ -72,13 +74,5 @@ pub(crate) struct SourceArgs {
 
     /// When to show progress; `auto`: when standard error is a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) progress: Progress,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Progress {
-    #[default]
-    Auto,
-    Always,
-    Never,
+    pub(crate) progress: ProgressMode,
 }

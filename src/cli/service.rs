@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::service::Api;
 use crate::text::duration;
 
 /// Where batches come from, and how they are asked for.
@@ -111,14 +112,6 @@ pub(crate) struct ServiceArgs {
         hide_env_values = true
     )]
     pub(crate) config: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Api {
-    #[default]
-    Auto,
-    V1,
-    V2,
 }
 
 /// Try credentials and service, and tell what was found

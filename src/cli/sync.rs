@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::selection::Progress;
 use super::service::ServiceArgs;
 use crate::text::duration;
+use crate::ui::ProgressMode;
 
 const SYNC_EXAMPLES: &str = "\
 Examples:
@@ -87,7 +87,7 @@ pub(crate) struct SyncArgs {
 
     /// When to show progress; `auto`: when standard error is a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressMode,
 }
 
 /// What a list is written as.

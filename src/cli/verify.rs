@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::selection::{Progress, RangeArgs};
+use super::selection::RangeArgs;
 use super::service::{ReportFormat, ServiceArgs};
+use crate::ui::ProgressMode;
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -78,5 +79,5 @@ pub(crate) struct VerifyArgs {
 
     /// When to show progress; `auto`: when standard error is a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressMode,
 }

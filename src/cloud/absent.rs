@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::Address;
 use crate::error::{Failure, Kind};
-use crate::settings::Manners;
+use crate::service::Manners;
 use crate::temporary::Scratch;
 
 pub(crate) struct Upload(Infallible);

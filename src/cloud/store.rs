@@ -17,8 +17,9 @@ use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::transport::Transport;
 use crate::error::{Failure, Kind};
+use crate::service::Manners;
 use crate::service::retry::RetryPolicy;
-use crate::settings::{BaseUrl, Manners, read_certificates};
+use crate::settings::{BaseUrl, read_certificates};
 use crate::text;
 
 /// What is needed of a store.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, ConfigCommand, ServiceArgs};
 use crate::error::{Failure, Kind};
-use crate::settings::{SecretSource, Setting, Settings, file};
+use crate::service::Setting;
+use crate::settings::{SecretSource, Settings, file};
 use crate::ui;
 
 pub(super) fn run(cli: &Cli, command: &ConfigCommand) -> anyhow::Result<()> {

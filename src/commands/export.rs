@@ -14,14 +14,14 @@ use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, sto
 use super::receipt::Receipt;
 use super::source::{Batches, Source};
 use super::{own_files, stoppable, storage};
-use crate::cli::{Cli, ExportArgs, Format};
+use crate::cli::{Cli, ExportArgs};
 use crate::cloud;
 use crate::dates::{Range, written};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::fetch::Order;
 use crate::manifest::{self, Draft, Manifest};
-use crate::pipeline::{self, Plan, Tally, Writing};
+use crate::pipeline::{self, Plan, Tally};
 #[cfg(feature = "postgres")]
 use crate::postgres::{Loading, Reach};
 use crate::select::{Condition, Fields, Sorting};
@@ -30,10 +30,12 @@ use crate::settings::Settings;
 use crate::temporary;
 use crate::ui::{self, ProgressLine};
 use crate::unfinished;
+use crate::writers::Format;
 use crate::writers::{
     self, Compression, Crops, Destination, Facts, Files, Notes, Output, Pending, Place, Spool,
     State, Style, Target, Written,
 };
+use crate::writers::{CsvOptions, Writing};
 
 /// How much before the end of an earlier run is sent again.
 const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
@@ -275,14 +277,22 @@ impl Opened {
         let destination = &wanted.destination;
         let style = Style {
             fields: wanted.fields.clone(),
+            numbers: args.output.numbers,
+            csv: CsvOptions {
+                delimiter: args.output.delimiter.clone(),
+                decimal_comma: args.output.decimal_comma,
+                bom: args.output.bom,
+                no_header: args.output.no_header,
+                excel: args.output.excel,
+            },
             width: ui::terminal_width().filter(|_| destination.place.is_stdout()),
             color: destination.place.is_stdout() && ui::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
             bookmark: wanted.state.as_ref().and_then(State::bookmark),
             facts: Arc::clone(&facts),
         };
-        let (format, output_args) = (destination.format, args.output.clone());
-        let make = move |output| writers::create(format, output, &output_args, style.clone());
+        let format = destination.format;
+        let make = move |output| writers::create(format, output, style.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
         let table = table(args, wanted, from_environment)?;

@@ -18,8 +18,9 @@ use crate::fetch::{Fetched, Findings, Manner, Order, Page, Pages};
 use crate::pipeline::Feed;
 use crate::sandbox::{self, Credentials, Options, faults::Faults};
 use crate::service::retry::RetryPolicy;
+use crate::service::{Access, Manners, Origin};
 use crate::service::{Service, Version};
-use crate::settings::{Access, BaseUrl, Manners, Origin, Settings, file};
+use crate::settings::{BaseUrl, Settings, file};
 use crate::ui::Stats;
 
 const DAY: i64 = 86_400;

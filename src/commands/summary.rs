@@ -8,13 +8,14 @@ use std::time::Instant;
 use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
 use super::{own_files, stoppable, storage};
-use crate::cli::{Cli, Format, OutputArgs, SummaryArgs, SummaryFormat};
+use crate::cli::{Cli, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::fetch::Order;
 use crate::pipeline;
 use crate::statistics::Groups;
 use crate::summary::{self, Look};
 use crate::ui::{self, ProgressLine};
+use crate::writers::Format;
 use crate::writers::{Destination, Escapes, Output, Target};
 
 pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {

@@ -33,9 +33,9 @@ mod window;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::cli::Api;
 use crate::dates::Range;
 use crate::error::Failure;
+use crate::service::Api;
 use crate::service::retry::RetryPolicy;
 use crate::service::{Service, ServiceError, Version};
 use crate::ui::Stats;

@@ -19,8 +19,8 @@ use super::host::{Host, Security};
 use super::options;
 use super::tls::Tls;
 use crate::error::{Failure, Kind};
+use crate::service::Manners;
 use crate::service::retry::RetryPolicy;
-use crate::settings::Manners;
 
 /// How long a session that ends is waited for.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -4,14 +4,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::{Each, Place, Record, Remarks, Unreadable};
-use crate::archive::{Archive, is_damage};
+use crate::archive::Archive;
 use crate::batch::ALL_COLUMNS;
 use crate::dates::Range;
 use crate::error::{Failure, Kind};
+use crate::writers::sqlite_file::{self, is_damage};
 
 /// Tells whether the database at `path` is an archive.
 pub(super) fn is_archive(path: &Path) -> bool {
-    Archive::is_one(path)
+    sqlite_file::is_archive(path)
 }
 
 pub(super) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {

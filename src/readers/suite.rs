@@ -10,10 +10,11 @@ use tempfile::TempDir;
 
 use super::{Remarks, Source};
 use crate::batch::{Batch, COLUMNS, Kind};
-use crate::cli::{Format, OutputArgs};
 use crate::digest::SetDigest;
 use crate::error::Failure;
 use crate::select::Fields;
+use crate::writers::CsvOptions;
+use crate::writers::Format;
 use crate::writers::{self, Compression, Output, Place, Style, Target};
 
 /// A batch with these values; where there is none, it is null or as short as can be.
@@ -48,7 +49,8 @@ fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) 
 struct Export<'a> {
     format: Format,
     compression: Compression,
-    args: OutputArgs,
+    numbers: bool,
+    csv: CsvOptions,
     fields: &'a [usize],
 }
 
@@ -61,13 +63,15 @@ impl Export<'_> {
                 columns: self.fields.to_vec(),
                 named: self.fields.len() < COLUMNS.len(),
             },
+            numbers: self.numbers,
+            csv: self.csv.clone(),
             width: None,
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
             facts: std::sync::Arc::default(),
         };
-        let mut writer = writers::create(self.format, output, &self.args, style).expect("a writer");
+        let mut writer = writers::create(self.format, output, style).expect("a writer");
         for batch in batches {
             writer.write(batch).expect("written");
         }
@@ -167,13 +171,13 @@ proptest! {
         let export = Export {
             format: if tabs { Format::Tsv } else { Format::Csv },
             compression,
-            args: OutputArgs {
+            numbers: false,
+            csv: CsvOptions {
                 delimiter: delimiter.map(|byte| char::from(byte).to_string()),
                 decimal_comma,
                 bom,
                 no_header,
                 excel,
-                ..OutputArgs::default()
             },
             fields: &fields,
         };
@@ -186,7 +190,8 @@ proptest! {
         let export = Export {
             format: Format::Xlsx,
             compression: Compression::None,
-            args: OutputArgs::default(),
+            numbers: false,
+            csv: CsvOptions::default(),
             fields: &fields,
         };
         let (written, read) = export.there_and_back(&batches);
@@ -204,7 +209,8 @@ proptest! {
         let export = Export {
             format: if array { Format::Json } else { Format::Ndjson },
             compression,
-            args: OutputArgs { numbers, ..OutputArgs::default() },
+            numbers,
+            csv: CsvOptions::default(),
             fields: &fields,
         };
         let (written, read) = export.there_and_back(&batches);
@@ -226,7 +232,8 @@ proptest! {
         let export = Export {
             format: Format::Parquet,
             compression: Compression::None,
-            args: OutputArgs::default(),
+            numbers: false,
+            csv: CsvOptions::default(),
             fields: &fields,
         };
         let (written, read) = export.there_and_back(&batches);

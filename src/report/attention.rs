@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use super::gather::{Gathered, together};
 use super::newest::{KEPT, Scan};
 use super::words::{apart, plural, points};
-use crate::settings::{Target, Targets};
 use crate::statistics::{Decimal, Distribution, Period, two_digits};
+use crate::statistics::{Target, Targets};
 
 /// Rows on the page, at most.
 const ROWS: usize = 15;

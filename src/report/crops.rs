@@ -7,8 +7,8 @@ use super::page::{Chart, crop_name, spread};
 use super::svg::Words;
 use super::trends::{last_steps, scale};
 use super::words::{drawn, figure, plural};
-use crate::settings::{Target, Targets};
 use crate::statistics::{Decimal, Figures, Metric, Period, two_digits};
+use crate::statistics::{Target, Targets};
 
 /// Steps in a sparkline.
 const SPARKS: usize = 12;

@@ -11,7 +11,7 @@ use crate::batch::{Batch, COLUMNS, CROP_TYPE};
 use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
-use crate::settings::Targets;
+use crate::statistics::Targets;
 use crate::statistics::{Figures, Period, Step};
 use crate::text::nearest;
 

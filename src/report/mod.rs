@@ -36,7 +36,7 @@ pub(crate) use span::Span;
 use askama::Template as _;
 
 use crate::error::{Failure, Kind};
-use crate::settings::Targets;
+use crate::statistics::Targets;
 
 /// What a page tells of itself.
 pub(crate) struct Facts {

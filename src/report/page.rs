@@ -13,7 +13,7 @@ use super::quality::Finding;
 use super::tiles::{Tile, tiles};
 use super::trends::Trends;
 use super::words::{ago, drawn, figure, minute, period_name, plural};
-use crate::settings::Targets;
+use crate::statistics::Targets;
 use crate::statistics::{Metric, Step, two_digits};
 use crate::text;
 

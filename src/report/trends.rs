@@ -6,7 +6,7 @@ use super::gather::Gathered;
 use super::page::{Chart, crop_name, spread};
 use super::svg::{Words, rounded_out, tick_label};
 use super::words::{StepWords, drawn, figure, plural};
-use crate::settings::Targets;
+use crate::statistics::Targets;
 use crate::statistics::{Decimal, Period};
 
 /// Steps in a chart, at most: a year of weeks.

@@ -3,12 +3,14 @@
 //! One exchange at a time: what is sent, what came back, and of which class a failure is. Trying
 //! again, tokens and pages are for others.
 
+mod api;
 mod body;
 mod buffers;
 pub(crate) mod causes;
 mod connection;
 mod error;
 mod html;
+mod options;
 mod question;
 mod redact;
 mod request;
@@ -27,11 +29,13 @@ use serde_json::value::RawValue;
 use crate::Secret;
 use crate::dates::{Range, written};
 use crate::error::Failure;
-use crate::settings::{Access, BaseUrl, Manners};
+use crate::settings::BaseUrl;
 
 use crate::ui::Stats;
+pub(crate) use api::Api;
 pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
+pub(crate) use options::{Access, Manners, Origin, Setting};
 pub(crate) use question::Question;
 #[cfg(feature = "cloud")]
 pub(crate) use request::retry_after;

@@ -16,7 +16,8 @@ use super::connection::{ProxyRefusal, classify};
 use super::split::Unreadable;
 use super::{Fault, ServiceError, redact};
 use crate::error::{Failure, Kind};
-use crate::settings::{BaseUrl, Manners, ProxyServer, Route, read_certificates};
+use crate::service::Manners;
+use crate::settings::{BaseUrl, ProxyServer, Route, read_certificates};
 use crate::ui::Stats;
 use crate::{Secret, conceal};
 

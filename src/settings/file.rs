@@ -9,8 +9,9 @@ use std::sync::Once;
 use toml::{Table, Value};
 
 use super::bounded::ReadLimit;
-use super::targets::Targets;
+use super::targets;
 use crate::error::{Failure, Kind};
+use crate::statistics::Targets;
 use crate::text;
 
 /// The keys of a profile, with what each holds.
@@ -222,7 +223,7 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
     let top = ["default_profile", "profiles", "targets"];
     check_top(&table)?;
     check_keys(table.keys(), &top, "")?;
-    let targets = Targets::read(&table)?;
+    let targets = targets::read(&table)?;
     let profiles = match table.get("profiles") {
         None => Table::new(),
         Some(Value::Table(profiles)) => profiles.clone(),

@@ -12,73 +12,20 @@ mod proxy;
 mod secret_source;
 mod targets;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum as _;
-
 use crate::Secret;
-use crate::cli::{Api, ServiceArgs};
+use crate::cli::ServiceArgs;
 use crate::error::{Failure, Kind};
+use crate::service::{Access, Api, Manners, Origin, Setting};
+use crate::statistics::Targets;
 use crate::text;
 pub(crate) use base_url::BaseUrl;
 pub(crate) use certificates::read_certificates;
 use file::Profile;
 pub(crate) use proxy::{ProxyServer, Route};
 pub(crate) use secret_source::SecretSource;
-pub(crate) use targets::{Target, Targets};
-
-/// Where a setting came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Flag(&'static str),
-    Variable(&'static str),
-    /// The profile of that name.
-    File(String),
-    Default,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Variable(variable) => write!(f, "{variable}"),
-            Self::File(profile) => write!(f, "config file, profile {profile}"),
-            Self::Default => write!(f, "default"),
-        }
-    }
-}
-
-/// A setting that holds, and its origin.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting<T> {
-    pub(crate) value: T,
-    pub(crate) origin: Origin,
-}
-
-/// How the service is asked.
-#[derive(Clone, Debug)]
-pub(crate) struct Manners {
-    pub(crate) api: Setting<Api>,
-    pub(crate) parallel: Setting<u32>,
-    pub(crate) retries: Setting<u32>,
-    pub(crate) retry_wait: Setting<Duration>,
-    pub(crate) timeout: Setting<Duration>,
-    pub(crate) ca_cert: Option<Setting<PathBuf>>,
-    pub(crate) allow_http: Setting<bool>,
-}
-
-/// Which service is asked, and as whom.
-#[derive(Clone, Debug)]
-pub(crate) struct Access {
-    pub(crate) base_url: BaseUrl,
-    pub(crate) client_id: String,
-    pub(crate) client_secret: Secret,
-    /// Where they came from, for whoever checks them.
-    pub(crate) base_url_origin: Origin,
-    pub(crate) client_id_origin: Origin,
-}
 
 /// The words that were given, before anything is decided.
 pub(crate) struct Settings<'a> {
@@ -105,7 +52,7 @@ impl<'a> Settings<'a> {
     pub(crate) fn manners(&self) -> Result<Manners, Failure> {
         let duration = |key: &str| self.word(key, text::duration);
         let api = self.word("api", |word| {
-            Api::from_str(word, false).map_err(|_| "write auto, v1 or v2".to_owned())
+            Api::named(word).ok_or_else(|| "write auto, v1 or v2".to_owned())
         })?;
         let manners = Manners {
             api: self.pick("api", self.args.api, api, Api::Auto),

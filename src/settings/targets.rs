@@ -1,96 +1,42 @@
-//! What the user wants of each crop, from the config file. Targets are theirs: trayscan has none of its own.
+//! The targets of crops in the config file.
 
 use toml::{Table, Value};
 
 use super::file::{Problem, check_keys};
-use crate::statistics::{self, Decimal};
+use crate::statistics::{self, Decimal, Target, Targets};
 
-/// The targets of all crops.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Targets {
-    /// Each with its name as it is written.
-    crops: Vec<(String, Target)>,
-}
-
-/// What is wanted of one crop, in percent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Target {
-    pub(crate) usable_rate_min: Option<Decimal>,
-    pub(crate) germination_rate_min: Option<Decimal>,
-    pub(crate) coefficient_of_variation_max: Option<Decimal>,
-}
-
-const KEYS: [&str; 3] = [
-    "usable_rate_min",
-    "germination_rate_min",
-    "coefficient_of_variation_max",
-];
-
-impl Targets {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.crops.is_empty()
-    }
-
-    /// Returns the target of `crop`, whether it is written with capitals or without.
-    pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
-        let name = crop?.to_lowercase();
-        let found = self
-            .crops
-            .iter()
-            .find(|(crop, _)| crop.to_lowercase() == name);
-        found.map(|(_, target)| target)
-    }
-
-    /// Returns the crops that have one.
-    pub(crate) fn crops(&self) -> impl Iterator<Item = &str> {
-        self.crops.iter().map(|(crop, _)| crop.as_str())
-    }
-
-    /// Returns all of them, with their keys as a config file has them.
-    pub(crate) fn rows(&self) -> Vec<(String, Decimal)> {
-        let of_crop = |(crop, target): &(String, Target)| {
-            let values = [
-                target.usable_rate_min,
-                target.germination_rate_min,
-                target.coefficient_of_variation_max,
-            ];
-            let key = |name| format!("targets.{crop:?}.{name}");
-            let rows = KEYS.iter().zip(values);
-            let rows = rows.filter_map(|(name, value)| Some((key(name), value?.normalize())));
-            rows.collect::<Vec<_>>()
+/// Reads the `targets` of a config file.
+pub(super) fn read(file: &Table) -> Result<Targets, Problem> {
+    let tables = match file.get("targets") {
+        None => return Ok(Targets::default()),
+        Some(Value::Table(tables)) => tables,
+        Some(_) => return Err(no_table("targets")),
+    };
+    let mut crops: Vec<(String, Target)> = Vec::new();
+    for (crop, target) in tables {
+        let Value::Table(target) = target else {
+            return Err(no_table(&format!("targets.{crop}")));
         };
-        self.crops.iter().flat_map(of_crop).collect()
-    }
-
-    /// Reads the `targets` of a config file.
-    pub(super) fn read(file: &Table) -> Result<Self, Problem> {
-        let tables = match file.get("targets") {
-            None => return Ok(Self::default()),
-            Some(Value::Table(tables)) => tables,
-            Some(_) => return Err(no_table("targets")),
-        };
-        let mut crops: Vec<(String, Target)> = Vec::new();
-        for (crop, target) in tables {
-            let Value::Table(target) = target else {
-                return Err(no_table(&format!("targets.{crop}")));
-            };
-            check_keys(target.keys(), &KEYS, &format!("targets.{crop}."))?;
-            let percent = |key: &str, most: u32| percent(target.get(key), crop, key, most);
-            let name = crop.to_lowercase();
-            if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-                let hint = "capitals make no difference: keep one of them".to_owned();
-                return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
-            }
-            let target = Target {
-                usable_rate_min: percent(KEYS[0], 100)?,
-                germination_rate_min: percent(KEYS[1], 100)?,
-                // Sizes may vary by more than their mean.
-                coefficient_of_variation_max: percent(KEYS[2], MOST_VARIATION)?,
-            };
-            crops.push((crop.clone(), target));
+        check_keys(
+            target.keys(),
+            &statistics::TARGET_KEYS,
+            &format!("targets.{crop}."),
+        )?;
+        let percent = |key: &str, most: u32| percent(target.get(key), crop, key, most);
+        let name = crop.to_lowercase();
+        if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
+            let hint = "capitals make no difference: keep one of them".to_owned();
+            return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
         }
-        Ok(Self { crops })
+        let target = Target {
+            usable_rate_min: percent(statistics::TARGET_KEYS[0], 100)?,
+            germination_rate_min: percent(statistics::TARGET_KEYS[1], 100)?,
+            // Sizes may vary by more than their mean.
+            coefficient_of_variation_max: percent(statistics::TARGET_KEYS[2], MOST_VARIATION)?,
+        };
+        crops.push((crop.clone(), target));
     }
+    Ok(Targets { crops })
 }
 
 fn no_table(name: &str) -> Problem {
@@ -129,23 +75,23 @@ fn percent(
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Targets, Problem> {
-        Targets::read(&text.parse().expect("TOML"))
+    fn parse(text: &str) -> Result<Targets, Problem> {
+        read(&text.parse().expect("TOML"))
     }
 
     #[test]
     fn targets_are_found_whatever_the_capitals() {
         let text = "[targets.\"Sweet pepper\"]\nusable_rate_min = 92.5\n[targets.tomato]\ngermination_rate_min = 90\n";
-        let targets = read(text).expect("targets");
+        let targets = parse(text).expect("targets");
         let pepper = targets.of(Some("sweet Pepper")).expect("a target");
         assert_eq!(pepper.usable_rate_min, Some(Decimal::new(925, 1)));
         assert_eq!(pepper.germination_rate_min, None);
         let tomato = targets.of(Some("Tomato")).expect("a target");
         assert_eq!(tomato.germination_rate_min, Some(Decimal::from(90)));
         assert!(targets.of(Some("Lettuce")).is_none() && targets.of(None).is_none());
-        assert!(read("").expect("none").is_empty());
+        assert!(parse("").expect("none").is_empty());
         let uneven = "[targets.Leek]\ncoefficient_of_variation_max = 120.5\n";
-        assert_eq!(read(uneven).expect("targets").rows().len(), 1);
+        assert_eq!(parse(uneven).expect("targets").rows().len(), 1);
         let rows = targets.rows();
         let rows = rows.iter().map(|(key, value)| format!("{key} = {value}"));
         let expected = [
@@ -185,7 +131,7 @@ mod tests {
                 "`targets.tomato` is there twice",
             ),
         ] {
-            assert_eq!(read(text).expect_err(text).0, cause);
+            assert_eq!(parse(text).expect_err(text).0, cause);
         }
     }
 }

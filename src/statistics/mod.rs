@@ -27,6 +27,7 @@ mod period;
 mod round;
 
 // The usable rate over time, in a few spans.
+mod targets;
 mod trend;
 
 // One value, exact.
@@ -40,4 +41,5 @@ pub(crate) use key::By;
 pub(crate) use period::{Period, Step};
 pub(crate) use round::two_digits;
 pub(crate) use rust_decimal::Decimal;
+pub(crate) use targets::{KEYS as TARGET_KEYS, Target, Targets};
 pub(crate) use value::Value;

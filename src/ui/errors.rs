@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ErrorFormat;
 use super::stdout::print_styled;
 use super::{error_format, stderr_json, stderr_line};
-use crate::cli::ErrorFormat;
 use crate::conceal;
 use crate::error::{self, Kind, Sent};
 use crate::text;

@@ -20,8 +20,43 @@ pub(crate) use stdout::{print, print_json};
 
 use std::sync::OnceLock;
 
-use crate::cli::{Color, ErrorFormat, Verbosity};
 use crate::conceal;
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How errors are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ErrorFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// How much is told on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+    EveryRequest,
+}
+
+/// When to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ProgressMode {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
 
 static ERROR_FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 

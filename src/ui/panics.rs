@@ -8,18 +8,17 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::{Failure, Kind};
-use crate::unfinished;
 
 /// As large as that of a main thread usually is.
 const STACK: usize = 8 << 20;
 /// The longest that a message of a panic is waited for.
 const TELLING: Duration = Duration::from_secs(2);
 
-/// Runs `work` on a thread of its own, and turns a panic on any thread into exit code 1.
+/// Runs `work` on a thread of its own, and turns a panic on any thread into exit code 1, after `clean_up`.
 ///
 /// The thread that panics is held, and the caller ends the process. Unwinding it instead would not always
 /// end the program: others may wait for that thread for ever, and the threads of a runtime abort.
-pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
+pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: fn()) -> u8 {
     static TOLD: AtomicBool = AtomicBool::new(false);
 
     let (tell, told) = mpsc::channel();
@@ -55,7 +54,7 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
     match ended {
         WorkEnd::Returned(code) => code,
         WorkEnd::Panicked => {
-            unfinished::sweep_if_free();
+            clean_up();
             Kind::Internal.code()
         }
     }

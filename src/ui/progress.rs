@@ -9,8 +9,8 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
+use super::ProgressMode;
 use super::stats::Stats;
-use crate::cli::Progress;
 
 /// The line that is shown now, so that other lines can step aside for it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -39,14 +39,14 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     /// Starts the line, unless there is nobody to see it or it would run into the data.
     pub(crate) fn start(
-        when: Progress,
+        when: ProgressMode,
         data_on_terminal: bool,
         stats: &Arc<Stats>,
     ) -> Option<Self> {
         let wanted = match when {
-            Progress::Always => true,
-            Progress::Never => false,
-            Progress::Auto => {
+            ProgressMode::Always => true,
+            ProgressMode::Never => false,
+            ProgressMode::Auto => {
                 std::io::stderr().is_terminal()
                     && !data_on_terminal
                     && log::max_level() >= log::LevelFilter::Warn

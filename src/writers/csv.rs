@@ -10,7 +10,6 @@ use memchr::memchr2;
 
 use super::{BatchWriter, LeftOut, Notes, Output};
 use crate::batch::{Batch, COLUMNS, Kind};
-use crate::cli::OutputArgs;
 use crate::error::{self, Failure};
 use crate::select::Fields;
 
@@ -24,21 +23,32 @@ pub(super) struct Dialect {
     excel: bool,
 }
 
+/// What the flags for CSV say.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct CsvOptions {
+    pub(crate) delimiter: Option<String>,
+    pub(crate) decimal_comma: bool,
+    pub(crate) bom: bool,
+    pub(crate) no_header: bool,
+    pub(crate) excel: bool,
+}
+
 impl Dialect {
     /// Reads the flags; `usual` stands between cells unless they say otherwise.
-    pub(super) fn new(args: &OutputArgs, usual: u8) -> Result<Self, Failure> {
-        let delimiter = match args.delimiter.as_deref() {
+    pub(super) fn new(options: &CsvOptions, usual: u8) -> Result<Self, Failure> {
+        let delimiter = match options.delimiter.as_deref() {
             Some(word) => delimiter(word)?,
             // A decimal comma between commas would need quotes around every number.
-            None if args.decimal_comma && usual == b',' => b';',
+            None if options.decimal_comma && usual == b',' => b';',
             None => usual,
         };
         Ok(Self {
             delimiter,
-            decimal_comma: args.decimal_comma,
-            bom: args.bom || args.excel,
-            header: !args.no_header,
-            excel: args.excel,
+            decimal_comma: options.decimal_comma,
+            bom: options.bom || options.excel,
+            header: !options.no_header,
+            excel: options.excel,
         })
     }
 }

@@ -8,8 +8,9 @@ use clap::ValueEnum as _;
 use super::output::Compression;
 use super::place::Place;
 use super::template::Template;
-use crate::cli::{Format, OutputArgs};
+use crate::cli::OutputArgs;
 use crate::error::{Failure, Kind};
+use crate::writers::Format;
 
 /// Where an export goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

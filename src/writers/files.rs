@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::spool::Spool;
 use super::{BatchWriter, Notes, Place, Published};
-use crate::batch::Batch;
+use crate::batch::{Batch, Representation};
+use crate::digest::SetDigest;
 use crate::error::Failure;
+use crate::pipeline::Sink;
 #[cfg(feature = "postgres")]
 use crate::postgres::Loading;
 #[cfg(feature = "postgres")]
@@ -104,5 +106,26 @@ impl Files {
                 Ok((vec![written], notes))
             }
         }
+    }
+}
+
+/// Writes a batch and notes it in the digest, where one is wanted.
+pub(crate) struct Writing<'a> {
+    pub(crate) files: &'a mut Files,
+    pub(crate) digest: Option<&'a mut SetDigest>,
+    /// What the format keeps of a batch.
+    pub(crate) kept: Representation,
+}
+
+impl Sink for Writing<'_> {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if let Some(digest) = &mut self.digest {
+            digest.add_kept(batch, self.kept);
+        }
+        self.files.write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.files.flush()
     }
 }

@@ -7,8 +7,8 @@ mod csv;
 mod destination;
 mod escaping;
 mod files;
+mod format;
 mod json;
-mod leftovers;
 mod object;
 mod output;
 mod parquet;
@@ -17,6 +17,7 @@ mod place;
 mod singer;
 mod spool;
 mod sqlite;
+pub(crate) mod sqlite_file;
 mod table;
 mod target;
 mod template;
@@ -31,10 +32,11 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use csv::FORMULA;
+pub(crate) use csv::{CsvOptions, FORMULA};
 pub(crate) use destination::Destination;
 pub(crate) use escaping::Escapes;
-pub(crate) use files::{Files, Share, Written};
+pub(crate) use files::{Files, Share, Writing, Written};
+pub(crate) use format::Format;
 pub(crate) use output::{Compression, Output, Published};
 pub(crate) use pending::Pending;
 #[cfg(not(feature = "postgres"))]
@@ -46,7 +48,6 @@ pub(crate) use target::Target;
 pub(crate) use template::{Crops, Template};
 
 use crate::batch::{Batch, unquote};
-use crate::cli::{Format, OutputArgs};
 use crate::error::Failure;
 use crate::select::{Fields, Sorting};
 
@@ -125,6 +126,9 @@ impl LeftOut {
 #[derive(Clone)]
 pub(crate) struct Style {
     pub(crate) fields: Fields,
+    /// JSON: decimals as numbers.
+    pub(crate) numbers: bool,
+    pub(crate) csv: CsvOptions,
     /// Columns of the terminal that a table must fit; nothing where there is none.
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
@@ -156,7 +160,6 @@ pub(crate) struct Facts {
 pub(crate) fn create(
     format: Format,
     output: Output,
-    args: &OutputArgs,
     style: Style,
 ) -> Result<Box<dyn BatchWriter>, Failure> {
     let mut output = output;
@@ -167,17 +170,17 @@ pub(crate) fn create(
         _ => {}
     }
     Ok(match format {
-        Format::Json => Box::new(json::Json::array(output, style.fields, args.numbers)),
-        Format::Ndjson => Box::new(json::Json::lines(output, style.fields, args.numbers)),
+        Format::Json => Box::new(json::Json::array(output, style.fields, style.numbers)),
+        Format::Ndjson => Box::new(json::Json::lines(output, style.fields, style.numbers)),
         Format::Csv => Box::new(csv::Csv::new(
             output,
             style.fields,
-            csv::Dialect::new(args, b',')?,
+            csv::Dialect::new(&style.csv, b',')?,
         )),
         Format::Tsv => Box::new(csv::Csv::new(
             output,
             style.fields,
-            csv::Dialect::new(args, b'\t')?,
+            csv::Dialect::new(&style.csv, b'\t')?,
         )),
         Format::Table => Box::new(table::Table::new(output, style)),
         Format::Parquet => Box::new(parquet::Parquet::new(

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::sqlite_file::io_error;
 use super::{BatchWriter, Notes, Output};
 use crate::archive::Plain;
 use crate::batch::{Batch, COLUMNS};
@@ -20,8 +21,7 @@ impl Sqlite {
         output.expect_database()?;
         let path = output.hand_out().map_err(Failure::from_output)?;
         let plain = Plain::create(&path, &fields.columns, !fields.named);
-        let plain = plain
-            .map_err(|error| Failure::from_output(output.blame(crate::archive::io_error(error))))?;
+        let plain = plain.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
         Ok(Self { plain, output })
     }
 }
@@ -29,7 +29,7 @@ impl Sqlite {
 impl BatchWriter for Sqlite {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         let added = self.plain.add(batch);
-        let added = added.map_err(|error| self.output.blame(crate::archive::io_error(error)))?;
+        let added = added.map_err(|error| self.output.blame(io_error(error)))?;
         added.map_err(|too_long| {
             let name = COLUMNS[too_long.column].name;
             let value = batch.plain(too_long.column).unwrap_or_default();
@@ -55,7 +55,7 @@ impl BatchWriter for Sqlite {
     fn finish(self: Box<Self>) -> io::Result<(Output, Notes)> {
         let Self { plain, output } = *self;
         let finished = plain.finish();
-        finished.map_err(|error| output.blame(crate::archive::io_error(error)))?;
+        finished.map_err(|error| output.blame(io_error(error)))?;
         Ok((output, Notes::default()))
     }
 }

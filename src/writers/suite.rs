@@ -4,14 +4,14 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{BatchWriter, Compression, Output, Place, Style, Target, create};
+use super::{CsvOptions, Format};
 use crate::batch::{Batch, COLUMNS, Kind};
-use crate::cli::{Format, OutputArgs};
+
 use crate::select::Fields;
 
 /// How a format can be compressed.
@@ -28,13 +28,15 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
     let output = Output::new(target, compression).expect("an output");
     let style = Style {
         fields: Fields::all(),
+        numbers: false,
+        csv: CsvOptions::default(),
         width: None,
         color: false,
         extracted: "2026-05-02T00:00:00Z".to_owned(),
         bookmark: None,
         facts: std::sync::Arc::default(),
     };
-    create(format, output, &OutputArgs::default(), style).expect("a writer")
+    create(format, output, style).expect("a writer")
 }
 
 /// Writes `batches` and returns what a reader of the file sees.
@@ -249,10 +251,10 @@ fn expected(batches: &[Batch]) -> Vec<Vec<Option<String>>> {
 
 #[test]
 fn an_empty_export_is_a_whole_one() {
-    for format in Format::value_variants() {
-        for &compression in compressions(*format) {
-            let text = written(*format, compression, &[]);
-            if let Some(rows) = read_back(*format, &text) {
+    for format in Format::ALL {
+        for &compression in compressions(format) {
+            let text = written(format, compression, &[]);
+            if let Some(rows) = read_back(format, &text) {
                 assert!(rows.is_empty(), "{format:?}");
             }
         }
@@ -281,10 +283,10 @@ fn nulls_and_hostile_text_come_back() {
         .enumerate()
         .flat_map(|(id, text)| [batch(2 * id, text, false), batch(2 * id + 1, text, true)])
         .collect();
-    for format in Format::value_variants() {
-        for &compression in compressions(*format) {
-            let text = written(*format, compression, &batches);
-            if let Some(rows) = read_back(*format, &text) {
+    for format in Format::ALL {
+        for &compression in compressions(format) {
+            let text = written(format, compression, &batches);
+            if let Some(rows) = read_back(format, &text) {
                 assert_eq!(rows, expected(&batches), "{format:?} {compression:?}");
             }
         }
@@ -293,12 +295,12 @@ fn nulls_and_hostile_text_come_back() {
 
 #[test]
 fn a_writer_that_is_dropped_leaves_the_old_file_and_nothing_else() {
-    for format in Format::value_variants() {
-        for &compression in compressions(*format) {
+    for format in Format::ALL {
+        for &compression in compressions(format) {
             let folder = TempDir::new().expect("a folder");
             let path = folder.path().join("out");
             fs::write(&path, "old").expect("written");
-            let mut dropped = writer(*format, compression, &path);
+            let mut dropped = writer(format, compression, &path);
             dropped.write(&batch(1, "x", false)).expect("written");
             drop(dropped);
             assert_eq!(
@@ -322,10 +324,10 @@ fn a_full_disk_is_an_error_and_no_file() {
         return;
     }
     // Those that write their file themselves find out at once that this is none.
-    let streams = Format::value_variants().iter();
+    let streams = Format::ALL.into_iter();
     for format in streams.filter(|format| !matches!(format, Format::Sqlite | Format::Xlsx)) {
-        for &compression in compressions(*format) {
-            let mut writer = writer(*format, compression, &full);
+        for &compression in compressions(format) {
+            let mut writer = writer(format, compression, &full);
             let wrote = writer.write(&batch(1, "x", false));
             let ended = wrote.and_then(|()| writer.finish());
             let failed = match ended {
@@ -348,9 +350,9 @@ proptest! {
             .enumerate()
             .map(|(id, text)| batch(id, text, false))
             .collect();
-        for format in Format::value_variants() {
-            let text = written(*format, Compression::None, &batches);
-            if let Some(rows) = read_back(*format, &text) {
+        for format in Format::ALL {
+            let text = written(format, Compression::None, &batches);
+            if let Some(rows) = read_back(format, &text) {
                 prop_assert_eq!(rows, expected(&batches));
             }
         }

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use super::escaping::{Escapes, Escaping};
-use super::leftovers;
 use super::place::Place;
-use crate::archive::Archive;
+use super::sqlite_file::{is_archive, refuse_sidecars};
 use crate::cloud::Upload;
 use crate::error::{Failure, Kind};
 use crate::temporary::{self, PartFiles, Scratch, sync_folder};
@@ -123,7 +122,7 @@ impl Target {
             return Ok(());
         };
         fresh.is_database = true;
-        leftovers::refuse(&fresh.path)
+        refuse_sidecars(&fresh.path)
     }
 
     /// Names it in messages.
@@ -160,7 +159,7 @@ impl Target {
             Sink::Fresh(fresh) if !fresh.replace && fresh.path.exists() => {
                 Err(appeared(&self.name))
             }
-            Sink::Fresh(fresh) if fresh.is_database => leftovers::refuse(&fresh.path),
+            Sink::Fresh(fresh) if fresh.is_database => refuse_sidecars(&fresh.path),
             Sink::Object(object) => object.upload.arrive(),
             Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
         }
@@ -268,7 +267,7 @@ impl Sink {
                 options.append(metadata.is_file()).write(true);
                 Self::Through(options.open(path).map_err(failure)?)
             }
-            Some(metadata) if metadata.is_file() && Archive::is_one(path) => {
+            Some(metadata) if metadata.is_file() && is_archive(path) => {
                 return Err(Failure::new(
                     Kind::Output,
                     format!("{name} is an archive of `trayscan sync`, with all that it remembers"),

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::Subject;
 use super::report::UnknownFields;
 use crate::batch::{Representation, find_column, whole_second};
-use crate::cli::Format;
 use crate::compare::{self, FileScan, Listing, Scope};
 use crate::dates::Range;
 use crate::digest::{self, no_unknown_fields};
@@ -16,6 +15,7 @@ use crate::error::{Failure, Kind};
 use crate::manifest::{File, Manifest};
 use crate::readers::{Measured, Source};
 use crate::select::{Condition, Sorting};
+use crate::writers::Format;
 
 /// A manifest that was read and understood.
 pub(super) struct Expected {

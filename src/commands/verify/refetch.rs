@@ -10,7 +10,7 @@ use super::report::{Other, Report};
 use super::{Subject, tell_remarks};
 use crate::archive::Archive;
 use crate::batch::{BATCH_ID, Batch, Representation};
-use crate::cli::{Progress, VerifyArgs};
+use crate::cli::VerifyArgs;
 use crate::commands::source::Source;
 use crate::compare::{Comparison, Scope};
 use crate::dates::Range;
@@ -18,6 +18,7 @@ use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::fetch::Order;
 use crate::pipeline::{self, Plan, Sink};
+use crate::ui::ProgressMode;
 use crate::ui::{self, ProgressLine};
 
 /// Returns where an archive begins; nothing where the file is none.
@@ -32,7 +33,7 @@ pub(super) struct Refetch {
     /// It is an archive, and no service.
     is_archive: bool,
     range: Range,
-    progress: Progress,
+    progress: ProgressMode,
 }
 
 impl Refetch {

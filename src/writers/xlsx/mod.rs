@@ -281,6 +281,7 @@ fn io_error(error: XlsxError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::writers::CsvOptions;
     use crate::writers::{Compression, Place, Target};
     use calamine::Reader as _;
 
@@ -299,6 +300,8 @@ mod tests {
         let output = Output::new(target, Compression::None).expect("an output");
         let style = Style {
             fields: Fields::all(),
+            numbers: false,
+            csv: CsvOptions::default(),
             width: None,
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),

@@ -1,0 +1,61 @@
+//! What the user wants of each crop. Targets are theirs: trayscan has none of its own.
+
+use rust_decimal::Decimal;
+
+/// The targets of all crops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Targets {
+    /// Each with its name as it is written.
+    pub(crate) crops: Vec<(String, Target)>,
+}
+
+/// What is wanted of one crop, in percent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) usable_rate_min: Option<Decimal>,
+    pub(crate) germination_rate_min: Option<Decimal>,
+    pub(crate) coefficient_of_variation_max: Option<Decimal>,
+}
+
+pub(crate) const KEYS: [&str; 3] = [
+    "usable_rate_min",
+    "germination_rate_min",
+    "coefficient_of_variation_max",
+];
+
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.crops.is_empty()
+    }
+
+    /// Returns the target of `crop`, whether it is written with capitals or without.
+    pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
+        let name = crop?.to_lowercase();
+        let found = self
+            .crops
+            .iter()
+            .find(|(crop, _)| crop.to_lowercase() == name);
+        found.map(|(_, target)| target)
+    }
+
+    /// Returns the crops that have one.
+    pub(crate) fn crops(&self) -> impl Iterator<Item = &str> {
+        self.crops.iter().map(|(crop, _)| crop.as_str())
+    }
+
+    /// Returns all of them, with their keys as a config file has them.
+    pub(crate) fn rows(&self) -> Vec<(String, Decimal)> {
+        let of_crop = |(crop, target): &(String, Target)| {
+            let values = [
+                target.usable_rate_min,
+                target.germination_rate_min,
+                target.coefficient_of_variation_max,
+            ];
+            let key = |name| format!("targets.{crop:?}.{name}");
+            let rows = KEYS.iter().zip(values);
+            let rows = rows.filter_map(|(name, value)| Some((key(name), value?.normalize())));
+            rows.collect::<Vec<_>>()
+        };
+        self.crops.iter().flat_map(of_crop).collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! The formats, and what each can hold.
+
+use crate::batch::Representation;
+
+/// What an export is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Ndjson,
+    Csv,
+    Tsv,
+    Table,
+    Xlsx,
+    Parquet,
+    Sqlite,
+    Singer,
+    /// What `postgres://` addresses mean: rows of a table, chosen by the address alone.
+    #[cfg(feature = "postgres")]
+    Postgres,
+}
+
+impl Format {
+    /// Those that can be chosen by name.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Json,
+        Self::Ndjson,
+        Self::Csv,
+        Self::Tsv,
+        Self::Table,
+        Self::Xlsx,
+        Self::Parquet,
+        Self::Sqlite,
+        Self::Singer,
+    ];
+
+    /// Tells whether it is written to a file and nowhere else.
+    pub(crate) fn needs_file(self) -> bool {
+        matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
+    }
+
+    /// Returns what it keeps of the values of a batch.
+    pub(crate) fn representation(self) -> Representation {
+        match self {
+            Self::Json | Self::Ndjson => Representation::Json,
+            Self::Parquet | Self::Sqlite | Self::Singer => Representation::Typed,
+            Self::Csv | Self::Tsv | Self::Table | Self::Xlsx => Representation::Text,
+            #[cfg(feature = "postgres")]
+            Self::Postgres => Representation::Text,
+        }
+    }
+
+    /// Returns whether it keeps fields that the interface does not know.
+    pub(crate) fn keeps_unknown_fields(self) -> bool {
+        !matches!(self, Self::Csv | Self::Tsv | Self::Table | Self::Xlsx)
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Tsv => "tsv",
+            Self::Table => "table",
+            Self::Xlsx => "xlsx",
+            Self::Parquet => "parquet",
+            Self::Sqlite => "sqlite",
+            Self::Singer => "singer",
+            #[cfg(feature = "postgres")]
+            Self::Postgres => "postgres",
+        }
+    }
+}
