@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::page::Roll;
+use super::page::Sighting;
 use super::plan::Plan;
 use super::reading::{Findings, Got};
 use super::walk::Extent;
@@ -60,14 +61,6 @@ impl Sum {
 pub(super) enum News {
     Sighting(Sighting),
     End(Box<Report>),
-}
-
-/// A page that was read, and may not be taken for long: so many batches, from one second to another.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sighting {
-    pub(super) first: i64,
-    pub(super) last: i64,
-    pub(super) batches: usize,
 }
 
 /// A page that takes up room until it is taken.

@@ -12,7 +12,8 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::Page;
-use super::lane::{Lane, News, Outcome, Report, Sighting, Sum, Waiting};
+use super::lane::{Lane, News, Outcome, Report, Sum, Waiting};
+use super::page::Sighting;
 use super::walk::Extent;
 use crate::dates::Range;
 use crate::error::Failure;

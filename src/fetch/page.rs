@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lane::Sighting;
-use super::received::WalkId;
 use crate::batch::Batch;
 use crate::seen::{Digest, Id};
 
 /// Batches by their identifiers, and when each was created.
-pub(super) type Roll = HashMap<Id, Option<i64>>;
+pub(crate) type Roll = HashMap<Id, Option<i64>>;
 
 /// Batches that arrived together.
 #[derive(Default)]
@@ -18,9 +16,9 @@ pub(crate) struct Page {
     /// What tells each of them from others.
     pub(crate) digests: Vec<Digest>,
     /// What they stand in.
-    pub(super) texts: Vec<Arc<String>>,
+    pub(crate) texts: Vec<Arc<String>>,
     /// The walk that it is of; `None` unless it came with a cursor or could have.
-    pub(super) walk: Option<WalkId>,
+    pub(crate) walk: Option<WalkId>,
 }
 
 impl Page {
@@ -30,7 +28,7 @@ impl Page {
     }
 
     /// Returns when its batches were created, as far as that is known.
-    pub(super) fn sighting(&self) -> Option<Sighting> {
+    pub(crate) fn sighting(&self) -> Option<Sighting> {
         let second = |batch: &Batch| Some(batch.created()?.second);
         Some(Sighting {
             first: second(self.batches.first()?)?,
@@ -40,13 +38,13 @@ impl Page {
     }
 
     /// Returns the seconds in which its batches were created, as far as that is known.
-    pub(super) fn created(&self) -> impl Iterator<Item = i64> {
+    pub(crate) fn created(&self) -> impl Iterator<Item = i64> {
         let created = self.batches.iter().filter_map(Batch::created);
         created.map(|created| created.second)
     }
 
     /// Returns which batches are on it, and when each was created, as far as that is known.
-    pub(super) fn roll(&self) -> Roll {
+    pub(crate) fn roll(&self) -> Roll {
         let seconds = self
             .batches
             .iter()
@@ -55,7 +53,7 @@ impl Page {
     }
 
     /// Leaves the batches whose identifiers are to `stay`.
-    pub(super) fn retain(&mut self, mut stay: impl FnMut(&Id) -> bool) {
+    pub(crate) fn retain(&mut self, mut stay: impl FnMut(&Id) -> bool) {
         let stays: Vec<bool> = self
             .digests
             .iter()
@@ -67,17 +65,34 @@ impl Page {
     }
 
     /// Returns how much memory it takes up.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
         texts + self.batches.len() * size_of::<(Batch, Digest)>()
     }
 
     /// Empties the page; returns the room of what it stood in, where nobody else holds it.
-    pub(super) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
+    pub(crate) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.batches.clear();
         self.digests.clear();
         self.walk = None;
         let texts = self.texts.drain(..);
         texts.filter_map(|text| Arc::into_inner(text).map(String::into_bytes))
     }
+}
+
+/// A page that was read, and may not be taken for long: so many batches, from one second to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) batches: usize,
+}
+
+/// The walk that a page is of: one pass over a range, or a window of it, from its first page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WalkId {
+    /// Unique within a run.
+    pub(crate) number: u64,
+    /// It is one of many windows that lie side by side.
+    pub(crate) is_window: bool,
 }

@@ -6,8 +6,8 @@
 
 use chrono::Utc;
 
-use super::lane::Sighting;
 use super::lanes::ROOM;
+use super::page::Sighting;
 use super::walk::Extent;
 use super::window::{self, LIKELY_FIRST};
 use crate::dates::Range;

@@ -1,21 +1,13 @@
 //! Batches as they are received: which of them are new, and whether pages still bring any.
 
 use super::Page;
+use super::page::WalkId;
 use crate::error::Failure;
 use crate::seen::{Arrival, Seen};
 use crate::service::{Fault, ServiceError};
 
 /// After so many pages in a row with nothing new, the pages of a walk would never end.
 const MOST_REPEATED: u32 = 10;
-
-/// The walk that a page is of: one pass over a range, or a window of it, from its first page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WalkId {
-    /// Unique within a run.
-    pub(super) number: u64,
-    /// It is one of many windows that lie side by side.
-    pub(super) is_window: bool,
-}
 
 /// What was received so far.
 pub(crate) struct Received {

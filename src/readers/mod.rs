@@ -101,7 +101,7 @@ pub(crate) struct Remarks {
 
 impl Remarks {
     /// Puts together what two files of one set tell.
-    fn and(mut self, other: Self) -> Self {
+    pub(crate) fn and(mut self, other: Self) -> Self {
         self.columns = match (self.columns, other.columns) {
             (Some(here), Some(there)) => Some(here & there),
             (here, there) => here.or(there),
@@ -148,13 +148,13 @@ pub(crate) struct Claim {
 }
 
 /// Returns the version of a digest; the first was not told, and 0 stands for what is no version.
-fn version(text: Option<&str>) -> u32 {
+pub(crate) fn version(text: Option<&str>) -> u32 {
     text.map_or(1, |text| text.parse().unwrap_or(0))
 }
 
 /// Why a file cannot be read, or not on.
 #[derive(Debug)]
-enum Unreadable {
+pub(crate) enum Unreadable {
     /// By the machine, or for want of sound packing.
     Io(std::io::Error),
     /// It is not what it should be: why, and what to do.
@@ -170,7 +170,7 @@ enum Unreadable {
 }
 
 impl Unreadable {
-    fn broken(place: Place, why: impl Into<String>) -> Self {
+    pub(crate) fn broken(place: Place, why: impl Into<String>) -> Self {
         Self::Broken {
             place: Some(place),
             why: why.into(),
@@ -178,7 +178,7 @@ impl Unreadable {
         }
     }
 
-    fn cut_short(why: &str) -> Self {
+    pub(crate) fn cut_short(why: &str) -> Self {
         Self::Broken {
             place: None,
             why: format!("{why}: it is damaged or cut short"),
@@ -187,7 +187,7 @@ impl Unreadable {
     }
 
     /// Says it of the file called `name`.
-    fn of(self, name: &str) -> Failure {
+    pub(crate) fn of(self, name: &str) -> Failure {
         match self {
             Self::Told(failure) => failure,
             Self::Foreign { why, hint } => {

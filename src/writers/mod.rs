@@ -80,7 +80,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         self.formula_cells += more.formula_cells;
         self.escaped_cells += more.escaped_cells;
         self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
@@ -97,11 +97,11 @@ pub(crate) const LEFT_OUT_LIMIT: usize = 20;
 
 /// Fields that nobody announced, in a format that has no place for them.
 #[derive(Default)]
-struct LeftOut(BTreeSet<String>);
+pub(crate) struct LeftOut(pub(crate) BTreeSet<String>);
 
 impl LeftOut {
     /// Notes those of `batch`, unless other fields were asked for by name.
-    fn note(&mut self, batch: &Batch, fields: &Fields) {
+    pub(crate) fn note(&mut self, batch: &Batch, fields: &Fields) {
         if fields.named {
             return;
         }
@@ -117,7 +117,7 @@ impl LeftOut {
         }
     }
 
-    fn names(self) -> Vec<String> {
+    pub(crate) fn names(self) -> Vec<String> {
         self.0.into_iter().collect()
     }
 }
