@@ -16,13 +16,12 @@
 mod cli;
 
 // Flags, variables, config file, defaults: what holds, and where it came from.
-mod settings;
+mod config;
 
 // One file per subcommand; wires the parts together.
 mod commands;
 
 // Dates as people write them, and the range that is asked for.
-mod dates;
 
 // A range to pages: versions, cursors, windows.
 mod fetch;
@@ -31,10 +30,9 @@ mod fetch;
 mod probe;
 
 // Credentials to token.
-mod auth;
 
 // The four endpoints, one exchange at a time.
-mod service;
+mod client;
 
 // What flows: one batch, as the service sent it.
 mod batch;
@@ -44,91 +42,80 @@ mod pipeline;
 
 // The archive that `sync` keeps, and the loop from pages to it.
 mod archive;
-mod sync;
 
 // Which batches, which fields, in which order.
-mod select;
 
 // Figures over many batches, exact.
-mod statistics;
 
 // How they look, in the terminal and on a page.
-mod report;
-mod summary;
 
 // Which batches have been written already.
-mod seen;
 
 // One hash over a set of batches, and the receipt that holds it.
-mod digest;
-mod manifest;
 
 // Object storage, as a place for exports.
-mod cloud;
 
 // What an end without warning would leave behind.
-mod unfinished;
 
 // Temporary files, and how the next run removes those of a killed one.
-mod temporary;
 
 // Formats, and where bytes end up.
-mod writers;
+mod analysis;
+mod export;
+mod formats;
+mod storage;
 
 // A table of PostgreSQL, to write to and to read back.
 #[cfg(feature = "postgres")]
 mod postgres;
 
 // Exports read back, whoever wrote them.
-mod readers;
 
 // What two sets of batches have that the other has not.
-mod compare;
+mod verify;
 
 // The batch scan service, from its interface document; shares nothing with a client.
-mod sandbox;
+mod server;
 
 // What went wrong, as an exit code.
 mod error;
 
 // SIGINT, SIGTERM and their kin.
-mod signals;
 
 // Standard output, standard error, the log, errors, panics and progress.
-mod ui;
+mod secret;
+mod terminal;
+mod text;
 
+pub(crate) use secret::{Secret, conceal};
 use std::ffi::OsString;
 
 /// Runs trayscan with `args` (the program's name first) and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
-    ui::start(early.color, early.error_format);
-    ui::guard(
+    terminal::start(early.color, early.error_format);
+    terminal::guard(
         move || {
-            signals::let_writes_fail();
+            commands::signals::let_writes_fail();
             match cli::parse(&args, early.color) {
                 Ok(cli) => {
-                    ui::set_verbosity(cli.global.verbosity());
+                    terminal::set_verbosity(cli.global.verbosity());
                     match commands::run(&cli) {
                         Ok(()) => 0,
-                        Err(error) => ui::report(&error),
+                        Err(error) => terminal::report(&error),
                     }
                 }
-                Err(error) => ui::report_usage(&error),
+                Err(error) => terminal::report_usage(&error),
             }
         },
-        unfinished::sweep_if_free,
+        storage::cleanup::sweep_if_free,
     )
 }
 
 /// Runs `work` as [`run`] does its own: a panic ends as one line on standard error and code 1.
 #[doc(hidden)]
 pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
-    ui::start(ui::Color::Auto, ui::ErrorFormat::Text);
-    ui::guard(work, unfinished::sweep_if_free)
+    terminal::start(terminal::Color::Auto, terminal::ErrorFormat::Text);
+    terminal::guard(work, storage::cleanup::sweep_if_free)
 }
-mod secret;
-mod text;
-pub(crate) use secret::{Secret, conceal};
-pub(crate) use text::{escape, one_line};

@@ -1,12 +1,13 @@
 //! The loop from pages to where batches end up, and only the loop.
 
+use crate::batch::Page;
+use crate::batch::dedup::Arrival;
+use crate::batch::filter::{Condition, Sorting};
+use crate::batch::range::{Range, written};
 use crate::batch::{Batch, CREATION_DATE, canonical_date};
-use crate::dates::{Range, written};
 use crate::error::Failure;
-use crate::fetch::{Page, Received};
-use crate::seen::Arrival;
-use crate::select::{Condition, Sorting};
-use crate::ui::Stats;
+use crate::fetch::Received;
+use crate::terminal::Stats;
 
 /// Where pages come from.
 pub(crate) trait Feed {

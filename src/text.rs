@@ -107,7 +107,7 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{escape, one_line};
+    use super::{escape, one_line};
 
     #[test]
     fn ordinary_text_passes_untouched() {

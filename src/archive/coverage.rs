@@ -4,7 +4,7 @@
 //! is complete, and the gap between them must stay visible until it is filled. Which date of a batch the
 //! service compares is not known, so nothing here looks at the dates of batches.
 
-use crate::dates::Range;
+use crate::batch::range::Range;
 
 /// All from `start`, or from the beginning, through `end`; in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use super::{Archive, damaged};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind};
 use crate::error::{self, Failure};
-use crate::writers::sqlite_file::{check_pages, check_table};
+use crate::storage::sqlite::{check_pages, check_table};
 
 impl Archive {
     /// Checks the whole archive: pages, indexes, and that the columns which people query say the same as

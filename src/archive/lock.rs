@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Failure, Kind};
-use crate::ui;
+use crate::terminal;
 
 /// How often a lock that another run holds is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ impl Lock {
             }
             if !std::mem::replace(&mut is_told, true) {
                 let holder = holder(&file);
-                ui::note(&format!("waiting for {holder}, which holds the archive"));
+                terminal::note(&format!("waiting for {holder}, which holds the archive"));
             }
             thread::sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now())));
         }

@@ -25,7 +25,6 @@ mod changes;
 mod position;
 
 // A database without anything of an archive's own.
-mod plain;
 
 // Checks of a whole database.
 mod integrity;
@@ -34,7 +33,8 @@ mod integrity;
 mod pages;
 
 // All of them, again whenever they change.
-mod live;
+pub(crate) mod sync;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,19 +44,17 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
+use crate::batch::range::written;
 use crate::batch::whole_second;
-use crate::dates::written;
 use crate::error::{Failure, Kind};
-use crate::writers::sqlite_file::{ARCHIVE_ID, connect, failure};
+use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
 
 pub(crate) use changes::Change;
 pub(crate) use coverage::{Coverage, Span};
-pub(crate) use live::LiveArchive;
 pub(crate) use pages::ArchivePages;
-pub(crate) use plain::{Plain, PlainRow, PlainTable};
 pub(crate) use position::{Difference, Position};
 pub(crate) use runs::{Outcome, Run};
-pub(crate) use store::{Sightings, Store, Stored};
+pub(crate) use watch::LiveArchive;
 
 use lock::Lock;
 
@@ -270,7 +268,7 @@ impl Archive {
             while let Some(row) = rows.next()? {
                 let start: Option<String> = row.get(0)?;
                 let end: String = row.get(1)?;
-                let range = crate::dates::Range {
+                let range = crate::batch::range::Range {
                     start: start.as_deref().and_then(read_second),
                     end: read_second(&end),
                     excludes_end: false,

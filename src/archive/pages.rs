@@ -6,11 +6,13 @@ use std::sync::Arc;
 use rusqlite::{Row, Statement};
 
 use super::{Archive, damaged};
+use crate::batch::Page;
+use crate::batch::json::Shape;
+use crate::batch::json::split::{Found, Splitter};
+use crate::batch::range::Range;
 use crate::batch::{Batch, Moment};
-use crate::dates::Range;
 use crate::error::{Failure, Kind};
-use crate::fetch::{Findings, Page};
-use crate::service::split::{Found, Shape, Splitter};
+use crate::fetch::Findings;
 use crate::text;
 
 /// Bytes on a page, about.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Archive;
 use crate::batch::Batch;
-use crate::digest::hexadecimal;
+use crate::batch::digest::hexadecimal;
 use crate::error::Failure;
 
 /// A state of an archive. Rows are only ever added, and each change of one is written down, so two numbers tell

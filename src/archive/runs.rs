@@ -3,7 +3,7 @@
 use rusqlite::Row;
 
 use super::{Archive, read_second};
-use crate::dates::written;
+use crate::batch::range::written;
 use crate::error::Failure;
 
 /// How a run ended.

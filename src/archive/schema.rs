@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use rusqlite::Connection;
 
-use crate::writers::sqlite_file::ARCHIVE_ID;
+use crate::storage::sqlite::ARCHIVE_ID;
 
-use super::plain::column_definition;
 use crate::batch::COLUMNS;
+use crate::formats::sqlite::database::column_definition;
 
 /// Raised when an older trayscan would misunderstand what a newer one wrote.
 pub(super) const VERSION: u32 = 1;

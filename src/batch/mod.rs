@@ -5,19 +5,23 @@
 //! nothing is lost on the way to the output: no decimal becomes a float, no field is forgotten.
 
 // Finding the values in the text, and what is wrong with them.
-mod index;
 
 // What people call the fields, and what they mean.
+pub(crate) mod json;
 mod meaning;
 
 // The same for text that is written just as the interface shows it, many times faster.
-mod scan;
 
 // Instants and decimals, compared as what they are.
-mod moment;
-mod number;
+mod decimal;
+mod timestamp;
 
 // Values by column, in the one form that digests and comparisons use.
+pub(crate) mod dedup;
+pub(crate) mod digest;
+pub(crate) mod filter;
+pub(crate) mod page;
+pub(crate) mod range;
 mod values;
 
 use std::borrow::Cow;
@@ -26,12 +30,10 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
-pub(crate) use index::Flaw;
+pub(crate) use decimal::{EXACT_DIGITS, is_number, is_whole, significant_digits};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
-pub(crate) use moment::{Moment, canonical_date, whole_second};
-pub(crate) use number::{
-    EXACT_DIGITS, compare as compare_numbers, is_number, is_whole, significant_digits,
-};
+pub(crate) use page::Page;
+pub(crate) use timestamp::{Moment, canonical_date, whole_second};
 pub(crate) use values::{Representation, Values, canonical, canonical_json};
 
 /// What a field holds (interface, section 2).
@@ -165,7 +167,7 @@ impl Batch {
     /// Reads the batch that begins at `place` in `page`, and tells how long it is; nothing where it is
     /// not written just as the interface shows it, or not all there.
     pub(crate) fn scan(page: &Arc<String>, place: usize) -> Option<(Self, usize)> {
-        let (spans, length) = scan::object(page.as_bytes().get(place..)?)?;
+        let (spans, length) = json::scan::object(page.as_bytes().get(place..)?)?;
         let object = u32::try_from(place).ok()?..u32::try_from(place + length).ok()?;
         let page = Arc::clone(page);
         let index = Index::Usual(spans);

@@ -12,7 +12,9 @@ use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{BATCH_ID, Batch, COLUMNS, Kind, canonical_date, is_number};
+use super::decimal::is_number;
+use super::timestamp::canonical_date;
+use super::{BATCH_ID, Batch, COLUMNS, Kind};
 
 /// Marks the length of a JSON value of the wrong type.
 const WRONG_TYPE: u32 = 1 << 31;

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::ValueEnum;
 
 use super::ERROR_FORMAT_VARIABLE;
-use crate::ui::{Color, ErrorFormat};
+use crate::terminal::{Color, ErrorFormat};
 
 /// The flags that decide how a mistake on the command line itself is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

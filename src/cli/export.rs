@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::selection::{SelectionArgs, SourceArgs};
 use crate::batch::COLUMNS;
+use crate::formats::Format;
 use crate::text::duration;
-use crate::writers::Format;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

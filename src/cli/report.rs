@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::selection::{SelectionArgs, SourceArgs};
-use crate::statistics;
+use crate::analysis::statistics;
 
 const REPORT_EXAMPLES: &str = "\
 Examples:

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::ui::ProgressMode;
+use crate::terminal::ProgressMode;
 
 use super::service::ServiceArgs;
 

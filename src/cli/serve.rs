@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::words::{listen_address, number};
-use crate::sandbox::faults;
+use crate::server::faults;
 use crate::text::duration;
 
 const SERVE_EXAMPLES: &str = "\

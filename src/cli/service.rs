@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::service::Api;
+use crate::client::Api;
 use crate::text::duration;
 
 /// Where batches come from, and how they are asked for.

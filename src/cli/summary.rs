@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::selection::{SelectionArgs, SourceArgs};
-use crate::statistics::By;
+use crate::analysis::statistics::By;
 
 const SUMMARY_EXAMPLES: &str = "\
 Examples:

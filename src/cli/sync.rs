@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::service::ServiceArgs;
+use crate::terminal::ProgressMode;
 use crate::text::duration;
-use crate::ui::ProgressMode;
 
 const SYNC_EXAMPLES: &str = "\
 Examples:

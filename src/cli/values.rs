@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::service::Api;
-use crate::ui::{Color, ErrorFormat, ProgressMode};
-use crate::writers::Format;
+use crate::client::Api;
+use crate::formats::Format;
+use crate::terminal::{Color, ErrorFormat, ProgressMode};
 
 impl ValueEnum for Color {
     fn value_variants<'a>() -> &'a [Self] {

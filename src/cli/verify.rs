@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::selection::RangeArgs;
 use super::service::{ReportFormat, ServiceArgs};
-use crate::ui::ProgressMode;
+use crate::terminal::ProgressMode;
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

@@ -6,11 +6,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::archive::{Archive, Change};
+use crate::batch::range::written;
 use crate::cli::ListFormat;
-use crate::dates::written;
 use crate::error::Failure;
-use crate::ui;
-use crate::writers::{Compression, Escapes, Output, Place, Target};
+use crate::storage::{Compression, Escapes, Output, Place, Target};
+use crate::terminal;
 
 /// One line of the list: a batch, or one field of it.
 #[derive(Serialize)]
@@ -155,9 +155,9 @@ impl List {
                 let text = if rows.len() == 1 {
                     String::new()
                 } else {
-                    ui::grid(&rows, &[])
+                    terminal::grid(&rows, &[])
                 };
-                return ui::print(&text);
+                return terminal::print(&text);
             }
             Self::Json {
                 is_first,

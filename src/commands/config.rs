@@ -5,16 +5,16 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, ConfigCommand, ServiceArgs};
+use crate::client::Setting;
+use crate::config::{SecretSource, Settings, file};
 use crate::error::{Failure, Kind};
-use crate::service::Setting;
-use crate::settings::{SecretSource, Settings, file};
-use crate::ui;
+use crate::terminal;
 
 pub(super) fn run(cli: &Cli, command: &ConfigCommand) -> anyhow::Result<()> {
     match command {
         ConfigCommand::Path(args) => {
             let path = path(args.config.as_deref())?;
-            Ok(ui::print(&format!("{}\n", path.display()))?)
+            Ok(terminal::print(&format!("{}\n", path.display()))?)
         }
         ConfigCommand::Show(args) => show(cli, args),
         ConfigCommand::Init(args) => init(&path(args.config.as_deref())?),
@@ -113,7 +113,7 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
                 .to_owned()
         })
         .collect();
-    Ok(ui::print(&(lines.join("\n") + "\n"))?)
+    Ok(terminal::print(&(lines.join("\n") + "\n"))?)
 }
 
 /// A password has no place in an address; where one stands there, it is not shown.
@@ -167,7 +167,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
     file.write_all(file::TEMPLATE.as_bytes())
         .and_then(|()| file.sync_all())
         .map_err(failure)?;
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "wrote `{}`; fill in base_url and the credentials",
         path.display()
     ));

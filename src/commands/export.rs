@@ -10,32 +10,34 @@ use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
 use super::lake::{self, LakeLock, LakePart, Update, Work};
-use super::outcome::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
-use super::receipt::Receipt;
+use super::manifest::Receipt;
+use super::messages::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
 use super::source::{Batches, Source};
-use super::{own_files, stoppable, storage};
+use super::{own_files, runtime, storage};
+use crate::batch::digest::SetDigest;
+use crate::batch::filter::{Condition, Fields, Sorting};
+use crate::batch::range::{Range, written};
 use crate::cli::{Cli, ExportArgs};
-use crate::cloud;
-use crate::dates::{Range, written};
-use crate::digest::SetDigest;
+#[cfg(feature = "postgres")]
+use crate::config::Settings;
 use crate::error::{Failure, Kind};
+use crate::export;
+use crate::export::Writing;
+use crate::export::manifest::{self, Draft, Manifest};
+use crate::export::{Crops, Destination, Files, Pending, Spool, Written};
 use crate::fetch::Order;
-use crate::manifest::{self, Draft, Manifest};
+use crate::formats::Format;
+use crate::formats::csv::CsvOptions;
+use crate::formats::singer::State;
+use crate::formats::{self, Facts, Notes, Style};
 use crate::pipeline::{self, Plan, Tally};
 #[cfg(feature = "postgres")]
 use crate::postgres::{Loading, Reach};
-use crate::select::{Condition, Fields, Sorting};
-#[cfg(feature = "postgres")]
-use crate::settings::Settings;
-use crate::temporary;
-use crate::ui::{self, ProgressLine};
-use crate::unfinished;
-use crate::writers::Format;
-use crate::writers::{
-    self, Compression, Crops, Destination, Facts, Files, Notes, Output, Pending, Place, Spool,
-    State, Style, Target, Written,
-};
-use crate::writers::{CsvOptions, Writing};
+use crate::storage::cleanup;
+use crate::storage::cloud;
+use crate::storage::temp_file;
+use crate::storage::{Compression, Output, Place, Target};
+use crate::terminal::{self, ProgressLine};
 
 /// How much before the end of an earlier run is sent again.
 const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
@@ -50,7 +52,7 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     let destination = wanted.destination.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
-    stoppable::run(
+    runtime::run(
         async move || export(&from_environment, &args, &wanted).await,
         || left_behind(&destination),
     )
@@ -173,7 +175,7 @@ async fn export(
     }
     let concluded = opened.run(args, wanted, &source, known).await?;
     drop(lock);
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "{concluded} in {:.1} s",
         started.elapsed().as_secs_f64()
     ));
@@ -214,7 +216,7 @@ fn up_to_date(
         log::warn!("{warning}");
     }
     if let Some(folder) = wanted.destination.lake_folder() {
-        temporary::remove_strays(&folder);
+        temp_file::remove_strays(&folder);
     }
     if let Some(template) = &wanted.destination.template {
         let files = lake::names(manifest, template).into_iter();
@@ -225,7 +227,7 @@ fn up_to_date(
     if marker.is_some_and(|marker| !lake::is_there(marker)) {
         write_success_marker(&wanted.destination)?;
     }
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "nothing has changed: {} is up to date ({} in {}) in {:.1} s",
         wanted.destination.name(),
         count(manifest.batches, "batch", "batches"),
@@ -285,14 +287,14 @@ impl Opened {
                 no_header: args.output.no_header,
                 excel: args.output.excel,
             },
-            width: ui::terminal_width().filter(|_| destination.place.is_stdout()),
-            color: destination.place.is_stdout() && ui::color_on_stdout(),
+            width: terminal::terminal_width().filter(|_| destination.place.is_stdout()),
+            color: destination.place.is_stdout() && terminal::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
             bookmark: wanted.state.as_ref().and_then(State::bookmark),
             facts: Arc::clone(&facts),
         };
         let format = destination.format;
-        let make = move |output| writers::create(format, output, style.clone());
+        let make = move |output| formats::create(format, output, style.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
         let table = table(args, wanted, from_environment)?;
@@ -307,7 +309,7 @@ impl Opened {
         } else if let Some(template) = destination.template.clone() {
             let marker = destination.success_marker.as_deref();
             let marker = marker.map(|path| Place::new(Some(path))).transpose()?;
-            let manner = writers::Manner {
+            let manner = export::Manner {
                 compression: destination.compression,
                 no_clobber,
                 manifest: manifest.map(|path| Place::new(Some(path))).transpose()?,
@@ -590,7 +592,7 @@ fn left_behind(destination: &Destination) -> String {
     if destination.template.is_none() {
         return destination.place.left_behind();
     }
-    match (&destination.place, unfinished::published()) {
+    match (&destination.place, cleanup::published()) {
         // Each is a request, and a service may hear one and not the next.
         (Place::Object(_), _) if cloud::may_be_published() => {
             let name = destination.name();
@@ -606,7 +608,7 @@ fn left_behind(destination: &Destination) -> String {
 fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
     let mut warnings = Vec::new();
     if !notes.left_out.is_empty() {
-        let listed = notes.left_out.len().min(writers::LEFT_OUT_LIMIT);
+        let listed = notes.left_out.len().min(formats::LEFT_OUT_LIMIT);
         let others = if listed < notes.left_out.len() {
             " and others"
         } else {
@@ -639,13 +641,13 @@ fn tell_notes(notes: &Notes) {
             1 => ("text cell would run as a formula", "it"),
             _ => ("text cells would run as formulas", "them"),
         };
-        ui::note(&format!(
+        terminal::note(&format!(
             "{} {run} in a spreadsheet; `--excel` makes {them} harmless",
             notes.formula_cells
         ));
     }
     if notes.hidden_columns > 0 {
-        ui::note(&format!(
+        terminal::note(&format!(
             "{} not fit; choose with `--fields`, or write a file with `-o`",
             count(
                 notes.hidden_columns as u64,

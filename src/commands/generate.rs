@@ -8,7 +8,7 @@ use roff::{Roff, bold, roman};
 use crate::batch::COLUMNS;
 use crate::cli;
 use crate::error::Kind;
-use crate::sandbox::faults;
+use crate::server::faults;
 
 /// Returns the completion script for `shell`.
 pub(crate) fn completions(shell: Shell) -> String {

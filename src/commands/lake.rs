@@ -12,21 +12,22 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::export::Wanted;
-use super::outcome::count;
+use super::messages::count;
 use crate::archive::{Archive, Difference};
+use crate::batch::digest::{self, SetDigest};
+use crate::batch::filter::Condition;
+use crate::batch::range::written;
 use crate::batch::{Batch, COLUMNS, Representation};
 use crate::cli::{ExportArgs, OutputArgs};
-use crate::cloud::{self, Address};
-use crate::dates::written;
-use crate::digest::{self, SetDigest};
 use crate::error::{Failure, Kind};
-use crate::manifest::{File, LakeState, Manifest};
+use crate::export::manifest::{File, LakeState, Manifest};
+use crate::export::{Crops, Destination, Pending, Template, Written};
 use crate::pipeline::Plan;
-use crate::readers::Lake;
-use crate::select::Condition;
+use crate::storage::Place;
+use crate::storage::cloud::{self, Address};
+use crate::terminal;
 use crate::text;
-use crate::ui;
-use crate::writers::{Crops, Destination, Pending, Place, Template, Written};
+use crate::verify::Lake;
 
 /// What there is to do.
 pub(super) enum Work {
@@ -101,7 +102,7 @@ impl Work {
             }
             Ok(update) => Ok(Self::Some(Box::new(update))),
             Err(reason) => {
-                ui::note(&format!("everything is written again: {reason}"));
+                terminal::note(&format!("everything is written again: {reason}"));
                 let others = manifest.files.len() - known.len();
                 if let Some(earlier) = manifest.lake.as_ref().filter(|_| others > 0) {
                     log::warn!(
@@ -276,7 +277,7 @@ fn update(
     archive.differences(&state.archive, |difference| search.note(&difference))?;
     // Rows that somebody else has taken out of the archive are in no history.
     let selects_all =
-        wanted.range == crate::dates::Range::default() && wanted.conditions.is_empty();
+        wanted.range == crate::batch::range::Range::default() && wanted.conditions.is_empty();
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
         return Ok(Err("the archive has other batches than its history tells"));
     }

@@ -6,21 +6,22 @@ mod config;
 mod export;
 mod generate;
 mod lake;
-mod outcome;
+mod manifest;
+mod messages;
 mod own_files;
-mod receipt;
 mod report;
+mod runtime;
 mod serve;
+pub(crate) mod signals;
 mod source;
 mod status;
-mod stoppable;
 mod storage;
 mod summary;
 mod sync;
 mod verify;
 
 use crate::cli::{Cli, Command};
-use crate::ui;
+use crate::terminal;
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
@@ -33,7 +34,7 @@ pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
         Command::Check(args) => check::run(cli, args),
         Command::Config(command) => config::run(cli, command),
         Command::Serve(args) => serve::run(args),
-        Command::Completions { shell } => Ok(ui::print(&generate::completions(*shell))?),
-        Command::Man { command } => Ok(ui::print(&generate::man_page(command.as_deref())?)?),
+        Command::Completions { shell } => Ok(terminal::print(&generate::completions(*shell))?),
+        Command::Man { command } => Ok(terminal::print(&generate::man_page(command.as_deref())?)?),
     }
 }

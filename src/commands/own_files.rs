@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::ServiceArgs;
+use crate::config::{expand_home, file};
 use crate::error::{Failure, Kind};
-use crate::settings::{expand_home, file};
-use crate::writers::is_same_file;
+use crate::storage::is_same_file;
 
 /// Refuses to write to the config file or the file with the client secret. Each output comes with the flag
 /// or the argument that names it.

@@ -6,25 +6,26 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
+use super::messages::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::{own_files, stoppable, storage};
+use super::{own_files, runtime, storage};
+use crate::analysis::report::{self, Facts, Gathered, Span};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
+use crate::config::file;
 use crate::error::{Failure, Kind};
+use crate::export::Template;
 use crate::fetch::{Findings, Order};
 use crate::pipeline::{self, Tally};
-use crate::report::{self, Facts, Gathered, Span};
-use crate::settings::file;
-use crate::ui::{self, ProgressLine};
-use crate::writers::{Compression, Output, Place, Target, Template};
+use crate::storage::{Compression, Output, Place, Target};
+use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
     let wanted = Wanted::new(args)?;
     own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
     let from_environment = cli.from_environment.clone();
     let (args, place) = (args.clone(), wanted.place.clone());
-    stoppable::run(
+    runtime::run(
         async move || write_report(&from_environment, &args, wanted).await,
         move || place.left_behind(),
     )
@@ -193,12 +194,12 @@ async fn write_report(
         log::warn!("{warning}");
     }
     for (meant, crop) in gathered.crops_meant(&profile.targets) {
-        ui::note(&format!(
+        terminal::note(&format!(
             "no batch has the crop of `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));
     }
     tell(&tally, &source, service.sandbox)?;
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "report of {} ({}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
         range.describe(),

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::signals::Signals;
 use crate::archive::LiveArchive;
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
-use crate::sandbox::{self, Catalog, Credentials, Options, Source, Stock, faults::Faults};
-use crate::signals::Signals;
+use crate::server::faults::Faults;
+use crate::server::{self, Catalog, Credentials, Options, Source, Stock};
+use crate::terminal;
 use crate::text;
-use crate::ui;
 
 /// How long a stop may take before it is explained.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -40,7 +41,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
 async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("cannot catch signals")?;
     let listener =
-        sandbox::listen(args.listen).map_err(|error| cannot_listen(args.listen, error))?;
+        server::listen(args.listen).map_err(|error| cannot_listen(args.listen, error))?;
     let address = listener
         .local_addr()
         .context("the listener has no address")?;
@@ -50,7 +51,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
     let archive = args.archive.clone();
     let making = tokio::task::spawn_blocking(move || match archive {
         Some(path) => open(LiveArchive::new(path)),
-        None => Ok((sandbox::generate(seed, count, unknown_fields), None)),
+        None => Ok((server::generate(seed, count, unknown_fields), None)),
     });
     let (catalog, source) = tokio::select! {
         made = making => made.context("cannot make batches ready")??,
@@ -80,7 +81,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
         None => Stock::from(catalog),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    let serving = sandbox::run(listener, stock, options, async {
+    let serving = server::run(listener, stock, options, async {
         // An error means that the sender is gone, and then it is time to stop as well.
         let _ = stopped.await;
     });
@@ -92,7 +93,9 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
             kind = signals.next() => return kind,
             () = tokio::time::sleep(PATIENCE) => {}
         }
-        ui::note("finishing open requests, for 10 s at most; stop at once with another Ctrl-C");
+        terminal::note(
+            "finishing open requests, for 10 s at most; stop at once with another Ctrl-C",
+        );
         signals.next().await
     };
     let started = Instant::now();
@@ -101,7 +104,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
             let requests = requests?;
             let seconds = started.elapsed().as_secs_f64();
             let plural = if requests == 1 { "" } else { "s" };
-            ui::conclude(&format!("stopped after {requests} request{plural} in {seconds:.1} s"));
+            terminal::conclude(&format!("stopped after {requests} request{plural} in {seconds:.1} s"));
             Ok(())
         }
         kind = told_twice => {
@@ -116,7 +119,7 @@ fn open(mut archive: LiveArchive) -> Result<(Catalog, Option<Source>), Failure> 
         let Some(content) = archive.read()? else {
             return Ok(None);
         };
-        let catalog = sandbox::collect(&content.received);
+        let catalog = server::collect(&content.received);
         catalog
             .map(Some)
             .map_err(|place| archive.damaged(&content, place))
@@ -143,7 +146,7 @@ fn credentials(args: &ServeArgs) -> anyhow::Result<Credentials> {
         client_id: args.client_id.clone(),
         client_secret: match &args.client_secret {
             Some(secret) => secret.clone(),
-            None => sandbox::random_secret()?,
+            None => server::random_secret()?,
         },
     })
 }
@@ -195,14 +198,14 @@ fn announce(
         client_secret: &credentials.client_secret,
     };
     match args.format {
-        ServeFormat::Json => ui::print_json(&(serde_json::to_string(&access)? + "\n"))?,
+        ServeFormat::Json => terminal::print_json(&(serde_json::to_string(&access)? + "\n"))?,
         ServeFormat::Text => {
             let version = if args.faults.iter().any(|fault| fault == "v2-missing") {
                 "v1"
             } else {
                 "v2"
             };
-            ui::print(&for_people(&access, &held(args, catalog), version))?;
+            terminal::print(&for_people(&access, &held(args, catalog), version))?;
         }
     }
     Ok(())

@@ -11,17 +11,20 @@ use tokio::sync::oneshot;
 
 use crate::Secret;
 use crate::archive::{Archive, ArchivePages};
+use crate::batch::Page;
+use crate::batch::range::{Range, written};
 use crate::cli::{ServiceArgs, SourceArgs};
-use crate::dates::{Range, written};
+use crate::client::BaseUrl;
+use crate::client::retry::RetryPolicy;
+use crate::client::{Access, Manners, Origin};
+use crate::client::{Service, Version};
+use crate::config::{Settings, file};
 use crate::error::Failure;
-use crate::fetch::{Fetched, Findings, Manner, Order, Page, Pages};
+use crate::fetch::{Fetched, Findings, Manner, Order, Pages};
 use crate::pipeline::Feed;
-use crate::sandbox::{self, Credentials, Options, faults::Faults};
-use crate::service::retry::RetryPolicy;
-use crate::service::{Access, Manners, Origin};
-use crate::service::{Service, Version};
-use crate::settings::{BaseUrl, Settings, file};
-use crate::ui::Stats;
+use crate::server::faults::Faults;
+use crate::server::{self, Credentials, Options};
+use crate::terminal::Stats;
 
 const DAY: i64 = 86_400;
 
@@ -288,11 +291,11 @@ impl Asked {
 /// Starts the embedded service on a free port of this machine.
 fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = sandbox::listen(loopback).context("cannot start the sandbox")?;
+    let listener = server::listen(loopback).context("cannot start the sandbox")?;
     let base_url = format!("http://{}", listener.local_addr()?);
     let credentials = Credentials {
         client_id: "sandbox".to_owned(),
-        client_secret: sandbox::random_secret()?,
+        client_secret: server::random_secret()?,
     };
     let access = Access {
         base_url: BaseUrl::parse(&base_url, false)?,
@@ -301,7 +304,7 @@ fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
         client_id_origin: Origin::Flag("--sandbox"),
         client_secret: Secret::new(&credentials.client_secret),
     };
-    let catalog = sandbox::generate(SANDBOX_SEED, SANDBOX_BATCHES, false);
+    let catalog = server::generate(SANDBOX_SEED, SANDBOX_BATCHES, false);
     let options = Options {
         credentials,
         faults: Faults::default(),
@@ -311,7 +314,7 @@ fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
         v1_limit: None,
     };
     let (stop, stopped) = oneshot::channel();
-    tokio::spawn(sandbox::run(listener, catalog, options, async {
+    tokio::spawn(server::run(listener, catalog, options, async {
         // The sender is dropped when the run ends.
         let _ = stopped.await;
     }));

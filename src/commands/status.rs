@@ -6,13 +6,13 @@ use std::path::Path;
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 use serde::Serialize;
 
-use super::outcome::count;
+use super::messages::count;
 use crate::archive::{Archive, Coverage, Outcome, Owner, Run};
+use crate::batch::range::written;
 use crate::cli::ListFormat;
-use crate::dates::written;
 use crate::error::{Failure, Kind};
+use crate::terminal;
 use crate::text;
-use crate::ui;
 
 /// Runs that are shown.
 const RUNS: u32 = 10;
@@ -23,10 +23,10 @@ const DAY: i64 = 86_400;
 pub(super) fn run(path: &Path, format: Option<ListFormat>) -> anyhow::Result<()> {
     let status = Status::read(path)?;
     match format {
-        None | Some(ListFormat::Table) => Ok(ui::print(&status.for_people())?),
+        None | Some(ListFormat::Table) => Ok(terminal::print(&status.for_people())?),
         Some(ListFormat::Json) => {
             let json = serde_json::to_string_pretty(&status.for_programs())?;
-            Ok(ui::print_json(&(json + "\n"))?)
+            Ok(terminal::print_json(&(json + "\n"))?)
         }
         Some(ListFormat::Ndjson | ListFormat::Csv) => {
             Err(Failure::new(Kind::Usage, "`--status` is a table or json")
@@ -245,7 +245,7 @@ impl Status {
                 run.vanished.to_string(),
             ]);
         }
-        let mut text = format!("\n{}", ui::grid(&rows, &[3, 4, 5, 6, 7]));
+        let mut text = format!("\n{}", terminal::grid(&rows, &[3, 4, 5, 6, 7]));
         let newest = &self.runs[0];
         if let Some(message) = newest
             .message

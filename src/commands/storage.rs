@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use crate::cli::ServiceArgs;
-use crate::cloud::{self, Address};
+use crate::config::Settings;
 use crate::error::Failure;
-use crate::settings::Settings;
+use crate::storage::cloud::{self, Address};
 
 /// Prepares for the `places` of a run; does nothing where all are files.
 pub(super) fn prepare(

@@ -5,18 +5,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use super::outcome::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
+use super::messages::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
 use super::source::Source;
-use super::{own_files, stoppable, storage};
+use super::{own_files, runtime, storage};
+use crate::analysis::statistics::Groups;
+use crate::analysis::summary::{self, Look};
 use crate::cli::{Cli, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
+use crate::export::Destination;
 use crate::fetch::Order;
+use crate::formats::Format;
 use crate::pipeline;
-use crate::statistics::Groups;
-use crate::summary::{self, Look};
-use crate::ui::{self, ProgressLine};
-use crate::writers::Format;
-use crate::writers::{Destination, Escapes, Output, Target};
+use crate::storage::{Escapes, Output, Target};
+use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = Selection::new(&args.selection)?;
@@ -26,7 +27,7 @@ pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
     let place = destination.place.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
-    stoppable::run(
+    runtime::run(
         async move || summarise(&from_environment, &args, &selection, &destination, format).await,
         move || place.left_behind(),
     )
@@ -141,8 +142,8 @@ async fn summarise(
     let sums = groups.finish();
     let is_stdout = destination.place.is_stdout();
     let look = Look {
-        width: ui::terminal_width().filter(|_| is_stdout),
-        color: is_stdout && ui::color_on_stdout(),
+        width: terminal::terminal_width().filter(|_| is_stdout),
+        color: is_stdout && terminal::color_on_stdout(),
     };
     let written = match format {
         SummaryFormat::Table => summary::table(&sums, range, &look),
@@ -166,12 +167,12 @@ async fn summarise(
             "more column does",
             "more columns do",
         );
-        ui::note(&format!(
+        terminal::note(&format!(
             "{columns} not fit; a wider terminal, a file with `-o` or `-f json` has all"
         ));
     }
     tell(&tally, &source, args.source.service.sandbox)?;
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "{} in {} ({}, {}) to {} in {:.1} s",
         count(tally.written, "batch", "batches"),
         count(sums.groups.len() as u64, "group", "groups"),

@@ -9,17 +9,17 @@ use chrono::Utc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::outcome::{count, oddities};
+use super::messages::{count, oddities};
+use super::signals::Signals;
 use super::source::Asked;
 use super::{changes, own_files, status};
+use crate::archive::sync::{self, Order, Report};
 use crate::archive::{Archive, Owner, Run, Since};
+use crate::batch::range::{Range, written};
 use crate::cli::{Cli, SyncArgs};
-use crate::dates::{Range, written};
 use crate::error::Failure;
 use crate::fetch::{self, Manner};
-use crate::signals::Signals;
-use crate::sync::{self, Order, Report};
-use crate::ui::{self, ProgressLine};
+use crate::terminal::{self, ProgressLine};
 
 /// How long a run may take to put away what it has when it is told to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -147,7 +147,7 @@ async fn synchronise(
         .range_start
         .as_deref()
         .map_or_else(|| "all dates".to_owned(), |start| format!("since {start}"));
-    ui::conclude(&format!(
+    terminal::conclude(&format!(
         "{} ({since}, {version}{requests}) in `{}` in {:.1} s",
         summary(&run),
         args.archive.display(),
@@ -163,7 +163,7 @@ fn tell_beginning(archive: &Archive, order: &Order) {
     };
     if order.start.is_some_and(|start| since < Some(start)) {
         let since = since.map_or_else(|| "with the first batch".to_owned(), written);
-        ui::note(&format!(
+        terminal::note(&format!(
             "the archive begins earlier ({since}) and stays so: `--start` only reaches further back"
         ));
     }

@@ -8,52 +8,51 @@
 //! is dropped by its identifier further on. Pages come out in the order of their windows.
 
 // One answer: asking until it comes whole, how many at a time, and reading its batches.
-mod asker;
-mod crew;
-mod page;
-mod reading;
+mod decode;
+mod limiter;
+mod session;
 
 // One window, in each version, and one page of the second.
-mod cursor;
-mod flat;
-mod sample;
-mod second;
-mod walk;
+mod v1;
+mod v1_sample;
+mod v1_seconds;
+mod v2;
+mod v2_page;
 
 // How much of the range has come, and whether pages still bring anything new.
-mod covered;
-mod received;
+mod progress;
+mod repeats;
 
 // Many windows: where to cut, which come next, and their pages in order.
-mod lane;
-mod lanes;
-mod plan;
+mod planner;
+mod queue;
+mod sender;
 mod window;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::dates::Range;
+use crate::batch::range::Range;
+use crate::client::Api;
+use crate::client::retry::RetryPolicy;
+use crate::client::{Service, ServiceError, Version};
 use crate::error::Failure;
-use crate::service::Api;
-use crate::service::retry::RetryPolicy;
-use crate::service::{Service, ServiceError, Version};
-use crate::ui::Stats;
+use crate::terminal::Stats;
 
-pub(crate) use page::Page;
-pub(crate) use reading::Findings;
-pub(crate) use received::Received;
+use crate::batch::Page;
+pub(crate) use decode::Findings;
+pub(crate) use repeats::Received;
 pub(crate) use window::halves_of_long as halves;
 
-use asker::Asker;
-use covered::Covered;
-use flat::{Flat, Repeats};
-use lane::{Outcome, Report};
-use lanes::{Event, Lanes};
-use page::Roll;
-use plan::Plan;
-use sample::Hint;
-use walk::{Extent, Walk};
+use crate::batch::page::Roll;
+use planner::Plan;
+use progress::Covered;
+use queue::{Event, Lanes};
+use sender::{Outcome, Report};
+use session::Asker;
+use v1::{Flat, Repeats};
+use v1_sample::Hint;
+use v2::{Extent, Walk};
 
 /// Windows that may be under way or wait to be taken, for each worker.
 const AHEAD: usize = 3;

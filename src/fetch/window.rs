@@ -6,7 +6,7 @@
 
 use chrono::Utc;
 
-use crate::dates::Range;
+use crate::batch::range::Range;
 
 /// The seconds that four digits of a year can write.
 const FIRST: i64 = -62_135_596_800;

@@ -10,7 +10,7 @@ use super::host::{Host, Security};
 use super::passfile::{self, Wanted};
 use super::quoted;
 use super::table::{LONGEST_NAME, Table};
-use super::words::{Words, malformed};
+use super::url::{Words, malformed};
 use crate::Secret;
 use crate::error::Failure;
 

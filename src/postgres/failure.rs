@@ -8,8 +8,8 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::Address;
 use super::host::Host;
+use crate::client::causes::{TlsProblem, is_untrusted, root};
 use crate::error::{Failure, Kind};
-use crate::service::causes::{TlsProblem, is_untrusted, root};
 
 /// What went wrong, and whether it may help to try again.
 #[derive(Debug)]

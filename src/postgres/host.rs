@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::words::malformed;
+use super::url::malformed;
 use crate::error::Failure;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use tokio_postgres::types::Type;
 
 use super::quoted;
+use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, COLUMNS, Kind};
-use crate::select::Fields;
 
 /// The column of fields that nobody announced.
 pub(super) const EXTRA: &str = "extra";

@@ -10,7 +10,7 @@ mod host;
 mod options;
 mod passfile;
 mod table;
-mod words;
+mod url;
 
 // Certificates.
 mod tls;
@@ -25,21 +25,21 @@ mod inspect;
 mod layout;
 
 // A batch as a row, and rows that wait.
-mod cells;
+mod encode;
 mod escapes;
 mod spool;
 
 // Rows on their way into the table.
-mod loading;
+mod loader;
 mod locks;
 mod upsert;
 
 // Rows on their way back.
-mod reading;
+mod read;
 
 pub(crate) use address::Address;
-pub(crate) use loading::{Loading, left_behind};
-pub(crate) use reading::Reading;
+pub(crate) use loader::{Loading, left_behind};
+pub(crate) use read::Reading;
 pub(crate) use session::Reach;
 pub(crate) use upsert::Counts;
 

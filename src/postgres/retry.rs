@@ -3,8 +3,8 @@
 use std::error::Error as _;
 
 use super::failure::Trouble;
+use crate::client::retry::RetryPolicy;
 use crate::error::Failure;
-use crate::service::retry::RetryPolicy;
 
 /// Does `work` again while what goes wrong may pass, as often as `policy` says.
 pub(super) async fn persist<T>(

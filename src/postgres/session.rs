@@ -18,9 +18,9 @@ use super::failure::{self, Trouble};
 use super::host::{Host, Security};
 use super::options;
 use super::tls::Tls;
+use crate::client::Manners;
+use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
-use crate::service::Manners;
-use crate::service::retry::RetryPolicy;
 
 /// How long a session that ends is waited for.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use tempfile::SpooledTempFile;
 
-use super::cells::Piece;
+use super::encode::Piece;
 use crate::error::{Failure, Kind};
 
 /// Bytes that are kept in memory before there is a file.

@@ -22,8 +22,8 @@ use tokio_rustls::TlsConnector;
 
 use super::address::Address;
 use super::host::Security;
+use crate::client::read_certificates;
 use crate::error::{Failure, Kind};
-use crate::settings::read_certificates;
 
 /// What a connection is made with.
 #[derive(Clone)]

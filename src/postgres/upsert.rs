@@ -8,7 +8,7 @@ use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::cells::Piece;
+use super::encode::Piece;
 use super::failure::Trouble;
 use super::inspect;
 use super::layout::Layout;

@@ -1,6 +1,6 @@
 //! Why a version cannot be asked.
 
-use crate::service::{ServiceError, Version};
+use crate::client::{ServiceError, Version};
 
 /// Why a version cannot be asked.
 #[derive(Clone, Debug)]

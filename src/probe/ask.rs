@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::sample::Seen;
 use crate::Secret;
-use crate::dates::written;
-use crate::service::{Fault, ServiceError, Version};
+use crate::batch::range::written;
+use crate::client::{Fault, ServiceError, Version};
 
 /// A second in which no batch was created: before there was such a service.
 const NOBODYS: i64 = 946_684_800;

@@ -4,8 +4,8 @@ use super::ask::batches;
 use super::prober::Prober;
 use super::sample::Sample;
 use super::topic::{Finding, Topic};
+use crate::client::Version;
 use crate::conceal;
-use crate::service::Version;
 
 /// Tells what all the answers together say.
 pub(super) fn told(prober: &Prober) -> Vec<Finding> {

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::service::Version;
+use crate::client::Version;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Both<T> {

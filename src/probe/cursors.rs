@@ -7,7 +7,7 @@ use super::ask::{ALWAYS, Ask, Listing, No, batches};
 use super::prober::Prober;
 use super::topic::{Finding, Topic};
 use crate::Secret;
-use crate::service::Version;
+use crate::client::Version;
 
 /// What was found out on the second page.
 pub(super) struct Second {

@@ -9,7 +9,7 @@ use super::pages::ENOUGH;
 use super::prober::Prober;
 use super::sample::{Sample, Seen};
 use super::topic::{Finding, Topic};
-use crate::service::Version;
+use crate::client::Version;
 
 const DAY: i64 = 86_400;
 /// How far back is asked, step by step, where nobody else tells how many batches there are.

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use crate::Secret;
-use crate::service::{TokenResponse, Version};
+use crate::client::{TokenResponse, Version};
 
 #[derive(Clone)]
 pub(super) struct Grant {

@@ -28,7 +28,7 @@ mod ranges;
 mod refusals;
 mod tokens;
 
-use crate::service::Version;
+use crate::client::Version;
 
 pub(crate) use absence::Absence;
 pub(crate) use both::Both;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::both::Both;
+use crate::client::{Answer, Version};
 use crate::conceal;
-use crate::service::{Answer, Version};
 
 /// The most headers that are remembered, and the most of each: whatever a service sends, a report
 /// stays one.

@@ -7,7 +7,7 @@ use super::sample::Sample;
 use super::topic::{Finding, Topic};
 use super::{cursors, order};
 use crate::Secret;
-use crate::service::Version;
+use crate::client::Version;
 
 /// Batches that are enough: one more than version 1 is said to be meant for.
 pub(super) const ENOUGH: usize = 1001;

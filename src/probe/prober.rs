@@ -10,9 +10,9 @@ use super::grant::Grant;
 use super::noticed::Noticed;
 use super::reading::read;
 use crate::Secret;
-use crate::service::retry::{RetryPolicy, Tries};
-use crate::service::{Fault, Question, Service, ServiceError, Version};
-use crate::ui::Stats;
+use crate::client::retry::{RetryPolicy, Tries};
+use crate::client::{Fault, Question, Service, ServiceError, Version};
+use crate::terminal::Stats;
 
 /// The most requests of a probe, those that are tried again too.
 const MOST_REQUESTS: u64 = 60;

@@ -5,7 +5,7 @@ use super::ask::{Ask, Bearer, Listing, No, batches};
 use super::prober::Prober;
 use super::sample::{Sample, Seen};
 use super::topic::{Finding, Topic};
-use crate::service::Version;
+use crate::client::Version;
 
 const DAY: i64 = 86_400;
 

@@ -4,8 +4,9 @@ use super::ask::Listing;
 use super::sample::Seen;
 use crate::Secret;
 use crate::batch::Batch;
-use crate::service::split::{Found, Shape, Splitter, Unreadable};
-use crate::service::{Answer, ServiceError, Version};
+use crate::batch::json::Shape;
+use crate::batch::json::split::{Found, Splitter, Unreadable};
+use crate::client::{Answer, ServiceError, Version};
 
 /// The most batches that are read of one answer: version 1 may answer all there are.
 const MOST_BATCHES: usize = 5000;

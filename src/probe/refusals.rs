@@ -3,7 +3,7 @@
 use super::ask::{Ask, Bearer, No};
 use super::prober::Prober;
 use super::topic::{Finding, Topic};
-use crate::service::Version;
+use crate::client::Version;
 
 pub(super) async fn ask(prober: &mut Prober) -> Vec<Finding> {
     let mut findings = Vec::new();

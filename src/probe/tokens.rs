@@ -6,9 +6,9 @@ use super::both::other;
 use super::grant::{Grant, Life};
 use super::prober::Prober;
 use super::topic::{Finding, Topic};
+use crate::batch::range::written;
+use crate::client::Version;
 use crate::conceal;
-use crate::dates::written;
-use crate::service::Version;
 
 /// The most fields that are named, and the most letters of each.
 const MOST_FIELDS: usize = 20;

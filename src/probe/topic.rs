@@ -1,8 +1,8 @@
 //! The questions: what the interface calls "not shown", and where it says too little for an export to
 //! rely on.
 
-use crate::service::Version;
-use crate::service::Version::{V1, V2};
+use crate::client::Version;
+use crate::client::Version::{V1, V2};
 
 /// What the interface leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

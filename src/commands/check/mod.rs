@@ -11,14 +11,15 @@ use chrono::Utc;
 use super::source::Asked;
 use crate::Secret;
 use crate::batch::Batch;
+use crate::batch::json::Shape;
+use crate::batch::json::split::{Found, Splitter, Unreadable};
+use crate::batch::range::Range;
 use crate::cli::{CheckArgs, Cli};
-use crate::dates::Range;
+use crate::client::Api;
+use crate::client::BaseUrl;
+use crate::client::{Fault, Service, ServiceError, Version};
 use crate::error::{self, Failure};
 use crate::probe::{self, Absence, Both, Prober};
-use crate::service::Api;
-use crate::service::split::{Found, Shape, Splitter, Unreadable};
-use crate::service::{Fault, Service, ServiceError, Version};
-use crate::settings::BaseUrl;
 
 use report::Findings;
 

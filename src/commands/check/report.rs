@@ -6,8 +6,8 @@ use crate::cli::ReportFormat;
 use crate::conceal;
 use crate::error::{self, Failure};
 use crate::probe::Finding;
+use crate::terminal;
 use crate::text;
-use crate::ui;
 
 /// One thing that was tried.
 #[derive(Serialize)]
@@ -141,7 +141,7 @@ impl Findings {
                 line += &hint.replace('\n', &format!("\n{indent}"));
                 line.push('\n');
             }
-            ui::print(&line)?;
+            terminal::print(&line)?;
         }
         self.steps.push(step);
         Ok(())
@@ -177,7 +177,7 @@ impl Findings {
     /// Prints what people read as it comes.
     fn say(&self, text: &str) -> anyhow::Result<()> {
         match self.format {
-            ReportFormat::Text => Ok(ui::print(text)?),
+            ReportFormat::Text => Ok(terminal::print(text)?),
             ReportFormat::Json => Ok(()),
         }
     }
@@ -189,7 +189,7 @@ impl Findings {
                 report["probe"] = serde_json::to_value(probe.answers)?;
                 report["probe_requests"] = probe.requests.into();
             }
-            ui::print_json(&format!("{report}\n"))?;
+            terminal::print_json(&format!("{report}\n"))?;
         }
         match self.failure {
             // What failed stands in the report; what remains is the class.

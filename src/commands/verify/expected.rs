@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use super::Subject;
 use super::report::UnknownFields;
+use crate::batch::digest::{self, no_unknown_fields};
+use crate::batch::filter::{Condition, Sorting};
+use crate::batch::range::Range;
 use crate::batch::{Representation, find_column, whole_second};
-use crate::compare::{self, FileScan, Listing, Scope};
-use crate::dates::Range;
-use crate::digest::{self, no_unknown_fields};
 use crate::error::{Failure, Kind};
-use crate::manifest::{File, Manifest};
-use crate::readers::{Measured, Source};
-use crate::select::{Condition, Sorting};
-use crate::writers::Format;
+use crate::export::manifest::{File, Manifest};
+use crate::formats::Format;
+use crate::verify::{self, FileScan, Listing, Scope};
+use crate::verify::{Measured, Source};
 
 /// A manifest that was read and understood.
 pub(super) struct Expected {
@@ -132,7 +132,7 @@ impl Expected {
     }
 
     pub(super) fn column_bits(&self) -> u32 {
-        compare::bits(&self.columns)
+        verify::bits(&self.columns)
     }
 
     /// Returns what can be compared with the manifest.
@@ -191,7 +191,7 @@ impl Expected {
             self.claim(&file.path, measured.as_ref(), &scan.digest.finish())
         };
         let here = scan.columns.unwrap_or(scope.columns);
-        let more = compare::listed(here & !scope.columns);
+        let more = verify::listed(here & !scope.columns);
         let fewer = scan.lacking(scope);
         let unknown_fields = claim.judge_unknown_fields(scan);
         let same_digest = match &claim.digest {

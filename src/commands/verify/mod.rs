@@ -15,16 +15,17 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use super::{stoppable, storage};
+use super::{runtime, storage};
 use crate::batch::ALL_COLUMNS;
+use crate::batch::digest;
+use crate::batch::filter::Fields;
 use crate::cli::{Cli, VerifyArgs};
-use crate::compare::{self, Comparison, FileScan, Ledger, Scope};
-use crate::digest;
 use crate::error::{Failure, Kind};
-use crate::readers::{Lake, Schema, Source};
-use crate::select::Fields;
+use crate::formats::record::Schema;
+use crate::terminal;
 use crate::text;
-use crate::ui;
+use crate::verify::{self, Comparison, FileScan, Ledger, Scope};
+use crate::verify::{Lake, Source};
 use expected::Expected;
 use refetch::Refetch;
 use report::{Other, Report};
@@ -36,7 +37,7 @@ pub(super) fn run(cli: &Cli, args: &VerifyArgs) -> anyhow::Result<()> {
     check_flags(cli, args)?;
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
-    stoppable::run(
+    runtime::run(
         async move || verify(&from_environment, &args).await,
         || "nothing was changed".to_owned(),
     )
@@ -85,7 +86,7 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     ];
     storage::prepare(&args.source, from_environment, &places)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
-    let fields = fields.map(|fields| compare::bits(&fields.columns));
+    let fields = fields.map(|fields| verify::bits(&fields.columns));
     let manifest = manifest_of(args)?;
     let expected = manifest.as_deref().map(Expected::read).transpose()?;
     let asks = args.refetch || args.archive.is_some();
@@ -123,7 +124,7 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     } else {
         alone(&mut file, expected.as_ref())?
     };
-    ui::print(&report.shown(args.format))?;
+    terminal::print(&report.shown(args.format))?;
     report.tell_notes();
     report.verdict().map_err(Into::into)
 }
@@ -163,7 +164,7 @@ struct Subject {
 
 impl Subject {
     fn index(&mut self, scope: &Scope) -> Result<(FileScan, Ledger), Failure> {
-        compare::index(&mut self.source, self.layout.as_deref(), scope)
+        verify::index(&mut self.source, self.layout.as_deref(), scope)
     }
 
     /// Returns the scope to begin with: most exports have all fields.
@@ -263,7 +264,7 @@ fn tell_remarks(name: &str, scan: &FileScan) {
             .iter()
             .map(|name| text::brief(name))
             .collect();
-        ui::note(&format!(
+        terminal::note(&format!(
             "{name} has columns that no batch has; they were not compared: {}",
             names.join(", ")
         ));

@@ -9,17 +9,17 @@ use super::expected::Expected;
 use super::report::{Other, Report};
 use super::{Subject, tell_remarks};
 use crate::archive::Archive;
+use crate::batch::digest::SetDigest;
+use crate::batch::range::Range;
 use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
 use crate::commands::source::Source;
-use crate::compare::{Comparison, Scope};
-use crate::dates::Range;
-use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
 use crate::fetch::Order;
 use crate::pipeline::{self, Plan, Sink};
-use crate::ui::ProgressMode;
-use crate::ui::{self, ProgressLine};
+use crate::terminal::ProgressMode;
+use crate::terminal::{self, ProgressLine};
+use crate::verify::{Comparison, Scope};
 
 /// Returns where an archive begins; nothing where the file is none.
 fn beginning(path: &Path) -> Option<i64> {
@@ -74,7 +74,7 @@ impl Refetch {
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)
         {
-            ui::note(&format!("the manifest is of {then}, and this is of {now}"));
+            terminal::note(&format!("the manifest is of {then}, and this is of {now}"));
         }
         Ok(Self {
             source,
@@ -142,7 +142,7 @@ impl Refetch {
             1 => " (1 request)".to_owned(),
             many => format!(" ({many} requests)"),
         };
-        ui::conclude(&format!(
+        terminal::conclude(&format!(
             "compared with {count} {} of {}{requests} in {:.1} s",
             if count == 1 { "batch" } else { "batches" },
             self.source.name(),

@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::Subject;
 use super::expected::Judgement;
+use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
 use crate::cli::ReportFormat;
-use crate::compare::{self, Comparison, Differences, FileScan, Listing, Scope};
-use crate::digest::SetDigest;
 use crate::error::{Failure, Kind};
-use crate::readers::Claim;
+use crate::formats::record::Claim;
+use crate::terminal;
 use crate::text;
-use crate::ui;
+use crate::verify::{self, Comparison, Differences, FileScan, Listing, Scope};
 
 /// What a file was compared with.
 pub(super) struct Other {
@@ -125,7 +125,7 @@ impl Report {
         Self {
             file: file.source.name().to_owned(),
             scope,
-            columns: compare::listed(scope.columns),
+            columns: verify::listed(scope.columns),
             batches: scan.digest.count(),
             digest: scan.digest.finish(),
             unknown_digest: scan.digest.finish_unknown(),
@@ -213,8 +213,8 @@ impl Report {
     /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and
     /// columns that are no fields.
     fn not_compared(&self) -> Vec<String> {
-        let fields = compare::listed(ALL_COLUMNS & !self.scope.columns);
-        let mut names: Vec<String> = compare::names(&fields)
+        let fields = verify::listed(ALL_COLUMNS & !self.scope.columns);
+        let mut names: Vec<String> = verify::names(&fields)
             .into_iter()
             .map(ToOwned::to_owned)
             .collect();
@@ -232,14 +232,14 @@ impl Report {
         let manifest = self.manifest.as_ref();
         let unknown = manifest.map_or(self.unknown_fields, |manifest| manifest.unknown_fields);
         if [unknown, self.unknown_fields].contains(&UnknownFields::NotCompared) {
-            ui::note(
+            terminal::note(
                 "fields that the interface does not know were not compared: only one side keeps them",
             );
         }
         let is_alone = self.other.is_none() && manifest.is_none();
         if !self.foreign.is_empty() && (self.is_partial || is_alone) {
             let names: Vec<String> = self.foreign.iter().map(|name| text::brief(name)).collect();
-            ui::note(&format!(
+            terminal::note(&format!(
                 "{} has columns that no batch has; they were not compared: {}",
                 self.file,
                 names.join(", ")
@@ -248,7 +248,7 @@ impl Report {
         if let Some(manifest) = manifest
             && manifest.version == 1
         {
-            ui::note(&format!(
+            terminal::note(&format!(
                 "the manifest {} has a digest of version 1, which can be forged; export again for version 2",
                 manifest.name
             ));
@@ -256,7 +256,7 @@ impl Report {
         if let Some(claim) = &self.claim
             && claim.digest_version == 1
         {
-            ui::note(&format!(
+            terminal::note(&format!(
                 "{} has a digest of version 1, which can be forged; export again for version 2",
                 self.file
             ));
@@ -267,13 +267,13 @@ impl Report {
         if let Some(manifest) = manifest
             && manifest.same_bytes == Some(false)
         {
-            ui::note(&format!(
+            terminal::note(&format!(
                 "the batches are those of the manifest {}, the bytes are not: it lists another file",
                 manifest.name
             ));
         }
         if !self.columns.contains(&BATCH_ID) {
-            ui::note("without `batch_id`, a batch that is there twice cannot be told");
+            terminal::note("without `batch_id`, a batch that is there twice cannot be told");
         }
     }
 
@@ -331,7 +331,7 @@ impl Report {
         let compare_some = "`--fields` compares certain fields only";
         for (side, lacking, foreign) in sides {
             if !lacking.is_empty() {
-                let fields = compare::briefly(lacking);
+                let fields = verify::briefly(lacking);
                 return failure(format!("{side} lacks fields: {fields}")).hint(compare_some);
             }
             if !self.is_partial && !foreign.is_empty() {
@@ -369,11 +369,11 @@ impl Report {
         let same_digest = manifest.digest.as_ref() == Some(&self.digest);
         let (why, hint) = match manifest.batches {
             _ if !manifest.more.is_empty() => (
-                format!("it has more fields: {}", compare::briefly(&manifest.more)),
+                format!("it has more fields: {}", verify::briefly(&manifest.more)),
                 other_fields,
             ),
             _ if !manifest.fewer.is_empty() => (
-                format!("it lacks fields: {}", compare::briefly(&manifest.fewer)),
+                format!("it lacks fields: {}", verify::briefly(&manifest.fewer)),
                 other_fields,
             ),
             _ if !manifest.foreign.is_empty() => {
@@ -553,7 +553,7 @@ fn batches(count: u64) -> String {
     format!("{count} {}", if count == 1 { "batch" } else { "batches" })
 }
 
-fn changed_line(change: &compare::Change) -> String {
+fn changed_line(change: &verify::Change) -> String {
     format!("{}: {}", text::brief(&change.id), change.names().join(", "))
 }
 

@@ -1,13 +1,13 @@
 //! A table in place of a file: it holds the batches of many exports, and only those that were asked for count.
 
 use super::expected::Expected;
+use crate::batch::range::Range;
 use crate::cli::VerifyArgs;
-use crate::dates::Range;
+use crate::config::Settings;
 use crate::error::Failure;
 use crate::postgres::Reach;
-use crate::readers::Source;
-use crate::settings::Settings;
-use crate::ui;
+use crate::terminal;
+use crate::verify::Source;
 
 /// What was asked for, where that is known.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub(super) fn prepared(
     let settings = Settings::read(&args.source, from_environment)?;
     table.reach_as(Reach::new(&settings.manners()?));
     if let Some(range) = asked.range {
-        ui::note(&format!(
+        terminal::note(&format!(
             "a table holds many exports: of {name}, the batches of {} are compared",
             range.describe()
         ));

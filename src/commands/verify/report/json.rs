@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{Report, UnknownFields};
 use crate::commands::verify::expected::LakeFiles;
-use crate::compare::{self, Listing};
 use crate::text;
+use crate::verify::{self, Listing};
 
 impl Report {
     pub(super) fn json(&self) -> String {
@@ -19,9 +19,9 @@ impl Report {
             batches: self.batches,
             digest: &self.digest,
             digest_version: self.scope.version,
-            fields: compare::names(&self.columns),
+            fields: verify::names(&self.columns),
             not_compared: self.not_compared(),
-            lacking: compare::names(&self.lacking),
+            lacking: verify::names(&self.lacking),
             unknown_fields: self.unknown_fields,
             repeated: &self.repeated,
             claim: self.claim.as_ref().map(|claim| ClaimShape {
@@ -44,7 +44,7 @@ impl Report {
                 name: bare(&other.name),
                 batches: other.batches,
                 digest: &other.digest,
-                lacking: compare::names(&other.lacking),
+                lacking: verify::names(&other.lacking),
                 repeated: &other.repeated,
             }),
             missing: found.map(|found| &found.missing),

@@ -1,0 +1,69 @@
+//! How even seedlings are: boxes of the coefficient of variation, one per crop.
+
+use super::{ROW, Spread, WIDTH, short};
+use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, rounded_out, tick_label};
+
+const LEFT: f64 = 104.0;
+const RIGHT: f64 = WIDTH - 12.0;
+
+/// The values of one crop, which may go beyond the scale.
+pub(in crate::analysis::report) struct Boxed {
+    pub(in crate::analysis::report) name: String,
+    pub(in crate::analysis::report) spread: Spread,
+}
+
+/// Draws crops on a scale from 0 to `most`, or a little more.
+pub(in crate::analysis::report) fn boxes(crops: &[Boxed], most: f64, words: &Words<'_>) -> String {
+    let bottom = ROW * crops.len() as f64;
+    let mut svg = Svg::new(WIDTH, bottom + 26.0, words);
+    let scale = scale(most);
+    let x = Scale::new(scale, (LEFT, RIGHT));
+    for tick in x.ticks(4) {
+        svg.line("grid", (x.place(tick), 0.0), (x.place(tick), bottom));
+        let label = tick_label(tick);
+        // A long one would be cut at the edge of the picture.
+        let (anchor, place) = if tick >= scale.1 && label.len() > 3 {
+            (Anchor::End, WIDTH - 1.0)
+        } else {
+            (Anchor::Middle, x.place(tick))
+        };
+        svg.label("tick", (place, bottom + 16.0), anchor, &label);
+    }
+    for (row, crop) in crops.iter().enumerate() {
+        let middle = ROW * (row as f64 + 0.5);
+        let spread = &crop.spread;
+        svg.label(
+            "name",
+            (LEFT - 8.0, middle + 4.0),
+            Anchor::End,
+            &short(&crop.name),
+        );
+        let at = |value: f64| x.place(value);
+        svg.line(
+            "whisker",
+            (at(spread.least), middle),
+            (at(spread.most), middle),
+        );
+        let width = (at(spread.high) - at(spread.low)).max(1.0);
+        let hint = format!("{}: {}", crop.name, spread.words);
+        let corner = (at(spread.low), middle - 7.0);
+        svg.rectangle("box", corner, (width, 14.0), Some(&hint));
+        let median = at(spread.median);
+        svg.line("median", (median, middle - 7.0), (median, middle + 7.0));
+        if spread.most > scale.1 {
+            // It goes on, and says so by pointing there.
+            let corners = [
+                (RIGHT - 1.0, middle - 4.0),
+                (RIGHT + 7.0, middle),
+                (RIGHT - 1.0, middle + 4.0),
+            ];
+            svg.area("below", &corners, Some(&hint));
+        }
+    }
+    svg.finish()
+}
+
+/// Returns what a chart up to `most` shows.
+pub(in crate::analysis::report) fn scale(most: f64) -> (f64, f64) {
+    rounded_out(0.0, most.max(0.0), 4)
+}

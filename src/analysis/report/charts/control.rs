@@ -1,0 +1,79 @@
+//! The batches of one crop in order of time, with their mean and the limits that few pass by chance.
+
+use super::WIDTH;
+use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, tick_label};
+
+const HEIGHT: f64 = 220.0;
+const LEFT: f64 = 34.0;
+const RIGHT: f64 = WIDTH - 10.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 22.0;
+
+/// One batch.
+pub(in crate::analysis::report) struct Scanned {
+    pub(in crate::analysis::report) rate: f64,
+    /// When, as its axis says it.
+    pub(in crate::analysis::report) day: String,
+    /// Shows where a pointer rests on it.
+    pub(in crate::analysis::report) hint: String,
+    pub(in crate::analysis::report) is_outside: bool,
+}
+
+/// What the lines stand for.
+#[derive(Clone, Copy)]
+pub(in crate::analysis::report) struct Limits {
+    pub(in crate::analysis::report) low: f64,
+    pub(in crate::analysis::report) mean: f64,
+    pub(in crate::analysis::report) high: f64,
+}
+
+pub(in crate::analysis::report) fn control(
+    batches: &[Scanned],
+    limits: Limits,
+    scale: (f64, f64),
+    words: &Words<'_>,
+) -> String {
+    let mut svg = Svg::new(WIDTH, HEIGHT, words);
+    let y = Scale::new(scale, (BOTTOM, TOP));
+    for tick in y.ticks(5) {
+        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
+        let place = (LEFT - 5.0, y.place(tick) + 4.0);
+        svg.label("tick", place, Anchor::End, &tick_label(tick));
+    }
+    let last = batches.len().saturating_sub(1);
+    let width = (RIGHT - LEFT) / batches.len().max(1) as f64;
+    let x = |place: usize| LEFT + width * (place as f64 + 0.5);
+    for (place, anchor, x) in [
+        (0, Anchor::Start, LEFT),
+        (last / 2, Anchor::Middle, x(last / 2)),
+        (last, Anchor::End, RIGHT),
+    ] {
+        if let Some(batch) = batches.get(place) {
+            svg.label("tick", (x, HEIGHT - 6.0), anchor, &batch.day);
+        }
+    }
+    for (class, value) in [
+        ("limit", limits.low),
+        ("mean", limits.mean),
+        ("limit", limits.high),
+    ] {
+        if value >= scale.0 {
+            svg.line(class, (LEFT, y.place(value)), (RIGHT, y.place(value)));
+        }
+    }
+    let points: Vec<(f64, f64)> = batches
+        .iter()
+        .enumerate()
+        .map(|(place, batch)| (x(place), y.place(batch.rate)))
+        .collect();
+    svg.path("course", &points);
+    for (batch, (x, y)) in batches.iter().zip(points) {
+        if batch.is_outside {
+            let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
+            svg.area("edge now", &corners, Some(&batch.hint));
+        } else {
+            svg.dot("mark", (x, y), 2.2, Some(&batch.hint));
+        }
+    }
+    svg.finish()
+}

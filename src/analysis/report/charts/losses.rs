@@ -1,0 +1,63 @@
+//! Where the cells of a tray went: usable, germinated but not usable, not germinated.
+
+use super::{ROW, WIDTH, short};
+use crate::analysis::report::svg::{Anchor, Scale, Svg, Words};
+
+const LEFT: f64 = 104.0;
+const RIGHT: f64 = WIDTH - 6.0;
+
+/// The average tray of a crop, in percent of its cells.
+pub(in crate::analysis::report) struct Loss {
+    pub(in crate::analysis::report) name: String,
+    /// Usable, germinated but not usable, not germinated: as drawn, and as written.
+    pub(in crate::analysis::report) shares: [(f64, String); 3],
+}
+
+const CLASSES: [(&str, &str); 3] = [
+    ("usable", "usable"),
+    ("weak", "germinated, not usable"),
+    ("empty", "not germinated"),
+];
+
+pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &Words<'_>) -> String {
+    let height = ROW * crops.len() as f64 + 26.0;
+    let mut svg = Svg::new(WIDTH, height, words);
+    let x = Scale::new((0.0, 100.0), (LEFT, RIGHT));
+    for (row, crop) in crops.iter().enumerate() {
+        let top = ROW * row as f64 + 4.0;
+        svg.label(
+            "name",
+            (LEFT - 8.0, top + 13.0),
+            Anchor::End,
+            &short(&crop.name),
+        );
+        let mut from = 0.0;
+        for ((share, text), (class, label)) in crop.shares.iter().zip(CLASSES) {
+            let (start, end) = (x.place(from), x.place(from + share));
+            let hint = format!("{}: {text} % {label}", crop.name);
+            // A hair of the page between the parts tells them apart without colour.
+            let width = (end - start - 1.0).max(0.0);
+            svg.rectangle(class, (start, top), (width, ROW - 8.0), Some(&hint));
+            if end - start > 40.0 {
+                let place = (f64::midpoint(start, end), top + 13.0);
+                svg.label(&format!("on-{class}"), place, Anchor::Middle, text);
+            }
+            from += share;
+        }
+    }
+    let foot = ROW * crops.len() as f64 + 18.0;
+    for tick in [0.0, 50.0, 100.0] {
+        let anchor = if tick > 99.0 {
+            Anchor::End
+        } else {
+            Anchor::Middle
+        };
+        svg.label(
+            "tick",
+            (x.place(tick), foot),
+            anchor,
+            &format!("{tick:.0} %"),
+        );
+    }
+    svg.finish()
+}

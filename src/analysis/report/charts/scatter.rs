@@ -1,0 +1,132 @@
+//! Germination against usable seedlings, one dot per batch: what lies far below the diagonal came up but
+//! did not thrive.
+
+use std::collections::BTreeMap;
+
+use super::WIDTH;
+use crate::analysis::report::svg::{Anchor, Escaped, Scale, Svg, Words, tick_label};
+
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = WIDTH - 14.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 40.0;
+
+/// One batch.
+pub(in crate::analysis::report) struct Spot {
+    pub(in crate::analysis::report) germination: f64,
+    pub(in crate::analysis::report) usable: f64,
+    /// Shows where a pointer rests on it.
+    pub(in crate::analysis::report) hint: String,
+    /// Where it leads to.
+    pub(in crate::analysis::report) link: Option<String>,
+    /// Among those of the newest step.
+    pub(in crate::analysis::report) is_new: bool,
+}
+
+impl Spot {
+    /// Tells whether it lies beyond the scale, so that it is drawn at its edge.
+    pub(in crate::analysis::report) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
+        let rates = [self.germination, self.usable];
+        rates.iter().any(|rate| *rate < from || *rate > to)
+    }
+
+    /// Returns how many bytes its texts take on the page.
+    pub(in crate::analysis::report) fn size(&self) -> usize {
+        let texts = [Some(&self.hint), self.link.as_ref()];
+        let texts = texts.into_iter().flatten();
+        texts.map(|text| Escaped(text).to_string().len()).sum()
+    }
+}
+
+pub(in crate::analysis::report) struct Scatter<'a> {
+    pub(in crate::analysis::report) words: Words<'a>,
+    pub(in crate::analysis::report) spots: &'a [Spot],
+    /// How many batches lie in each square of one point, by its lower corner; empty where every batch is a spot.
+    pub(in crate::analysis::report) crowd: &'a BTreeMap<(i16, i16), u64>,
+    /// The same for both rates.
+    pub(in crate::analysis::report) scale: (f64, f64),
+}
+
+pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
+    let mut svg = Svg::with_links(WIDTH, HEIGHT, &scatter.words);
+    let scale = scatter.scale;
+    let x = Scale::new(scale, (LEFT, RIGHT));
+    let y = Scale::new(scale, (BOTTOM, TOP));
+    for tick in x.ticks(5) {
+        svg.line("grid", (x.place(tick), TOP), (x.place(tick), BOTTOM));
+        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
+        let (below, left) = (
+            (x.place(tick), BOTTOM + 15.0),
+            (LEFT - 5.0, y.place(tick) + 4.0),
+        );
+        svg.label("tick", below, Anchor::Middle, &tick_label(tick));
+        svg.label("tick", left, Anchor::End, &tick_label(tick));
+    }
+    draw_crowd(&mut svg, scatter, &x, &y);
+    svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
+    let (new, old): (Vec<&Spot>, Vec<&Spot>) = scatter.spots.iter().partition(|spot| spot.is_new);
+    for spot in old.into_iter().chain(new) {
+        let place = (x.place(spot.germination), y.place(spot.usable));
+        draw(&mut svg, spot, place, spot.is_beyond(scale));
+    }
+    let middle = f64::midpoint(LEFT, RIGHT);
+    svg.label(
+        "axis",
+        (middle, HEIGHT - 6.0),
+        Anchor::Middle,
+        "germination rate, %",
+    );
+    svg.label(
+        "axis upright",
+        (-(TOP + BOTTOM) / 2.0, 12.0),
+        Anchor::Middle,
+        "usable rate, %",
+    );
+    svg.finish()
+}
+
+fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64), is_beyond: bool) {
+    let (class, radius) = if spot.is_new {
+        ("now", 4.5)
+    } else {
+        ("spot", 3.2)
+    };
+    let dot = |svg: &mut Svg| {
+        if is_beyond {
+            // At the edge, and not a dot: it does not lie where it stands.
+            let (x, y) = place;
+            let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
+            svg.area(&format!("edge {class}"), &corners, Some(&spot.hint));
+        } else {
+            svg.dot(class, place, radius, Some(&spot.hint));
+        }
+    };
+    match &spot.link {
+        Some(link) => svg.link(link, dot),
+        None => dot(svg),
+    }
+}
+
+/// Shades each square by how many batches lie in it: five shades, each for four times as many.
+fn draw_crowd(svg: &mut Svg, scatter: &Scatter<'_>, x: &Scale, y: &Scale) {
+    let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
+    for ((germination, usable), count) in scatter.crowd {
+        if f64::from(*germination.min(usable)) < scatter.scale.0 {
+            continue;
+        }
+        let corner = (
+            x.place((*germination).into()),
+            y.place(f64::from(*usable) + 1.0),
+        );
+        shades[count.ilog(4).min(4) as usize].push(corner);
+    }
+    let across = x.place(100.0) - x.place(99.0);
+    let up = y.place(99.0) - y.place(100.0);
+    for (shade, corners) in (1..).zip(&shades) {
+        if !corners.is_empty() {
+            let class = format!("crowd crowd{shade}");
+            svg.boxes(&class, corners, (across, up));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! How the usable rate of one crop went: medians, the middle half around them, and the target.
+
+use super::{Spread, WIDTH};
+use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, tick_label};
+
+const HEIGHT: f64 = 180.0;
+// Room for letters that are larger on paper.
+const LEFT: f64 = 38.0;
+const RIGHT: f64 = WIDTH - 10.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = HEIGHT - 22.0;
+
+/// What is drawn of one crop.
+pub(in crate::analysis::report) struct Trend<'a> {
+    pub(in crate::analysis::report) words: Words<'a>,
+    /// One per step, oldest first; nothing where a step has no values.
+    pub(in crate::analysis::report) steps: &'a [Option<Spread>],
+    /// Names of the steps.
+    pub(in crate::analysis::report) labels: &'a [String],
+    pub(in crate::analysis::report) target: Option<f64>,
+    /// The same for all crops, so that they can be compared.
+    pub(in crate::analysis::report) scale: (f64, f64),
+}
+
+pub(in crate::analysis::report) fn trend(trend: &Trend<'_>) -> String {
+    let mut svg = Svg::new(WIDTH, HEIGHT, &trend.words);
+    let y = Scale::new(trend.scale, (BOTTOM, TOP));
+    for tick in y.ticks(4) {
+        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
+        let place = (LEFT - 5.0, y.place(tick) + 4.0);
+        svg.label("tick", place, Anchor::End, &tick_label(tick));
+    }
+    let count = trend.steps.len();
+    let width = (RIGHT - LEFT) / count.max(1) as f64;
+    let x = |place: usize| LEFT + width * (place as f64 + 0.5);
+    name_steps(&mut svg, trend.labels, x);
+    for run in runs(trend.steps) {
+        draw_band(&mut svg, &run, width, x, &y);
+    }
+    if let Some(target) = trend.target {
+        let height = y.place(target);
+        svg.line("target", (LEFT, height), (RIGHT, height));
+    }
+    draw_medians(&mut svg, trend, x, &y);
+    svg.finish()
+}
+
+/// Names the first, the middle and the last step: more of them would not fit.
+fn name_steps(svg: &mut Svg, labels: &[String], x: impl Fn(usize) -> f64) {
+    let last = labels.len().saturating_sub(1);
+    let middle = last / 2;
+    if last < 3 {
+        // There is room for each below its dot.
+        for (place, label) in labels.iter().enumerate() {
+            svg.label("tick", (x(place), HEIGHT - 6.0), Anchor::Middle, label);
+        }
+        return;
+    }
+    let mut places = vec![(0, Anchor::Start, LEFT)];
+    if last > 3 {
+        places.push((middle, Anchor::Middle, x(middle)));
+    }
+    places.push((last, Anchor::End, RIGHT));
+    for (place, anchor, x) in places {
+        if let Some(label) = labels.get(place) {
+            svg.label("tick", (x, HEIGHT - 6.0), anchor, label);
+        }
+    }
+}
+
+/// Steps with values that follow one another without a gap.
+type Run<'a> = Vec<(usize, &'a Spread)>;
+
+fn runs(steps: &[Option<Spread>]) -> Vec<Run<'_>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut previous = None;
+    for (place, step) in steps.iter().enumerate() {
+        let Some(spread) = step else {
+            continue;
+        };
+        match runs.last_mut() {
+            Some(run) if previous == Some(place - 1) => run.push((place, spread)),
+            _ => runs.push(vec![(place, spread)]),
+        }
+        previous = Some(place);
+    }
+    runs
+}
+
+fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64, y: &Scale) {
+    if let [(place, spread)] = run.as_slice() {
+        // A step alone has no neighbours to reach to.
+        let half = (width * 0.3).clamp(1.0, 5.0);
+        let (top, bottom) = (y.place(spread.high), y.place(spread.low));
+        let corner = (x(*place) - half, top);
+        svg.rectangle("band", corner, (2.0 * half, (bottom - top).max(1.0)), None);
+        return;
+    }
+    let above = run
+        .iter()
+        .map(|(place, spread)| (x(*place), y.place(spread.high)));
+    let below = run
+        .iter()
+        .rev()
+        .map(|(place, spread)| (x(*place), y.place(spread.low)));
+    svg.area("band", &above.chain(below).collect::<Vec<_>>(), None);
+}
+
+fn draw_medians(svg: &mut Svg, trend: &Trend<'_>, x: impl Fn(usize) -> f64, y: &Scale) {
+    let point = |(place, spread): &(usize, &Spread)| (x(*place), y.place(spread.median));
+    let runs = runs(trend.steps);
+    for pair in runs.windows(2) {
+        if let (Some(from), Some(to)) = (pair[0].last(), pair[1].first()) {
+            svg.line("bridge", point(from), point(to));
+        }
+    }
+    for run in &runs {
+        if run.len() > 1 {
+            svg.path("median", &run.iter().map(point).collect::<Vec<_>>());
+        }
+    }
+    let last = trend.steps.len().saturating_sub(1);
+    for entry in runs.iter().flatten() {
+        let (place, spread) = entry;
+        let (class, radius) = if *place == last {
+            ("now", 4.0)
+        } else {
+            ("mark", 2.2)
+        };
+        let hint = trend
+            .labels
+            .get(*place)
+            .map(|label| format!("{label}: {}", spread.words));
+        let (x, y) = point(entry);
+        if spread.median < trend.scale.0 {
+            // It stands on the edge, and says so by pointing down.
+            let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
+            svg.area("below", &corners, hint.as_deref());
+        } else {
+            svg.dot(class, (x, y), radius, hint.as_deref());
+        }
+    }
+}

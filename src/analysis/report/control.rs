@@ -1,0 +1,164 @@
+//! A control chart of the usable rate, where a page is about one crop: others differ by more than chance.
+
+use super::charts::{Limits, Scanned, control};
+use super::format::{drawn, minute, plural};
+use super::gather::{Crop, Gathered};
+use super::newest::Scan;
+use super::outliers::usual_least;
+use super::page::{Chart, crop_name};
+use super::svg::{Escaped, Words, rounded_out};
+use crate::analysis::statistics::{Control, Decimal, two_digits};
+
+/// Values that limits are worth computing of, at least.
+const LEAST: usize = 10;
+/// Batches in the chart, at most.
+const MOST: usize = 100;
+/// What links in the table may take of the page, in bytes.
+const LINKS_SIZE: usize = 64 * 1024;
+
+pub(super) fn chart(gathered: &Gathered) -> Option<Chart> {
+    let mut crops = gathered.crops.keys();
+    let (Some(Some(crop)), None) = (crops.next(), crops.next()) else {
+        return None;
+    };
+    let scans = gathered.newest.sorted().into_iter();
+    let rated = scans.filter_map(|scan| Some((scan, scan.usable_rate?)));
+    let mut batches: Vec<(&Scan, Decimal)> = rated.take(MOST).collect();
+    if batches.len() < LEAST {
+        return None;
+    }
+    batches.reverse();
+    let rates: Vec<Decimal> = batches.iter().map(|(_, rate)| *rate).collect();
+    let figures = Control::of(&rates)?;
+    let is_outside = |rate: Decimal| rate < figures.low || rate > figures.high;
+    let outside = rates.iter().filter(|rate| is_outside(**rate)).count() as u64;
+    let scanned: Vec<Scanned> = batches
+        .iter()
+        .map(|(scan, rate)| Scanned {
+            rate: drawn(*rate),
+            day: minute(scan.created)[..10].to_owned(),
+            hint: format!(
+                "{}, {}: usable {} %",
+                scan.name(),
+                minute(scan.created),
+                two_digits(*rate)
+            ),
+            is_outside: is_outside(*rate),
+        })
+        .collect();
+    let crop = crop_name(Some(crop));
+    let [low, mean, high] = [figures.low, figures.mean, figures.high].map(two_digits);
+    let limits = Limits {
+        low: drawn(figures.low),
+        mean: drawn(figures.mean),
+        high: drawn(figures.high),
+    };
+    let words = Words {
+        id: "control",
+        title: &format!("Usable rate of {crop} in percent, batch by batch in order of time"),
+        description: &format!(
+            "{}. The mean is {mean}, the limits are {low} and {high}; {outside} outside.",
+            plural(rates.len() as u64, "batch", "batches"),
+        ),
+    };
+    let scale = scale(&rates, limits);
+    let is_below = scanned.iter().any(|batch| batch.rate < scale.0);
+    let svg = control(&scanned, limits, scale, &words);
+    let all = gathered.crops.values().map(Crop::total);
+    let all: u64 = all
+        .map(|figures| figures.usable_rate.distribution.count())
+        .sum();
+    let (rows, links) = table(&batches, is_outside);
+    Some(Chart {
+        caption: "Usable rate, batch by batch".to_owned(),
+        aside: if all > rates.len() as u64 {
+            format!(
+                "%, the newest {} of {all} values in order of time",
+                rates.len()
+            )
+        } else {
+            "%, in order of time".to_owned()
+        },
+        legend: legend([&low, &mean, &high], &figures, outside, is_below),
+        svg,
+        rows_caption: "The same as a table".to_owned(),
+        head: vec!["batch", "created (UTC)", "usable %", "limits"],
+        rows,
+        links,
+    })
+}
+
+fn legend(
+    [low, mean, high]: [&str; 3],
+    figures: &Control,
+    outside: u64,
+    is_below: bool,
+) -> Vec<(&'static str, String)> {
+    let range = two_digits(figures.moving_range);
+    let beyond = if figures.high > Decimal::ONE_HUNDRED {
+        "; none can pass one above 100"
+    } else {
+        ""
+    };
+    let mut legend = vec![
+        ("mean", format!("mean {mean}")),
+        (
+            "limit",
+            format!(
+                "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}{beyond}"
+            ),
+        ),
+    ];
+    if outside > 0 {
+        let batches = plural(outside, "batch", "batches");
+        let below = if is_below {
+            "; those on the lower edge lie below the scale"
+        } else {
+            ""
+        };
+        legend.push((
+            "out",
+            format!("diamond: outside the limits, {batches}; look for a cause{below}"),
+        ));
+    }
+    legend
+}
+
+/// Shows all values but those far off, and the limits, as far as there are rates.
+fn scale(rates: &[Decimal], limits: Limits) -> (f64, f64) {
+    let values = rates.iter().map(|rate| (drawn(*rate), 1)).collect();
+    let least = usual_least(values).unwrap_or(limits.low).min(limits.low);
+    let most = rates
+        .iter()
+        .map(|rate| drawn(*rate))
+        .fold(limits.high, f64::max);
+    // Wide enough that a line can be seen between its ends.
+    let (least, most) = (least.max(0.0), most.min(110.0));
+    rounded_out(least.min(most - 1.0), most, 5)
+}
+
+fn table(
+    batches: &[(&Scan, Decimal)],
+    is_outside: impl Fn(Decimal) -> bool,
+) -> (Vec<Vec<String>>, Vec<Option<String>>) {
+    let rows = batches.iter().map(|(scan, rate)| {
+        let outside = if is_outside(*rate) {
+            "outside"
+        } else {
+            "within"
+        };
+        vec![
+            scan.name(),
+            minute(scan.created),
+            two_digits(*rate),
+            outside.to_owned(),
+        ]
+    });
+    let mut size = 0;
+    let links = batches.iter().map(|(scan, _)| {
+        let link = scan.link.clone()?;
+        size += Escaped(&link).to_string().len();
+        (size <= LINKS_SIZE).then_some(link)
+    });
+    (rows.collect(), links.collect())
+}

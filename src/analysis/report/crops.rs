@@ -1,0 +1,393 @@
+//! Crops side by side: the table, and the charts with a row for each.
+
+use super::charts::{Boxed, Loss, boxes, boxes_scale, losses, spark};
+use super::format::{drawn, figure, plural};
+use super::gather::{Crop, Gathered};
+use super::outliers::usual_most;
+use super::page::{Chart, crop_name, spread};
+use super::svg::Words;
+use super::trends::{last_steps, scale};
+use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
+use crate::analysis::{Target, Targets};
+
+/// Steps in a sparkline.
+const SPARKS: usize = 12;
+/// Rows of the table, at most.
+const ROWS: usize = 100;
+/// Rows of a chart, at most.
+const BARS: usize = 16;
+
+/// A row of the table.
+#[derive(Default)]
+pub(super) struct CropRow {
+    pub(super) name: String,
+    pub(super) is_unknown: bool,
+    pub(super) batches: u64,
+    pub(super) germination: Middle,
+    pub(super) usable: Middle,
+    pub(super) gap: String,
+    pub(super) variation: String,
+    pub(super) size: String,
+    pub(super) spark: String,
+    pub(super) spark_words: String,
+    pub(super) target: Option<Judgement>,
+}
+
+/// A median and the quartiles around it.
+#[derive(Default)]
+pub(super) struct Middle {
+    pub(super) median: String,
+    pub(super) quartiles: String,
+}
+
+/// Whether the targets of a crop are met, all that are set.
+pub(super) struct Judgement {
+    pub(super) class: &'static str,
+    pub(super) words: String,
+}
+
+pub(super) struct Table {
+    pub(super) rows: Vec<CropRow>,
+    pub(super) total: CropRow,
+    pub(super) note: String,
+    pub(super) spark_steps: usize,
+}
+
+/// Returns the crops, those with the most batches first.
+pub(super) fn by_size(gathered: &Gathered) -> Vec<(Option<&str>, &Crop)> {
+    let mut crops: Vec<(Option<&str>, &Crop, u64)> = gathered
+        .crops
+        .iter()
+        .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
+        .collect();
+    // What has no name comes last; else by name where they are even.
+    crops.sort_by_key(|(name, _, batches)| (name.is_none(), u64::MAX - batches, *name));
+    crops
+        .into_iter()
+        .map(|(name, crop, _)| (name, crop))
+        .collect()
+}
+
+pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Period>) -> Table {
+    let words = gathered.step_words();
+    let steps = newest.map_or_else(Vec::new, |newest| last_steps(gathered, newest, SPARKS));
+    let crops = by_size(gathered);
+    let medians: Vec<Vec<Option<Decimal>>> = crops
+        .iter()
+        .map(|(_, crop)| medians(&steps, |period| crop.steps.get(&period).cloned()))
+        .collect();
+    let all = medians_of_all(gathered, &steps);
+    let drawn_ones = medians
+        .iter()
+        .chain([&all])
+        .flatten()
+        .flatten()
+        .map(|median| drawn(*median));
+    let scale = scale(drawn_ones.collect(), std::iter::empty());
+    let rows = crops.iter().zip(&medians).take(ROWS);
+    let rows = rows.map(|((name, crop), medians)| {
+        let total = crop.total();
+        CropRow {
+            name: crop_name(*name),
+            is_unknown: name.is_none(),
+            target: targets
+                .of(*name)
+                .and_then(|target| Judgement::of(&total, target)),
+            ..row(&total, &steps, medians, scale)
+        }
+    });
+    let rows: Vec<CropRow> = rows.collect();
+    let mut notes = Vec::new();
+    if !steps.is_empty() {
+        notes.push(format!(
+            "The small lines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
+            scale.0, words.one, words.one
+        ));
+    }
+    match crops.len() - rows.len() {
+        0 => {}
+        1 => notes.push(
+            "One crop with fewer batches is not listed; `trayscan summary` lists all.".to_owned(),
+        ),
+        left_out => notes.push(format!(
+            "{left_out} crops with fewer batches are not listed; `trayscan summary` lists all."
+        )),
+    }
+    Table {
+        rows,
+        total: row(&gathered.total(), &steps, &all, scale),
+        note: notes.join(" "),
+        spark_steps: steps.len(),
+    }
+}
+
+fn medians_of_all(gathered: &Gathered, steps: &[Period]) -> Vec<Option<Decimal>> {
+    medians(steps, |period| Some(gathered.at(period)))
+}
+
+fn medians(steps: &[Period], figures: impl Fn(Period) -> Option<Figures>) -> Vec<Option<Decimal>> {
+    let median = |period: &Period| figures(*period)?.usable_rate.distribution.median();
+    steps.iter().map(median).collect()
+}
+
+fn row(
+    figures: &Figures,
+    steps: &[Period],
+    medians: &[Option<Decimal>],
+    scale: (f64, f64),
+) -> CropRow {
+    let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(drawn)).collect();
+    CropRow {
+        batches: figures.batches,
+        germination: middle(&figures.germination_rate),
+        usable: middle(&figures.usable_rate),
+        gap: figure(figures.gap()),
+        variation: figure(figures.coefficient_of_variation.distribution.median()),
+        size: figure(figures.seedling_size.distribution.median()),
+        spark: spark(&values, scale),
+        spark_words: spark_words(steps, medians),
+        ..CropRow::default()
+    }
+}
+
+/// Says what a sparkline shows.
+fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
+    let said: Vec<String> = steps
+        .iter()
+        .zip(medians)
+        .filter_map(|(step, median)| Some(format!("{} {}", step.label(), two_digits((*median)?))))
+        .collect();
+    if said.is_empty() {
+        "no values in these steps".to_owned()
+    } else {
+        said.join(", ")
+    }
+}
+
+fn middle(metric: &Metric) -> Middle {
+    match metric.distribution.quartiles() {
+        Some(quartiles) => Middle {
+            median: two_digits(quartiles.median),
+            quartiles: format!(
+                "[{}, {}]",
+                two_digits(quartiles.low),
+                two_digits(quartiles.high)
+            ),
+        },
+        None => Middle {
+            median: "–".to_owned(),
+            quartiles: String::new(),
+        },
+    }
+}
+
+impl Judgement {
+    /// Holds the medians against the targets; nothing where none is set.
+    fn of(figures: &Figures, target: &Target) -> Option<Self> {
+        type Holds = fn(Decimal, Decimal) -> bool;
+        let median = |metric: &Metric| metric.distribution.median();
+        let at_least = |value: Decimal, target: Decimal| value >= target;
+        let at_most = |value: Decimal, target: Decimal| value <= target;
+        let all: [(&str, _, _, Holds); 3] = [
+            (
+                "usable",
+                median(&figures.usable_rate),
+                target.usable_rate_min,
+                at_least,
+            ),
+            (
+                "germination",
+                median(&figures.germination_rate),
+                target.germination_rate_min,
+                at_least,
+            ),
+            (
+                "CV",
+                median(&figures.coefficient_of_variation),
+                target.coefficient_of_variation_max,
+                at_most,
+            ),
+        ];
+        let (mut met, mut missed, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, median, target, holds) in all {
+            let Some(target) = target else {
+                continue;
+            };
+            let words = format!("{name}\u{a0}{}\u{a0}%", target.normalize());
+            match median {
+                None => open.push(words),
+                Some(median) if holds(median, target) => met.push(words),
+                Some(_) => missed.push(words),
+            }
+        }
+        let (class, words) = match (&met[..], &missed[..], &open[..]) {
+            ([], [], []) => return None,
+            (_, [], []) => ("met", format!("✓ met: {}", met.join(", "))),
+            (_, [], _) => ("open", format!("no values for {}", open.join(", "))),
+            _ => ("missed", format!("✗ missed: {}", missed.join(", "))),
+        };
+        Some(Self { class, words })
+    }
+}
+
+/// Cuts a chart and its table to what fits on a page, and says what the table holds.
+fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
+    drawn.truncate(BARS);
+    let all = rows.len();
+    rows.truncate(ROWS);
+    match (drawn.len(), rows.len()) {
+        (drawn, listed) if drawn == listed => "The same as a table".to_owned(),
+        (_, listed) if listed == all => format!("All {all} rows as a table"),
+        (_, listed) => format!("The first {listed} of {all} rows as a table"),
+    }
+}
+
+pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
+    let mut rows = Vec::new();
+    let mut crops = Vec::new();
+    let left_out = gathered.crops.values().map(|crop| crop.losses.left_out);
+    let left_out: u64 = left_out.sum();
+    for (name, crop) in by_size(gathered) {
+        let Some(shares) = crop.losses.shares() else {
+            continue;
+        };
+        let name = crop_name(name);
+        let parts = [shares.usable, shares.weak, shares.empty];
+        let mut row = vec![name.clone()];
+        row.extend(parts.iter().map(|part| two_digits(*part)));
+        row.push(crop.losses.batches.to_string());
+        rows.push(row);
+        crops.push(Loss {
+            name,
+            shares: parts.map(|part| (drawn(part), two_digits(part))),
+        });
+    }
+    if crops.is_empty() {
+        return None;
+    }
+    let rows_caption = shorten(&mut crops, &mut rows);
+    let worst = crops
+        .iter()
+        .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
+    let description = worst.map_or_else(String::new, |worst| {
+        format!(
+            "Stacked bars for {}. The fewest usable cells has {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
+            plural(crops.len() as u64, "crop", "crops"),
+            worst.name,
+            worst.shares[0].1,
+            worst.shares[1].1,
+            worst.shares[2].1
+        )
+    });
+    let words = Words {
+        id: "losses",
+        title: "What became of the cells of an average tray, in percent",
+        description: &description,
+    };
+    Some(Chart {
+        caption: "What became of the cells".to_owned(),
+        aside: match left_out {
+            0 => "% of all cells, over the whole range".to_owned(),
+            _ => format!(
+                "% of all cells, over the whole range; without {} whose counts contradict themselves",
+                plural(left_out, "batch", "batches")
+            ),
+        },
+        legend: vec![
+            ("usable", "usable".to_owned()),
+            ("weak", "germinated, not usable".to_owned()),
+            ("empty", "not germinated".to_owned()),
+        ],
+        svg: losses(&crops, &words),
+        head: vec![
+            "crop",
+            "usable %",
+            "not usable %",
+            "not germinated %",
+            "batches",
+        ],
+        rows_caption,
+        rows,
+        ..Chart::default()
+    })
+}
+
+pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
+    let mut crops = Vec::new();
+    let mut rows = Vec::new();
+    for (name, crop) in by_size(gathered) {
+        let figures = crop.total();
+        let metric = &figures.coefficient_of_variation;
+        let Some(spread) = spread(metric, "%") else {
+            continue;
+        };
+        let name = crop_name(name);
+        let values = &metric.distribution;
+        let mut row = vec![name.clone()];
+        if let Some(quartiles) = values.quartiles() {
+            let cells = [
+                values.min(),
+                Some(quartiles.low),
+                Some(quartiles.median),
+                Some(quartiles.high),
+                values.max(),
+            ];
+            row.extend(cells.map(figure));
+        }
+        row.push(values.count().to_string());
+        rows.push(row);
+        crops.push(Boxed { name, spread });
+    }
+    if crops.is_empty() {
+        return None;
+    }
+    let rows_caption = shorten(&mut crops, &mut rows);
+    let ends = crops
+        .iter()
+        .flat_map(|crop| [crop.spread.high, crop.spread.most]);
+    let most = usual_most(ends).unwrap_or(0.0);
+    let (_, edge) = boxes_scale(most);
+    let beyond = crops.iter().filter(|crop| crop.spread.most > edge);
+    let beyond = match beyond.count() as u64 {
+        0 => String::new(),
+        count => format!(
+            "; arrow: goes on beyond the scale ({})",
+            plural(count, "crop", "crops")
+        ),
+    };
+    let least_even = crops
+        .iter()
+        .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
+    let description = least_even.map_or_else(String::new, |crop| {
+        format!(
+            "Boxes for {}; the lower, the more even. The least even is {}: {}.",
+            plural(crops.len() as u64, "crop", "crops"),
+            crop.name,
+            crop.spread.words
+        )
+    });
+    let words = Words {
+        id: "variation",
+        title: "Coefficient of variation of seedling size by crop, in percent",
+        description: &description,
+    };
+    Some(Chart {
+        caption: "How even seedlings are".to_owned(),
+        aside: format!(
+            "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all{beyond}"
+        ),
+        svg: boxes(&crops, most, &words),
+        head: vec![
+            "crop",
+            "least",
+            "lower quartile",
+            "median",
+            "upper quartile",
+            "most",
+            "batches",
+        ],
+        rows_caption,
+        rows,
+        ..Chart::default()
+    })
+}

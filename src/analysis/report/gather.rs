@@ -1,0 +1,196 @@
+//! What the page needs of the batches, gathered as they come, in any order and in bounded memory.
+
+use std::collections::BTreeMap;
+
+use super::losses::Losses;
+use super::newest::Newest;
+use super::parse::Reading;
+use super::quality::Quality;
+use super::span::Span;
+use crate::analysis::Targets;
+use crate::analysis::statistics::{Figures, Period, Step};
+use crate::batch::digest::SetDigest;
+use crate::batch::{Batch, COLUMNS, CROP_TYPE};
+use crate::error::{Failure, Kind};
+use crate::pipeline::Sink;
+use crate::text::nearest;
+
+/// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
+const MOST: usize = 200_000;
+
+/// Steps that one is compared with, at most; the page calls them four.
+pub(super) const TRAILING: usize = 4;
+
+/// Everything that is told of a range.
+pub(crate) struct Gathered {
+    pub(super) step: Step,
+    pub(super) span: Span,
+    /// By name; nothing for batches without a crop.
+    pub(super) crops: BTreeMap<Option<String>, Crop>,
+    pub(super) newest: Newest,
+    pub(super) quality: Quality,
+    /// How many batches lie in each square of germination and usable rate, by its lower corner, in percent.
+    pub(super) crowd: BTreeMap<(i16, i16), u64>,
+    /// Batches that have no figure at all.
+    pub(super) without_figures: u64,
+    /// Batches that have both rates.
+    pub(super) rated: u64,
+    digest: SetDigest,
+    /// Steps of all crops.
+    cells: usize,
+}
+
+/// The batches of one crop.
+#[derive(Default)]
+pub(super) struct Crop {
+    pub(super) steps: BTreeMap<Period, Figures>,
+    /// Batches whose date cannot be read, which belong to no step.
+    pub(super) undated: Figures,
+    pub(super) losses: Losses,
+}
+
+impl Gathered {
+    pub(crate) fn new(step: Step, span: Span) -> Self {
+        let columns: Vec<usize> = (0..COLUMNS.len()).collect();
+        Self {
+            step,
+            span,
+            crops: BTreeMap::new(),
+            newest: Newest::default(),
+            quality: Quality::new(span.made),
+            crowd: BTreeMap::new(),
+            without_figures: 0,
+            rated: 0,
+            digest: SetDigest::new(&columns),
+            cells: 0,
+        }
+    }
+
+    pub(super) fn set_digest(&self) -> String {
+        self.digest.finish()
+    }
+
+    /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
+    pub(super) fn last_step(&self) -> Option<Period> {
+        let last = |crop: &Crop| {
+            let mut begun = crop.steps.keys().rev();
+            begun.find(|step| step.first() <= self.span.made).copied()
+        };
+        self.crops.values().filter_map(last).max()
+    }
+
+    /// The oldest one.
+    pub(super) fn first_step(&self) -> Option<Period> {
+        let first = |crop: &Crop| crop.steps.keys().next().copied();
+        self.crops.values().filter_map(first).min()
+    }
+
+    /// The steps before `period` that it can be compared with, nearest first: those of which all batches are
+    /// known, though there may be none.
+    pub(super) fn before(&self, period: Period) -> Vec<Period> {
+        let first = self.first_step().filter(|_| !self.span.has_start());
+        let is_known =
+            |step: &Period| self.span.has(*step) && first.is_none_or(|first| *step >= first);
+        std::iter::successors(Some(period.previous()), |step| Some(step.previous()))
+            .take(TRAILING)
+            .filter(is_known)
+            .collect()
+    }
+
+    /// The figures of all crops in one step.
+    pub(super) fn at(&self, period: Period) -> Figures {
+        let parts = self
+            .crops
+            .values()
+            .filter_map(|crop| crop.steps.get(&period));
+        together(parts)
+    }
+
+    /// Returns the crops of `targets` that no batch has, each with the crop without a target that is meant
+    /// perhaps.
+    pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
+        let known = || self.crops.keys().flatten().map(String::as_str);
+        let is_known =
+            |crop: &str| known().any(|known| known.to_lowercase() == crop.to_lowercase());
+        let without: Vec<(String, &str)> = known()
+            .filter(|crop| targets.of(Some(crop)).is_none())
+            .map(|crop| (crop.to_lowercase(), crop))
+            .collect();
+        let unknown = targets.crops().filter(|crop| !is_known(crop));
+        let meant = unknown.filter_map(|crop| {
+            let names = without.iter().map(|(lower, _)| lower.as_str());
+            let lower = nearest(&crop.to_lowercase(), names)?.to_owned();
+            let found = without.iter().find(|(name, _)| *name == lower)?;
+            Some((crop, found.1))
+        });
+        meant.collect()
+    }
+
+    /// The figures of all batches.
+    pub(crate) fn total(&self) -> Figures {
+        let parts = self
+            .crops
+            .values()
+            .flat_map(|crop| crop.steps.values().chain([&crop.undated]));
+        together(parts)
+    }
+}
+
+impl Crop {
+    pub(super) fn batches(&self) -> u64 {
+        let parts = self.steps.values().chain([&self.undated]);
+        parts.map(|figures| figures.batches).sum()
+    }
+
+    pub(super) fn total(&self) -> Figures {
+        together(self.steps.values().chain([&self.undated]))
+    }
+}
+
+/// Puts figures of different batches together.
+pub(super) fn together<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures {
+    let mut all = Figures::default();
+    for part in parts {
+        all.merge(part);
+    }
+    all
+}
+
+impl Sink for Gathered {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        self.digest.add(batch);
+        let reading = Reading::of(batch);
+        let name = batch.typed(CROP_TYPE);
+        let name = name.filter(|name| !name.is_empty());
+        let crop = self.crops.entry(name.map(Into::into)).or_default();
+        let period = reading.created.map(|second| self.step.period(second));
+        let figures = match period {
+            Some(period) => crop.steps.entry(period).or_insert_with(|| {
+                self.cells += 1;
+                Figures::default()
+            }),
+            None => &mut crop.undated,
+        };
+        figures.add(batch);
+        crop.losses.add(&reading);
+        if self.cells > MOST {
+            return Err(too_many());
+        }
+        if let Some(square) = reading.square() {
+            *self.crowd.entry(square).or_default() += 1;
+        }
+        self.rated += u64::from(reading.rates().is_some());
+        self.without_figures += u64::from(reading.is_empty());
+        self.quality.look_at(batch, &reading);
+        self.newest.offer(batch, &reading);
+        Ok(())
+    }
+}
+
+fn too_many() -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("crops and steps make more than {MOST} groups: too many for a page"),
+    )
+    .hint("ask for a shorter range, longer steps (`--step month`), or fewer crops (`--where`)")
+}

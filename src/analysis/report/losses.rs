@@ -1,0 +1,62 @@
+//! Where the cells of a crop's trays went.
+
+use super::parse::Reading;
+use crate::analysis::statistics::Decimal;
+
+/// Cells of all batches that tell of them, one average tray each.
+#[derive(Default)]
+pub(super) struct Losses {
+    pub(super) batches: u64,
+    /// Batches whose counts contradict themselves, so that they cannot be drawn.
+    pub(super) left_out: u64,
+    cells: Decimal,
+    germinated: Decimal,
+    usable: Decimal,
+}
+
+/// What became of a hundred cells.
+pub(super) struct Shares {
+    pub(super) usable: Decimal,
+    /// Germinated but not usable.
+    pub(super) weak: Decimal,
+    /// Not germinated.
+    pub(super) empty: Decimal,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, reading: &Reading) {
+        let (Some(cells), Some(germinated), Some(usable)) =
+            (reading.cells, reading.germinated, reading.usable)
+        else {
+            return;
+        };
+        if Decimal::ZERO > usable || usable > germinated || germinated > cells {
+            self.left_out += 1;
+            return;
+        }
+        let sums = [
+            self.cells.checked_add(cells),
+            self.germinated.checked_add(germinated),
+            self.usable.checked_add(usable),
+        ];
+        if let [Some(cells), Some(germinated), Some(usable)] = sums {
+            (self.cells, self.germinated, self.usable) = (cells, germinated, usable);
+            self.batches += 1;
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Returns the shares in percent; nothing where no batch told of cells.
+    pub(super) fn shares(&self) -> Option<Shares> {
+        let of_cells = |part: Decimal| {
+            part.checked_mul(Decimal::ONE_HUNDRED)?
+                .checked_div(self.cells)
+        };
+        Some(Shares {
+            usable: of_cells(self.usable)?,
+            weak: of_cells(self.germinated - self.usable)?,
+            empty: of_cells(self.cells - self.germinated)?,
+        })
+    }
+}

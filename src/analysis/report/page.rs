@@ -1,0 +1,265 @@
+//! What stands on the page, section by section, in words and pictures.
+
+use askama::Template;
+
+use super::Facts;
+use super::attention::{Attention, Noticed};
+use super::charts::Spread;
+use super::control;
+use super::crops::{self, CropRow};
+use super::dots;
+use super::format::{ago, drawn, figure, minute, period_name, plural};
+use super::gather::Gathered;
+use super::quality::Finding;
+use super::tiles::{Tile, tiles};
+use super::trends::Trends;
+use crate::analysis::Targets;
+use crate::analysis::statistics::{Metric, Step, two_digits};
+use crate::text;
+
+#[derive(Template)]
+#[template(path = "page.html", config = "src/analysis/report/askama.toml")]
+pub(super) struct Page {
+    title: String,
+    facts: Vec<(&'static str, String)>,
+    /// The step that the page is about; nothing where no batch came.
+    newest: Option<Newest>,
+    newest_title: String,
+    step_words: &'static str,
+    is_weekly: bool,
+    tiles: Vec<Tile>,
+    crops: Vec<CropRow>,
+    crops_note: String,
+    total: CropRow,
+    has_targets: bool,
+    spark_steps: usize,
+    trends: Trends,
+    /// Batch by batch, where there is one crop.
+    control: Option<Chart>,
+    charts: Vec<Chart>,
+    attention: Vec<AttentionRow>,
+    attention_note: String,
+    has_emails: bool,
+    findings: Vec<Finding>,
+    findings_note: &'static str,
+    weighted: Weighted,
+    colophon: String,
+    set_digest: String,
+}
+
+struct Newest {
+    name: String,
+    dates: String,
+    /// What of it is there, where that is not all.
+    part: Option<String>,
+}
+
+/// A chart with what stands around it.
+#[derive(Default)]
+pub(super) struct Chart {
+    pub(super) caption: String,
+    pub(super) aside: String,
+    pub(super) legend: Vec<(&'static str, String)>,
+    pub(super) svg: String,
+    /// The same as a table, where the chart alone does not say it all.
+    pub(super) rows_caption: String,
+    pub(super) head: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Where rows lead to, as far as they do.
+    pub(super) links: Vec<Option<String>>,
+}
+
+impl Chart {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "templates pass everything so"
+    )]
+    fn link(&self, row: &usize) -> Option<&str> {
+        self.links.get(*row)?.as_deref()
+    }
+}
+
+struct AttentionRow {
+    created: String,
+    name: String,
+    link: Option<String>,
+    crop: String,
+    usable: String,
+    reasons: Vec<String>,
+    comment: String,
+    email: String,
+}
+
+/// Means weighted by images.
+struct Weighted {
+    germination: String,
+    usable: String,
+}
+
+/// What a batch without a crop is called.
+pub(super) const NO_CROP: &str = "no crop given";
+
+impl Page {
+    pub(super) fn new(gathered: &Gathered, facts: &Facts, targets: &Targets) -> Self {
+        let steps = gathered.step_words();
+        let newest = gathered.last_step();
+        let total = gathered.total();
+        let attention = Attention::new(gathered, targets);
+        let trends = Trends::new(gathered, targets, newest);
+        let table = crops::table(gathered, targets, newest);
+        let mut losses = gathered.crops.values().map(|crop| &crop.losses);
+        let has_left_out = facts.has_left_out
+            || gathered.quality.has_left_out()
+            || losses.any(|losses| losses.left_out > 0);
+        let mut charts = Vec::new();
+        charts.extend(crops::losses_chart(gathered));
+        charts.extend(dots::chart(gathered, newest));
+        charts.extend(crops::variation_chart(gathered));
+        let control = control::chart(gathered).filter(|_| !trends.charts.is_empty());
+        Self {
+            title: facts.title.clone(),
+            facts: header(gathered, facts, total.batches),
+            newest: newest.map(|newest| {
+                let (name, dates) = period_name(newest);
+                let share = gathered.span.share(newest);
+                let is_running = gathered.span.is_running(newest);
+                Newest {
+                    name,
+                    dates,
+                    part: share.map(|share| {
+                        let running = if is_running { "still running, " } else { "" };
+                        format!("{running}{share}")
+                    }),
+                }
+            }),
+            newest_title: format!("The newest {}, medians of its batches", steps.one),
+            step_words: steps.many,
+            is_weekly: gathered.step == Step::Week,
+            tiles: newest.map_or_else(Vec::new, |newest| tiles(gathered, newest)),
+            has_targets: table.rows.iter().any(|row| row.target.is_some()),
+            crops: table.rows,
+            crops_note: table.note,
+            total: table.total,
+            spark_steps: table.spark_steps,
+            trends,
+            control,
+            charts,
+            attention_note: attention.note(gathered, targets),
+            attention: attention.rows.iter().map(attention_row).collect(),
+            has_emails: facts.has_emails,
+            findings: findings(gathered, facts),
+            findings_note: if has_left_out {
+                "For your information: nothing was corrected. What figures do without is told here."
+            } else {
+                "For your information: nothing was corrected, and nothing left out."
+            },
+            weighted: Weighted {
+                germination: percent(&total.germination_rate),
+                usable: percent(&total.usable_rate),
+            },
+            colophon: colophon(facts),
+            set_digest: gathered.set_digest(),
+        }
+    }
+}
+
+fn percent(metric: &Metric) -> String {
+    metric
+        .weighted_mean()
+        .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
+}
+
+fn header(gathered: &Gathered, facts: &Facts, batches: u64) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(profile) = &facts.profile {
+        rows.push(("Profile", profile.clone()));
+    }
+    rows.push(("Range", facts.range.clone()));
+    if !facts.conditions.is_empty() {
+        rows.push(("Only", facts.conditions.join(", ")));
+    }
+    let crops = gathered.crops.keys().flatten().count() as u64;
+    rows.push(("Batches", batches.to_string()));
+    rows.push(("Crops", crops.to_string()));
+    rows.push(("Without figures", gathered.without_figures.to_string()));
+    let scans = gathered.newest.sorted();
+    // What is from the future says nothing of how fresh the data is, where there is anything else.
+    let past = scans.iter().find(|scan| scan.created <= facts.made);
+    if let Some(newest) = past.or(scans.first()) {
+        let age = ago(facts.made - newest.created);
+        rows.push((
+            "Newest batch",
+            format!("{} UTC, {age}", minute(newest.created)),
+        ));
+    }
+    rows.push(("Made", format!("{} UTC", minute(facts.made))));
+    rows
+}
+
+/// What the data says of itself, and what was seen on the way here.
+fn findings(gathered: &Gathered, facts: &Facts) -> Vec<Finding> {
+    let on_the_way = facts.noticed.iter().map(|(count, words)| Finding {
+        count: *count,
+        words: words.clone(),
+        examples: Vec::new(),
+    });
+    gathered
+        .quality
+        .findings()
+        .into_iter()
+        .chain(on_the_way)
+        .collect()
+}
+
+fn colophon(facts: &Facts) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let interface = facts
+        .version
+        .as_ref()
+        .map_or_else(String::new, |version| format!(" (interface {version})"));
+    format!(
+        "trayscan {version}, from {}{interface}, {}, made {} UTC.",
+        facts.source,
+        facts.range,
+        minute(facts.made)
+    )
+}
+
+fn attention_row(noticed: &Noticed<'_>) -> AttentionRow {
+    let scan = noticed.scan;
+    AttentionRow {
+        created: minute(scan.created),
+        name: scan.name(),
+        link: scan.link.clone(),
+        crop: crop_name(scan.crop.as_deref()),
+        usable: figure(scan.usable_rate),
+        reasons: noticed.reasons.clone(),
+        comment: scan.comment(),
+        email: scan.email(),
+    }
+}
+
+pub(super) fn crop_name(crop: Option<&str>) -> String {
+    crop.map_or_else(|| NO_CROP.to_owned(), text::brief)
+}
+
+/// Returns the spread of some values, to be drawn.
+pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
+    let values = &metric.distribution;
+    let quartiles = values.quartiles()?;
+    let words = format!(
+        "median {} {unit}, middle half {} to {}, {}",
+        two_digits(quartiles.median),
+        two_digits(quartiles.low),
+        two_digits(quartiles.high),
+        plural(values.count(), "batch", "batches"),
+    );
+    Some(Spread {
+        least: drawn(values.min()?),
+        low: drawn(quartiles.low),
+        median: drawn(quartiles.median),
+        high: drawn(quartiles.high),
+        most: drawn(values.max()?),
+        words,
+    })
+}

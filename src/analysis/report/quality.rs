@@ -1,0 +1,297 @@
+//! What contradicts itself in the data. Findings are advice: nothing is corrected.
+
+use std::collections::BTreeSet;
+
+use super::parse::{Reading, is_percentage};
+use crate::analysis::statistics::Decimal;
+use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
+use crate::text::brief;
+
+/// What may be wrong with a batch, in the order in which it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    RateBeyond,
+    MoreUsableThanGerminated,
+    Germination,
+    Usability,
+    GerminationRate,
+    UsableRate,
+    NoImages,
+    Beyond,
+    PartlyEmpty,
+    Empty,
+    NoCrop,
+    NoDate,
+    FromTheFuture,
+}
+
+/// Each with what is said of one batch, and of several.
+const CHECKS: [(Check, &str, &str); 13] = [
+    (
+        Check::RateBeyond,
+        "batch has a rate below 0 or above 100 %",
+        "batches have a rate below 0 or above 100 %",
+    ),
+    (
+        Check::MoreUsableThanGerminated,
+        "batch has more usable seedlings than germinated ones",
+        "batches have more usable seedlings than germinated ones",
+    ),
+    (
+        Check::Germination,
+        "batch has germinated and not germinated seedlings that do not add up to its cells",
+        "batches have germinated and not germinated seedlings that do not add up to their cells",
+    ),
+    (
+        Check::Usability,
+        "batch has usable seedlings and other cells that do not add up to its cells",
+        "batches have usable seedlings and other cells that do not add up to their cells",
+    ),
+    (
+        Check::GerminationRate,
+        "batch has a germination rate that is not its germinated seedlings per cell",
+        "batches have a germination rate that is not their germinated seedlings per cell",
+    ),
+    (
+        Check::UsableRate,
+        "batch has a usable rate that is not its usable seedlings per cell",
+        "batches have a usable rate that is not their usable seedlings per cell",
+    ),
+    (
+        Check::NoImages,
+        "batch has no images, but figures",
+        "batches have no images, but figures",
+    ),
+    (
+        Check::Beyond,
+        "batch has a value that cannot be computed with, for it has more digits than 15 before the point and 10 behind it; it is left out",
+        "batches have values that cannot be computed with, for they have more digits than 15 before the point and 10 behind it; those are left out",
+    ),
+    (
+        Check::PartlyEmpty,
+        "batch lacks some of its figures",
+        "batches lack some of their figures",
+    ),
+    (
+        Check::Empty,
+        "batch has no figures at all",
+        "batches have no figures at all",
+    ),
+    (Check::NoCrop, "batch has no crop", "batches have no crop"),
+    (
+        Check::NoDate,
+        "batch has no date that can be read, and stands in no week or month",
+        "batches have no date that can be read, and stand in no week or month",
+    ),
+    (
+        Check::FromTheFuture,
+        "batch was created in the future",
+        "batches were created in the future",
+    ),
+];
+
+/// So many batches are named for each.
+const EXAMPLES: usize = 3;
+
+/// Findings in the making.
+pub(super) struct Quality {
+    found: [Found; CHECKS.len()],
+    now: i64,
+}
+
+#[derive(Default)]
+struct Found {
+    count: u64,
+    /// The first by name, so that they are the same whatever the order of the batches.
+    examples: BTreeSet<String>,
+}
+
+/// One thing that was found.
+pub(super) struct Finding {
+    pub(super) count: u64,
+    pub(super) words: String,
+    pub(super) examples: Vec<String>,
+}
+
+impl Quality {
+    /// `now` in seconds since 1970: what is later has not happened yet.
+    pub(super) fn new(now: i64) -> Self {
+        Self {
+            found: Default::default(),
+            now,
+        }
+    }
+
+    pub(super) fn look_at(&mut self, batch: &Batch, reading: &Reading) {
+        for (place, (check, ..)) in CHECKS.iter().enumerate() {
+            if !self.fails(*check, batch, reading) {
+                continue;
+            }
+            let found = &mut self.found[place];
+            found.count += 1;
+            let name = example(batch);
+            let is_first = found.examples.len() < EXAMPLES
+                || found.examples.last().is_some_and(|last| name < *last);
+            if is_first {
+                found.examples.insert(name);
+            }
+            if found.examples.len() > EXAMPLES {
+                found.examples.pop_last();
+            }
+        }
+    }
+
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let found = self.found.iter().zip(CHECKS);
+        found
+            .filter(|(found, _)| found.count > 0)
+            .map(|(found, (_, one, many))| Finding {
+                count: found.count,
+                words: if found.count == 1 { one } else { many }.to_owned(),
+                examples: found.examples.iter().cloned().collect(),
+            })
+            .collect()
+    }
+
+    /// Tells whether figures had to do without some values.
+    pub(super) fn has_left_out(&self) -> bool {
+        let mut found = self.found.iter().zip(CHECKS);
+        found.any(|(found, (check, ..))| check == Check::Beyond && found.count > 0)
+    }
+
+    fn fails(&self, check: Check, batch: &Batch, reading: &Reading) -> bool {
+        let Reading {
+            cells,
+            germinated,
+            not_germinated,
+            germination_rate,
+            usable,
+            not_usable,
+            usable_rate,
+            ..
+        } = *reading;
+        match check {
+            Check::RateBeyond => [germination_rate, usable_rate]
+                .into_iter()
+                .flatten()
+                .any(|rate| !is_percentage(rate)),
+            Check::MoreUsableThanGerminated => {
+                let more = |usable: Option<Decimal>, germinated: Option<Decimal>| {
+                    usable
+                        .zip(germinated)
+                        .is_some_and(|(usable, all)| usable > all)
+                };
+                more(usable, germinated) || more(usable_rate, germination_rate)
+            }
+            Check::Germination => does_not_add_up(cells, germinated, not_germinated),
+            Check::Usability => does_not_add_up(cells, usable, not_usable),
+            Check::GerminationRate => is_another_rate(germination_rate, germinated, cells),
+            Check::UsableRate => is_another_rate(usable_rate, usable, cells),
+            Check::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
+            Check::Beyond => reading.has_beyond,
+            Check::PartlyEmpty => reading.is_partly_empty(),
+            Check::Empty => reading.is_empty(),
+            Check::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
+            Check::NoDate => reading.created.is_none(),
+            Check::FromTheFuture => reading.created.is_some_and(|created| created > self.now),
+        }
+    }
+}
+
+/// Names a batch so that it can be found again.
+fn example(batch: &Batch) -> String {
+    let name = batch.typed(BATCH_NAME);
+    let name = name.filter(|name| !name.is_empty());
+    name.map_or_else(|| brief(&batch.id()), |name| brief(&name))
+}
+
+/// Both parts are averages that were rounded to two digits.
+fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<Decimal>) -> bool {
+    let (Some(whole), Some(part), Some(rest)) = (whole, part, rest) else {
+        return false;
+    };
+    let difference = part
+        .checked_add(rest)
+        .and_then(|sum| sum.checked_sub(whole));
+    difference.is_none_or(|difference| difference.abs() > Decimal::new(2, 2))
+}
+
+/// The count was rounded to two digits, and so was the rate: by that much they may differ.
+fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<Decimal>) -> bool {
+    let (Some(rate), Some(count), Some(cells)) = (rate, count, cells) else {
+        return false;
+    };
+    if cells <= Decimal::ZERO {
+        return true;
+    }
+    // |rate - 100 count / cells| <= 0.01 + 1 / cells, without dividing.
+    let hundredfold = count.checked_mul(Decimal::ONE_HUNDRED);
+    let difference = rate
+        .checked_mul(cells)
+        .zip(hundredfold)
+        .and_then(|(expected, hundredfold)| expected.checked_sub(hundredfold));
+    let allowed = cells
+        .checked_mul(Decimal::new(1, 2))
+        .and_then(|allowed| allowed.checked_add(Decimal::ONE));
+    match (difference, allowed) {
+        (Some(difference), Some(allowed)) => difference.abs() > allowed,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(text: &str) -> Option<Decimal> {
+        (!text.is_empty()).then(|| text.parse().expect(text))
+    }
+
+    #[test]
+    fn parts_may_differ_from_the_whole_by_what_rounding_explains() {
+        for (whole, part, rest, is_wrong) in [
+            ("128", "112.00", "16.00", false),
+            ("128", "112.01", "16.01", false),
+            ("128", "112.01", "16.02", true),
+            ("128", "111.99", "15.99", false),
+            ("128", "111.99", "15.98", true),
+            ("", "112.00", "99.00", false),
+            ("128", "", "99.00", false),
+            ("128", "112.00", "", false),
+            ("0", "0", "0", false),
+        ] {
+            let found = does_not_add_up(decimal(whole), decimal(part), decimal(rest));
+            assert_eq!(found, is_wrong, "{whole} of {part} and {rest}");
+        }
+    }
+
+    #[test]
+    fn a_rate_may_differ_from_its_count_by_what_rounding_explains() {
+        for (rate, count, cells, is_wrong) in [
+            ("87.50", "112.00", "128", false),
+            ("87.51", "112.00", "128", false),
+            ("87.52", "112.00", "128", true),
+            // 0.01 + 1 / 128 below, and a hair more.
+            ("87.51", "111.99", "128", false),
+            ("87.51", "111.98", "128", true),
+            // A small tray has coarse rates.
+            ("33.33", "2.00", "6", false),
+            ("33.66", "2.01", "6", false),
+            ("34.00", "2.00", "6", true),
+            ("50.00", "0.50", "1", false),
+            ("0.00", "0.00", "0", true),
+            ("87.50", "112.00", "-1", true),
+            ("87.50", "112.00", "", false),
+            ("", "112.00", "128", false),
+            (
+                "99999999999999",
+                "9999999999999999",
+                "99999999999999999999",
+                true,
+            ),
+        ] {
+            let found = is_another_rate(decimal(rate), decimal(count), decimal(cells));
+            assert_eq!(found, is_wrong, "{rate} for {count} of {cells}");
+        }
+    }
+}

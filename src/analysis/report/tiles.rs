@@ -1,0 +1,284 @@
+//! Five figures of the newest step, beside the step before and the four before it, as far as those are known.
+
+use super::format::{StepWords, figure, points};
+use super::gather::{Gathered, TRAILING, together};
+use crate::analysis::statistics::{Decimal, Figures, Period, two_digits};
+
+pub(super) struct Tile {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) unit: &'static str,
+    pub(super) changes: Vec<Change>,
+}
+
+/// How a figure differs from an earlier one.
+pub(super) struct Change {
+    pub(super) arrow: &'static str,
+    pub(super) words: String,
+    /// What it is to a grower: `better`, `worse` or neither.
+    pub(super) class: &'static str,
+}
+
+impl Change {
+    /// Says why there is nothing to compare.
+    fn none(words: &str) -> Self {
+        Self {
+            arrow: "·",
+            words: words.to_owned(),
+            class: "same",
+        }
+    }
+}
+
+/// Which way a grower wants a figure to go.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Up,
+    Down,
+    Neither,
+}
+
+struct Kind {
+    name: &'static str,
+    unit: &'static str,
+    wanted: Wanted,
+    of: fn(&Figures) -> Option<Decimal>,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "Germination",
+        unit: "%",
+        wanted: Wanted::Up,
+        of: |figures| figures.germination_rate.distribution.median(),
+    },
+    Kind {
+        name: "Usable",
+        unit: "%",
+        wanted: Wanted::Up,
+        of: |figures| figures.usable_rate.distribution.median(),
+    },
+    Kind {
+        name: "Gap between the two",
+        unit: "points",
+        wanted: Wanted::Down,
+        of: Figures::gap,
+    },
+    Kind {
+        name: "Variation of size (CV)",
+        unit: "%",
+        wanted: Wanted::Down,
+        of: |figures| figures.coefficient_of_variation.distribution.median(),
+    },
+];
+
+pub(super) fn tiles(gathered: &Gathered, newest: Period) -> Vec<Tile> {
+    let now = gathered.at(newest);
+    let periods = gathered.before(newest);
+    let earlier: Vec<Figures> = periods.iter().map(|period| gathered.at(*period)).collect();
+    let before = earlier
+        .first()
+        .filter(|_| periods.first() == Some(&newest.previous()));
+    let trailing = together(earlier.iter());
+    let words = Earlier::new(gathered, newest, earlier.len());
+    let mut tiles = vec![batches(gathered, newest, &now, before, &earlier, &words)];
+    tiles.extend(KINDS.iter().map(|kind| {
+        let value = (kind.of)(&now);
+        let change = |other: &Figures, than: &str| {
+            let difference = value
+                .zip((kind.of)(other))
+                .map(|(value, other)| value - other);
+            change(difference, than, kind.wanted, points)
+        };
+        let changes = words.changes(before.map(|before| change(before, &words.one)), |several| {
+            change(&trailing, several)
+        });
+        Tile {
+            name: kind.name,
+            value: figure(value),
+            unit: value.map_or("", |_| kind.unit),
+            changes,
+        }
+    }));
+    tiles
+}
+
+/// What the steps before are called, and what is said where they are not known.
+struct Earlier {
+    one: String,
+    /// Nothing where they are fewer than two.
+    several: Option<String>,
+    /// Instead of a comparison with the step before.
+    without_one: String,
+    /// Instead of one with several; nothing where there is no need to say so.
+    without_several: Option<String>,
+}
+
+impl Earlier {
+    /// `known` steps of those before `newest` can be compared with.
+    fn new(gathered: &Gathered, newest: Period, known: usize) -> Self {
+        let StepWords { one, many } = gathered.step_words();
+        let span = &gathered.span;
+        let number = ["no", "one", "two", "three", "four"][known.min(TRAILING)];
+        let within = if known < TRAILING && span.has_start() {
+            " in this range"
+        } else {
+            ""
+        };
+        let without_one = if !span.has_start() {
+            format!("no batches before this {one}")
+        } else if span.touches(newest.previous()) {
+            format!("the {one} before is only partly in this range")
+        } else {
+            format!("the {one} before is not in this range")
+        };
+        let without_several = (known == 1 && span.has_start())
+            .then(|| format!("only one of the four {many} before is in this range"));
+        Self {
+            one: format!("the {one} before"),
+            several: (known > 1).then(|| format!("the {number} {many} before{within}")),
+            without_one,
+            without_several,
+        }
+    }
+
+    /// Returns both comparisons, or why they are missing.
+    fn changes(&self, one: Option<Change>, several: impl Fn(&str) -> Change) -> Vec<Change> {
+        let first = one.unwrap_or_else(|| Change::none(&self.without_one));
+        let without = || self.without_several.as_deref().map(Change::none);
+        let second = self.several.as_deref().map(several).or_else(without);
+        std::iter::once(first).chain(second).collect()
+    }
+}
+
+/// Counts the batches, beside the median count of the steps before.
+fn batches(
+    gathered: &Gathered,
+    newest: Period,
+    now: &Figures,
+    before: Option<&Figures>,
+    earlier: &[Figures],
+    words: &Earlier,
+) -> Tile {
+    let value = Decimal::from(now.batches);
+    let size = |size: Decimal| size.normalize().to_string();
+    let changes = if let Some(share) = gathered.span.share(newest) {
+        // A part has fewer than a whole, which says nothing.
+        vec![Change::none(&format!("{share}, so not compared"))]
+    } else {
+        let change =
+            |other: Decimal, than: &str| change(Some(value - other), than, Wanted::Neither, size);
+        words.changes(
+            before.map(|before| change(Decimal::from(before.batches), &words.one)),
+            |several| change(median_count(earlier), &format!("the median of {several}")),
+        )
+    };
+    Tile {
+        name: "Batches",
+        value: now.batches.to_string(),
+        unit: "",
+        changes,
+    }
+}
+
+fn median_count(steps: &[Figures]) -> Decimal {
+    let mut counts: Vec<u64> = steps.iter().map(|figures| figures.batches).collect();
+    counts.sort_unstable();
+    let Some(last) = counts.len().checked_sub(1) else {
+        return Decimal::ZERO;
+    };
+    let middle = counts[last / 2] + counts[last.div_ceil(2)];
+    Decimal::from(middle) / Decimal::from(2)
+}
+
+fn change(
+    difference: Option<Decimal>,
+    than: &str,
+    wanted: Wanted,
+    size: impl Fn(Decimal) -> String,
+) -> Change {
+    let Some(difference) = difference else {
+        return Change::none(&format!("nothing to compare in {than}"));
+    };
+    // What is rounded away is no change to whoever reads it.
+    if two_digits(difference.abs()) == "0.00" {
+        return Change {
+            arrow: "=",
+            words: format!("as {than}"),
+            class: "same",
+        };
+    }
+    let rises = difference > Decimal::ZERO;
+    let (arrow, word) = match (rises, wanted) {
+        (true, _) => ("▲", "more"),
+        (false, Wanted::Neither) => ("▼", "fewer"),
+        (false, _) => ("▼", "less"),
+    };
+    let class = match (wanted, rises) {
+        (Wanted::Neither, _) => "same",
+        (Wanted::Up, true) | (Wanted::Down, false) => "better",
+        (Wanted::Up, false) | (Wanted::Down, true) => "worse",
+    };
+    let judgement = if class == "same" {
+        String::new()
+    } else {
+        format!(" ({class})")
+    };
+    Change {
+        arrow,
+        words: format!("{} {word} than {than}{judgement}", size(difference.abs())),
+        class,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(difference: Option<&str>, wanted: Wanted) -> (String, &'static str) {
+        let difference = difference.map(|text| text.parse().expect(text));
+        let change = change(difference, "before", wanted, points);
+        (format!("{} {}", change.arrow, change.words), change.class)
+    }
+
+    #[test]
+    fn changes_are_told_by_arrow_and_word() {
+        for (difference, wanted, words, class) in [
+            (
+                Some("1.5"),
+                Wanted::Up,
+                "▲ 1.50 points more than before (better)",
+                "better",
+            ),
+            (
+                Some("-1.5"),
+                Wanted::Up,
+                "▼ 1.50 points less than before (worse)",
+                "worse",
+            ),
+            (
+                Some("1"),
+                Wanted::Down,
+                "▲ 1.00 point more than before (worse)",
+                "worse",
+            ),
+            (
+                Some("-0.005"),
+                Wanted::Down,
+                "▼ 0.01 points less than before (better)",
+                "better",
+            ),
+            (Some("-0.0049"), Wanted::Up, "= as before", "same"),
+            (Some("0"), Wanted::Down, "= as before", "same"),
+            (None, Wanted::Up, "· nothing to compare in before", "same"),
+            (
+                Some("-3"),
+                Wanted::Neither,
+                "▼ 3.00 points fewer than before",
+                "same",
+            ),
+        ] {
+            assert_eq!(said(difference, wanted), (words.to_owned(), class));
+        }
+    }
+}

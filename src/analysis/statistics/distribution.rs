@@ -1,0 +1,432 @@
+//! The values of one field, exact, and where they lie.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use rust_decimal::Decimal;
+
+use super::value::{Value, from_hundredths};
+
+/// So many values are kept as they came before they are counted; among fewer, hardly any are equal.
+const TAIL: usize = 1024;
+
+/// The values of one field: how often each was there.
+///
+/// Memory is bounded by the number of distinct values, of which rates with two digits have ten thousand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Distribution {
+    /// Hundredths, ascending, and how often each was there.
+    counted: Vec<(i32, u32)>,
+    /// Hundredths that are not counted yet, as they came.
+    tail: Vec<i32>,
+    /// What is no whole number of hundredths, or a huge one. Hardly ever anything.
+    others: BTreeMap<Decimal, u64>,
+    count: u64,
+}
+
+/// Where the middle half of the values lies.
+///
+/// By linear interpolation between the two nearest ranks: with `n` values in order, counted from zero, the
+/// quartile `k` stands at `(n - 1) * k / 4`. R calls it type 7, Excel `QUARTILE.INC`, and numpy does so where
+/// nothing else is asked for. Exact, not yet rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quartiles {
+    pub(crate) low: Decimal,
+    pub(crate) median: Decimal,
+    pub(crate) high: Decimal,
+}
+
+impl Distribution {
+    /// Adds `value`, and tells whether it could be: not with more digits than figures can be exact with.
+    #[cfg(test)]
+    #[must_use = "a value that is not there must be counted as missing"]
+    pub(crate) fn add(&mut self, value: Decimal) -> bool {
+        let value = Value::new(value);
+        value.is_some_and(|value| {
+            self.take(value);
+            true
+        })
+    }
+
+    /// Adds `value`.
+    pub(crate) fn take(&mut self, value: Value) {
+        self.count += 1;
+        match value {
+            Value::Hundredths(hundredths) => {
+                if self.tail.len() == self.tail.capacity() {
+                    self.make_room();
+                }
+                self.tail.push(hundredths);
+            }
+            Value::Other(number) => *self.others.entry(number).or_default() += 1,
+        }
+    }
+
+    /// Adds what is in `other`.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        if other.counted.is_empty() {
+            for &hundredths in &other.tail {
+                if self.tail.len() == self.tail.capacity() {
+                    self.make_room();
+                }
+                self.tail.push(hundredths);
+            }
+        } else {
+            self.settle();
+            self.counted = merged(&self.counted, &other.pairs());
+        }
+        for (number, count) in &other.others {
+            *self.others.entry(*number).or_default() += count;
+        }
+    }
+
+    /// Returns how many values there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts what is not counted yet.
+    fn settle(&mut self) {
+        if let Cow::Owned(pairs) = self.pairs() {
+            self.counted = pairs;
+            self.tail = Vec::new();
+        }
+    }
+
+    /// Makes room for more: a little at a time, for there may be many of these, and by counting where
+    /// that gives as much.
+    #[cold]
+    fn make_room(&mut self) {
+        let length = self.tail.len();
+        if length >= TAIL.max(self.counted.len() / 2) {
+            self.tail.sort_unstable();
+            self.counted = merged(&self.counted, &counted(&self.tail));
+            self.tail.clear();
+        } else {
+            let most = TAIL.max(self.counted.len() / 2);
+            self.tail.reserve_exact((length / 4 + 4).min(most - length));
+        }
+    }
+
+    /// Returns the hundredths, ascending, and how often each was there.
+    fn pairs(&self) -> Cow<'_, [(i32, u32)]> {
+        if self.tail.is_empty() {
+            return Cow::Borrowed(&self.counted);
+        }
+        let mut tail = self.tail.clone();
+        tail.sort_unstable();
+        let tail = counted(&tail);
+        Cow::Owned(if self.counted.is_empty() {
+            tail
+        } else {
+            merged(&self.counted, &tail)
+        })
+    }
+
+    /// Returns the values, ascending, and how often each was there.
+    pub(crate) fn values(&self) -> Vec<(Decimal, u64)> {
+        let pairs = self.pairs();
+        let hundredths = pairs
+            .iter()
+            .map(|&(hundredths, count)| (from_hundredths(hundredths), u64::from(count)));
+        if self.others.is_empty() {
+            return hundredths.collect();
+        }
+        let others = self.others.iter().map(|(number, count)| (*number, *count));
+        let mut values: Vec<(Decimal, u64)> = hundredths.chain(others).collect();
+        values.sort_unstable_by_key(|(number, _)| *number);
+        values
+    }
+
+    pub(crate) fn min(&self) -> Option<Decimal> {
+        let last = self.count.checked_sub(1)?;
+        Some(self.at([0, last])[0])
+    }
+
+    pub(crate) fn max(&self) -> Option<Decimal> {
+        let last = self.count.checked_sub(1)?;
+        Some(self.at([0, last])[1])
+    }
+
+    /// Returns the value in the middle, or what lies half-way between the two.
+    pub(crate) fn median(&self) -> Option<Decimal> {
+        let last = self.count.checked_sub(1)?;
+        let [below, above] = self.at([last / 2, last.div_ceil(2)]);
+        Some(between(below, above, 2))
+    }
+
+    /// Returns the median and the quartiles beside it.
+    pub(crate) fn quartiles(&self) -> Option<Quartiles> {
+        let last = self.count.checked_sub(1)?;
+        // Without `last * 3`, which might be too large.
+        let place = |quartile: u64| {
+            let quarters = last % 4 * quartile;
+            (last / 4 * quartile + quarters / 4, quarters % 4)
+        };
+        let places = [1, 2, 3].map(place);
+        let after = |place: usize| places[place].0 + u64::from(places[place].1 > 0);
+        let ranks = [0, 1, 2, 3, 4, 5].map(|rank| match rank {
+            0..3 => places[rank].0,
+            _ => after(rank - 3),
+        });
+        let found = self.at(ranks);
+        let quartile = |place: usize| between(found[place], found[place + 3], places[place].1);
+        let [low, median, high] = [0, 1, 2].map(quartile);
+        Some(Quartiles { low, median, high })
+    }
+
+    /// Returns the median absolute deviation from the median: half of the values lie no farther from it.
+    pub(crate) fn deviation(&self) -> Option<Decimal> {
+        let median = self.median()?;
+        let values = self.values().into_iter();
+        let mut distances: Vec<(Decimal, u64)> = values
+            .map(|(value, count)| ((value - median).abs(), count))
+            .collect();
+        distances.sort_unstable_by_key(|(distance, _)| *distance);
+        let last = self.count - 1;
+        let [below, above] = ranked(distances.into_iter(), [last / 2, last.div_ceil(2)]);
+        Some(between(below, above, 2))
+    }
+
+    /// Returns the values at `ranks`, which are below the count.
+    fn at<const N: usize>(&self, ranks: [u64; N]) -> [Decimal; N] {
+        if !self.others.is_empty() {
+            return ranked(self.values().into_iter(), ranks);
+        }
+        let pairs = self.pairs();
+        let values = pairs
+            .iter()
+            .map(|&(value, count)| (value, u64::from(count)));
+        ranked(values, ranks).map(from_hundredths)
+    }
+}
+
+/// Returns the values at `ranks` among `values`, which ascend and are counted.
+fn ranked<T: Copy + Default, const N: usize>(
+    values: impl Iterator<Item = (T, u64)>,
+    ranks: [u64; N],
+) -> [T; N] {
+    let mut found = [T::default(); N];
+    let mut left = N;
+    let mut passed = 0;
+    for (value, count) in values {
+        let here = passed..passed + count;
+        passed = here.end;
+        for (found, _) in found
+            .iter_mut()
+            .zip(&ranks)
+            .filter(|(_, rank)| here.contains(rank))
+        {
+            *found = value;
+            left -= 1;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// Returns what lies so many quarters of the way from `below` to `above`.
+fn between(below: Decimal, above: Decimal, quarters: u64) -> Decimal {
+    // Two digits more at most, for which every value leaves room: nothing is rounded.
+    below + (above - below) * Decimal::from(quarters) * Decimal::new(25, 2)
+}
+
+/// Counts `values`, which ascend.
+fn counted(values: &[i32]) -> Vec<(i32, u32)> {
+    let runs = values.chunk_by(|left, right| left == right);
+    let mut pairs = Vec::with_capacity(runs.clone().count());
+    // No tail is so long that a run in it could not be counted.
+    pairs.extend(runs.map(|run| (run[0], u32::try_from(run.len()).unwrap_or(u32::MAX))));
+    pairs
+}
+
+/// Puts together two lists that ascend.
+fn merged(left: &[(i32, u32)], right: &[(i32, u32)]) -> Vec<(i32, u32)> {
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    while let (Some(&&(a, m)), Some(&&(b, n))) = (left.peek(), right.peek()) {
+        match a.cmp(&b) {
+            Ordering::Less => merged.extend(left.next()),
+            Ordering::Greater => merged.extend(right.next()),
+            Ordering::Equal => {
+                match m.checked_add(n) {
+                    Some(sum) => merged.push((a, sum)),
+                    // Nothing forbids a value to stand there twice.
+                    None => merged.extend([(a, m), (b, n)]),
+                }
+                left.next();
+                right.next();
+            }
+        }
+    }
+    merged.extend(left);
+    merged.extend(right);
+    merged.shrink_to_fit();
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decimal(text: &str) -> Decimal {
+        text.parse().expect(text)
+    }
+
+    fn of(values: &[Decimal]) -> Distribution {
+        let mut distribution = Distribution::default();
+        for value in values {
+            assert!(distribution.add(*value), "{value}");
+        }
+        distribution
+    }
+
+    /// Does the same with a sorted list, in quarters of the smallest digit.
+    fn naive(values: &[Decimal]) -> Option<([Decimal; 3], Decimal)> {
+        let mut units: Vec<i128> = values
+            .iter()
+            .map(|value| Value::new(*value).expect("a value").units())
+            .collect();
+        let last = units.len().checked_sub(1)?;
+        units.sort_unstable();
+        let quartile = |units: &[i128], quartile: usize| {
+            let (place, rest) = (last * quartile / 4, last * quartile % 4);
+            let next = units[(place + 1).min(last)];
+            units[place] * 4 + (next - units[place]) * i128::try_from(rest).expect("small")
+        };
+        let written = |quarters: i128, parts: i128| {
+            Decimal::from_i128_with_scale(
+                quarters * (100 / parts),
+                crate::analysis::statistics::value::FRACTION + 2,
+            )
+        };
+        let quartiles = [1, 2, 3].map(|number| quartile(&units, number));
+        // A median is a whole number of halves.
+        let median = quartiles[1] / 2;
+        let mut distances: Vec<i128> = units.iter().map(|unit| (unit * 2 - median).abs()).collect();
+        distances.sort_unstable();
+        let deviation = quartile(&distances, 2) / 2;
+        Some((
+            quartiles.map(|quartile| written(quartile, 4)),
+            written(deviation, 4),
+        ))
+    }
+
+    fn check(values: &[Decimal], distribution: &Distribution) -> Result<(), TestCaseError> {
+        prop_assert_eq!(distribution.count(), values.len() as u64);
+        let expected = naive(values);
+        let quartiles = distribution.quartiles();
+        prop_assert_eq!(
+            quartiles.map(|q| [q.low, q.median, q.high]),
+            expected.map(|(quartiles, _)| quartiles)
+        );
+        prop_assert_eq!(
+            distribution.deviation(),
+            expected.map(|(_, deviation)| deviation)
+        );
+        prop_assert_eq!(
+            distribution.median(),
+            quartiles.map(|quartiles| quartiles.median)
+        );
+        prop_assert_eq!(distribution.min(), values.iter().min().copied());
+        prop_assert_eq!(distribution.max(), values.iter().max().copied());
+        let mut counts: BTreeMap<Decimal, u64> = BTreeMap::new();
+        for value in values {
+            *counts.entry(*value).or_default() += 1;
+        }
+        prop_assert_eq!(
+            distribution.values(),
+            counts.into_iter().collect::<Vec<_>>()
+        );
+        Ok(())
+    }
+
+    fn values() -> impl Strategy<Value = Vec<Decimal>> {
+        let rate = (0_i64..10_001).prop_map(|number| Decimal::new(number, 2));
+        let coarse = (0_i64..11).prop_map(|number| Decimal::new(number, 0));
+        let fine = (-10_i64.pow(12)..10_i64.pow(12), 0_u32..11)
+            .prop_map(|(number, scale)| Decimal::new(number, scale));
+        let huge = any::<bool>().prop_map(|negative| {
+            let most = Decimal::new(999_999_999_999_999_999, 3) + Decimal::new(9_999_999, 10);
+            if negative { -most } else { most }
+        });
+        let one = prop_oneof![8 => rate, 4 => coarse, 2 => fine, 1 => huge];
+        prop::collection::vec(one, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn figures_are_those_of_a_sorted_list(values in values()) {
+            check(&values, &of(&values))?;
+        }
+
+        #[test]
+        fn many_values_are_counted_and_stay_what_they_are(numbers in prop::collection::vec(0_i64..700, 2000..5000)) {
+            let values: Vec<Decimal> = numbers.iter().map(|number| Decimal::new(*number, 2)).collect();
+            let mut distribution = of(&values);
+            prop_assert!(distribution.counted.len() <= 700);
+            prop_assert!(distribution.tail.capacity() <= TAIL);
+            check(&values, &distribution)?;
+            distribution.settle();
+            check(&values, &distribution)?;
+        }
+
+        #[test]
+        fn parts_make_the_whole(values in prop::collection::vec(values(), 0..4), many in prop::collection::vec(0_i64..3000, 0..3000)) {
+            let mut parts = values;
+            parts.push(many.iter().map(|number| Decimal::new(*number, 2)).collect());
+            let mut whole = Distribution::default();
+            for part in &parts {
+                whole.merge(&of(part));
+            }
+            check(&parts.concat(), &whole)?;
+            let mut other = Distribution::default();
+            for part in parts.iter().rev() {
+                other.merge(&of(part));
+            }
+            check(&parts.concat(), &other)?;
+        }
+    }
+
+    #[test]
+    fn quartiles_are_those_of_other_programs() {
+        // numpy.percentile([...], [25, 50, 75]) and R's quantile() say the same.
+        let quartiles = |texts: &[&str]| {
+            let values: Vec<Decimal> = texts.iter().map(|text| decimal(text)).collect();
+            let quartiles = of(&values).quartiles().expect("values");
+            [quartiles.low, quartiles.median, quartiles.high]
+                .map(|value| value.normalize().to_string())
+        };
+        assert_eq!(quartiles(&["3"]), ["3", "3", "3"]);
+        assert_eq!(quartiles(&["2", "1"]), ["1.25", "1.5", "1.75"]);
+        assert_eq!(quartiles(&["1", "2", "3"]), ["1.5", "2", "2.5"]);
+        assert_eq!(
+            quartiles(&["10", "7", "4", "3", "2", "1"]),
+            ["2.25", "3.5", "6.25"]
+        );
+        assert_eq!(quartiles(&["0.01", "0.02"]), ["0.0125", "0.015", "0.0175"]);
+    }
+
+    #[test]
+    fn nothing_has_no_figures() {
+        let nothing = Distribution::default();
+        assert_eq!(nothing.quartiles(), None);
+        assert_eq!(nothing.median(), None);
+        assert_eq!(nothing.deviation(), None);
+        assert_eq!((nothing.min(), nothing.max()), (None, None));
+        let mut distribution = Distribution::default();
+        assert!(!distribution.add(Decimal::MAX));
+        assert_eq!(distribution.count(), 0);
+    }
+
+    #[test]
+    fn counts_that_are_too_large_stand_side_by_side() {
+        let merged = merged(&[(5, u32::MAX)], &[(5, 2)]);
+        assert_eq!(merged, [(5, u32::MAX), (5, 2)]);
+    }
+}

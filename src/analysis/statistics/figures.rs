@@ -1,0 +1,399 @@
+//! What is told of a group of batches.
+
+use rust_decimal::Decimal;
+
+use super::distribution::Distribution;
+use super::round::divide;
+use super::value::{FRACTION, Value};
+use crate::batch::{
+    Batch, COEFFICIENT_OF_VARIATION, GERMINATION_RATE, Moment, NUMBER_OF_IMAGES, SEEDLING_SIZE,
+    USABLE_RATE, WARNINGS,
+};
+
+/// The figures of a group of batches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) batches: u64,
+    /// Of all batches together.
+    pub(crate) images: u64,
+    /// Batches whose number of images is none that could be added up; they count as without images.
+    pub(crate) odd_images: u64,
+    /// Batches with warnings.
+    pub(crate) warnings: u64,
+    pub(crate) germination_rate: Metric,
+    pub(crate) usable_rate: Metric,
+    pub(crate) coefficient_of_variation: Metric,
+    pub(crate) seedling_size: Metric,
+    /// When the first batch and the last were created.
+    pub(crate) first: Option<Moment>,
+    pub(crate) last: Option<Moment>,
+}
+
+/// One field of a group of batches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metric {
+    pub(crate) distribution: Distribution,
+    /// Batches without a value, and those in `beyond`.
+    pub(crate) missing: u64,
+    /// Batches whose value has more digits than figures can be exact with.
+    pub(crate) beyond: u64,
+    /// Values times images.
+    sum: Sum,
+    /// Images of the batches that have a value.
+    images: u64,
+}
+
+/// What figures are made of, read from a batch once.
+pub(super) struct Reading {
+    images: Option<u32>,
+    has_warnings: bool,
+    /// Germination rate, usable rate, coefficient of variation, seedling size.
+    values: [Held; 4],
+    pub(super) created: Option<Moment>,
+}
+
+/// What a batch has in a field.
+#[derive(Clone, Copy)]
+enum Held {
+    Nothing,
+    /// A number with too many digits.
+    Beyond,
+    Value(Value),
+}
+
+impl Reading {
+    pub(super) fn of(batch: &Batch) -> Self {
+        let images = batch.typed(NUMBER_OF_IMAGES);
+        let columns = [
+            GERMINATION_RATE,
+            USABLE_RATE,
+            COEFFICIENT_OF_VARIATION,
+            SEEDLING_SIZE,
+        ];
+        Self {
+            // No session has more: a larger number is a mistake, and would be all that the mean tells of.
+            images: images.and_then(|images| images.parse().ok()),
+            has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
+            values: columns.map(|column| {
+                batch.typed(column).map_or(Held::Nothing, |text| {
+                    Value::parse(&text).map_or(Held::Beyond, Held::Value)
+                })
+            }),
+            created: batch.created(),
+        }
+    }
+
+    pub(super) fn usable_rate(&self) -> Option<Value> {
+        match self.values[1] {
+            Held::Value(value) => Some(value),
+            Held::Nothing | Held::Beyond => None,
+        }
+    }
+}
+
+impl Figures {
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        self.take(&Reading::of(batch));
+    }
+
+    pub(super) fn take(&mut self, batch: &Reading) {
+        self.batches += 1;
+        self.odd_images += u64::from(batch.images.is_none());
+        let images = u64::from(batch.images.unwrap_or(0));
+        self.images += images;
+        self.warnings += u64::from(batch.has_warnings);
+        for ((_, metric), held) in self.metrics_mut().into_iter().zip(batch.values) {
+            metric.add(held, images);
+        }
+        if let Some(created) = &batch.created {
+            if self.first.as_ref().is_none_or(|first| created < first) {
+                self.first = Some(created.clone());
+            }
+            if self.last.as_ref().is_none_or(|last| created > last) {
+                self.last = Some(created.clone());
+            }
+        }
+    }
+
+    /// Adds what is in `other`, whose batches are others.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.batches += other.batches;
+        self.images += other.images;
+        self.odd_images += other.odd_images;
+        self.warnings += other.warnings;
+        for ((_, metric), (_, other)) in self.metrics_mut().into_iter().zip(other.metrics()) {
+            metric.merge(other);
+        }
+        let first = self.first.iter().chain(&other.first).min();
+        let last = self.last.iter().chain(&other.last).max();
+        (self.first, self.last) = (first.cloned(), last.cloned());
+    }
+
+    /// Returns by how many points fewer seedlings are usable than germinated: the difference of the medians.
+    pub(crate) fn gap(&self) -> Option<Decimal> {
+        let germinated = self.germination_rate.distribution.median()?;
+        Some(germinated - self.usable_rate.distribution.median()?)
+    }
+
+    /// Returns the fields, each with its column.
+    pub(crate) fn metrics(&self) -> [(usize, &Metric); 4] {
+        [
+            (GERMINATION_RATE, &self.germination_rate),
+            (USABLE_RATE, &self.usable_rate),
+            (COEFFICIENT_OF_VARIATION, &self.coefficient_of_variation),
+            (SEEDLING_SIZE, &self.seedling_size),
+        ]
+    }
+
+    fn metrics_mut(&mut self) -> [(usize, &mut Metric); 4] {
+        [
+            (GERMINATION_RATE, &mut self.germination_rate),
+            (USABLE_RATE, &mut self.usable_rate),
+            (COEFFICIENT_OF_VARIATION, &mut self.coefficient_of_variation),
+            (SEEDLING_SIZE, &mut self.seedling_size),
+        ]
+    }
+}
+
+impl Metric {
+    fn add(&mut self, held: Held, images: u64) {
+        let Held::Value(value) = held else {
+            self.missing += 1;
+            self.beyond += u64::from(matches!(held, Held::Beyond));
+            return;
+        };
+        self.distribution.take(value);
+        self.sum.add(value, images);
+        self.images += images;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.distribution.merge(&other.distribution);
+        self.missing += other.missing;
+        self.beyond += other.beyond;
+        self.sum.merge(&other.sum);
+        self.images += other.images;
+    }
+
+    /// Returns the mean, each batch weighted with its images, rounded once to two digits; nothing where
+    /// there is no image.
+    pub(crate) fn weighted_mean(&self) -> Option<Decimal> {
+        self.sum.divided_by(self.images)
+    }
+}
+
+/// The sum of values, each times a number.
+///
+/// Those above zero and those below are added up apart, and stay where they became too large: whether all of
+/// it fits then does not depend on their order.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    /// In units of the last digit that any value has; the largest number where it became too large.
+    above: u128,
+    below: u128,
+}
+
+impl Sum {
+    fn add(&mut self, value: Value, times: u64) {
+        let units = value.units();
+        let sum = if units < 0 {
+            &mut self.below
+        } else {
+            &mut self.above
+        };
+        let more = units.unsigned_abs().saturating_mul(u128::from(times));
+        *sum = sum.saturating_add(more);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.above = self.above.saturating_add(other.above);
+        self.below = self.below.saturating_add(other.below);
+    }
+
+    /// Divides it, rounded to two digits; nothing where there is nothing to divide by.
+    fn divided_by(&self, number: u64) -> Option<Decimal> {
+        let divisor = u128::from(number) * 10_u128.pow(FRACTION - 2);
+        if divisor == 0 || self.above.max(self.below) == u128::MAX {
+            return None;
+        }
+        let distance = self.above.abs_diff(self.below);
+        let hundredths = i128::try_from(divide(distance, divisor)).ok()?;
+        let signed = if self.above < self.below {
+            -hundredths
+        } else {
+            hundredths
+        };
+        Decimal::try_from_i128_with_scale(signed, 2).ok()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::analysis::statistics::two_digits;
+    use crate::batch::{
+        BATCH_NAME, COLUMNS, COMMENT, GERMINATED, Kind, NON_GERMINATED, NON_USABLE, SCANNED_BY,
+        TOTAL_CELLS, USABLE,
+    };
+    use proptest::prelude::*;
+
+    /// Returns a batch with the JSON texts of `changes` in it.
+    pub(in crate::analysis::statistics) fn batch(changes: &[(&str, &str)]) -> Batch {
+        let fields = COLUMNS.iter().map(|column| {
+            let changed = changes.iter().find(|(name, _)| *name == column.name);
+            let usual = match column.kind {
+                Kind::Text => "\"Tomato\"",
+                Kind::Date => "\"2026-05-01T06:00:00Z\"",
+                Kind::Integer => "12",
+                Kind::Decimal => "\"87.50\"",
+                Kind::Boolean => "false",
+            };
+            let value = changed.map_or(usual, |(_, value)| value);
+            format!("\"{}\":{value}", column.name)
+        });
+        let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
+        Batch::read(&text).batch.expect("a batch")
+    }
+
+    fn figures(batches: &[&[(&str, &str)]]) -> Figures {
+        let mut figures = Figures::default();
+        for changes in batches {
+            figures.add(&batch(changes));
+        }
+        figures
+    }
+
+    #[test]
+    fn columns_are_where_they_are_said_to_be() {
+        let names = [
+            (NUMBER_OF_IMAGES, "number_of_images"),
+            (GERMINATION_RATE, "avg_germination_rate"),
+            (USABLE_RATE, "avg_usable_seedling_rate"),
+            (COEFFICIENT_OF_VARIATION, "avg_coefficient_of_variation"),
+            (SEEDLING_SIZE, "avg_median_seedling_size_mm2"),
+            (SCANNED_BY, "scanned_by_email"),
+            (BATCH_NAME, "batch_name"),
+            (TOTAL_CELLS, "total_cells_per_tray"),
+            (GERMINATED, "avg_germinated_seedlings"),
+            (NON_GERMINATED, "avg_non_germinated_seedlings"),
+            (USABLE, "avg_usable_seedlings"),
+            (NON_USABLE, "avg_non_usable_cells"),
+            (COMMENT, "comment"),
+        ];
+        for (column, name) in names {
+            assert_eq!(COLUMNS[column].name, name);
+        }
+    }
+
+    #[test]
+    fn nulls_are_left_out_and_counted() {
+        let figures = figures(&[
+            &[
+                ("avg_germination_rate", "\"90.00\""),
+                ("number_of_images", "3"),
+            ],
+            &[
+                ("avg_germination_rate", "null"),
+                ("number_of_images", "100"),
+                ("warnings", "true"),
+            ],
+            &[
+                ("avg_germination_rate", "\"80.01\""),
+                ("number_of_images", "1"),
+            ],
+        ]);
+        assert_eq!(
+            (figures.batches, figures.images, figures.warnings),
+            (3, 104, 1)
+        );
+        let rate = &figures.germination_rate;
+        assert_eq!(
+            (rate.missing, rate.beyond, rate.distribution.count()),
+            (1, 0, 2)
+        );
+        // (90.00 * 3 + 80.01) / 4 = 87.5025
+        assert_eq!(
+            rate.weighted_mean().map(two_digits).as_deref(),
+            Some("87.50")
+        );
+        assert_eq!(figures.usable_rate.missing, 0);
+        // 85.005 - 87.50
+        assert_eq!(figures.gap().map(two_digits).as_deref(), Some("-2.50"));
+    }
+
+    #[test]
+    fn what_is_too_large_is_told_and_breaks_nothing() {
+        let huge = format!("\"{}\"", "9".repeat(60));
+        let most = "\"999999999999999.9999999999\"";
+        let figures = figures(&[
+            &[
+                ("avg_usable_seedling_rate", &huge),
+                ("number_of_images", "99999999999999999999999"),
+            ],
+            &[
+                ("avg_usable_seedling_rate", most),
+                ("number_of_images", "4294967295"),
+            ],
+            &[
+                ("avg_usable_seedling_rate", most),
+                ("number_of_images", "-1"),
+            ],
+        ]);
+        let rate = &figures.usable_rate;
+        assert_eq!((rate.missing, rate.beyond), (1, 1));
+        assert_eq!((figures.images, figures.odd_images), (4_294_967_295, 2));
+        assert_eq!(
+            rate.weighted_mean().map(two_digits).as_deref(),
+            Some("1000000000000000.00")
+        );
+        let mut sum = Sum::default();
+        let value = Value::parse("999999999999999").expect("a value");
+        for _ in 0..3 {
+            sum.add(value, u64::MAX);
+        }
+        assert_eq!(sum.divided_by(1), None, "too large, and no panic");
+    }
+
+    #[test]
+    fn a_mean_without_images_is_none() {
+        let figures = figures(&[&[("number_of_images", "0")]]);
+        assert_eq!(figures.germination_rate.weighted_mean(), None);
+        assert_eq!(Figures::default().gap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            rows in prop::collection::vec((0_u32..10_000, 0_u32..500, 0_i64..10_i64.pow(9), any::<bool>()), 1..40),
+            cut in 0_usize..40,
+        ) {
+            let batches: Vec<Batch> = rows.iter().map(|(rate, images, second, is_null)| {
+                let rate = if *is_null { "null".to_owned() } else { format!("\"{}.{:02}\"", rate / 100, rate % 100) };
+                let date = format!("\"{}\"", crate::batch::range::written(*second));
+                batch(&[("avg_usable_seedling_rate", &rate), ("number_of_images", &images.to_string()), ("batch_creation_date", &date)])
+            }).collect();
+            let of = |batches: &[Batch]| {
+                let mut figures = Figures::default();
+                for batch in batches {
+                    figures.add(batch);
+                }
+                figures
+            };
+            let (left, right) = batches.split_at(cut.min(batches.len()));
+            let mut merged = of(left);
+            merged.merge(&of(right));
+            let whole = of(&batches);
+            prop_assert_eq!((merged.batches, merged.images), (whole.batches, whole.images));
+            prop_assert_eq!((&merged.first, &merged.last), (&whole.first, &whole.last));
+            prop_assert_eq!(merged.usable_rate.weighted_mean(), whole.usable_rate.weighted_mean());
+            prop_assert_eq!(merged.usable_rate.missing, whole.usable_rate.missing);
+            prop_assert_eq!(merged.gap(), whole.gap());
+            // Recomputed with whole numbers: half up is half of the divisor more, and cut off.
+            let with: Vec<_> = rows.iter().filter(|row| !row.3).collect();
+            let images: u64 = with.iter().map(|row| u64::from(row.1)).sum();
+            let sum: u64 = with.iter().map(|row| u64::from(row.0) * u64::from(row.1)).sum();
+            let expected = (images > 0).then(|| Decimal::new(i64::try_from((2 * sum + images) / (2 * images)).expect("small"), 2));
+            prop_assert_eq!(whole.usable_rate.weighted_mean(), expected);
+        }
+    }
+}

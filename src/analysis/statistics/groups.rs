@@ -1,0 +1,266 @@
+//! Batches in groups: where the pipeline puts them.
+
+use std::collections::HashMap;
+
+use rust_decimal::Decimal;
+
+use super::figures::{Figures, Reading};
+use super::key::{By, Key, Part};
+use super::period::Period;
+use super::trend::{Marks, Trend};
+use crate::batch::Batch;
+use crate::error::{Failure, Kind};
+use crate::pipeline::Sink;
+
+/// Groups at most: as many take a gigabyte, and nobody reads them.
+const MOST: usize = 500_000;
+
+/// Batches in groups, as they come.
+pub(crate) struct Groups {
+    by: Vec<By>,
+    by_key: HashMap<Key, (Box<Figures>, Trend)>,
+    /// All of them together: to put them together in the end would take longer, and more memory.
+    total: (Box<Figures>, Trend),
+    most: usize,
+    /// The key of the batch that is looked at.
+    key: Vec<Part>,
+}
+
+/// What came of them.
+pub(crate) struct Sums {
+    pub(crate) by: Vec<By>,
+    /// In the order of their keys.
+    pub(crate) groups: Vec<Group>,
+    /// All of them together; its key is empty.
+    pub(crate) total: Group,
+    /// Where the marks of the whole stand; nothing where no batch has a usable rate.
+    pub(crate) marks: Option<Marks>,
+}
+
+/// One group.
+pub(crate) struct Group {
+    pub(crate) key: Key,
+    /// Apart, for there may be many groups, and lists of them move.
+    pub(crate) figures: Box<Figures>,
+    /// Medians of the usable rate over time; nothing where no batch has one. In a group of a day, week or
+    /// month, over parts of that; in any other, over the parts of all the time that batches are from.
+    pub(crate) trend: Vec<Option<Decimal>>,
+}
+
+impl Groups {
+    pub(crate) fn new(by: Vec<By>) -> Self {
+        Self {
+            by,
+            by_key: HashMap::new(),
+            total: (Box::default(), Trend::growing()),
+            most: MOST,
+            key: Vec::new(),
+        }
+    }
+
+    /// Ends the groups, and puts them in order.
+    pub(crate) fn finish(self) -> Sums {
+        let (total, trend) = self.total;
+        let marks = trend.marks();
+        let is_timed = self.by.iter().any(|by| by.step().is_some());
+        let groups = self.by_key.into_iter().map(|(key, (figures, trend))| {
+            let own = if is_timed { trend.marks() } else { marks };
+            Group {
+                key,
+                figures,
+                trend: medians(&trend, own),
+            }
+        });
+        let mut groups: Vec<Group> = groups.collect();
+        groups.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        Sums {
+            by: self.by,
+            groups,
+            total: Group {
+                key: Key::default(),
+                figures: total,
+                trend: medians(&trend, marks),
+            },
+            marks,
+        }
+    }
+}
+
+fn medians(trend: &Trend, marks: Option<Marks>) -> Vec<Option<Decimal>> {
+    marks.map_or_else(Vec::new, |marks| trend.medians(&marks))
+}
+
+/// Begins the trend of a group: over its own time, where it has one.
+fn trend(key: &[Part]) -> Trend {
+    let periods = key.iter().filter_map(|part| match part {
+        Part::Time(period) => *period,
+        Part::Text(_) => None,
+    });
+    // A week and a month: what they have in common.
+    let first = periods.clone().map(Period::first).max();
+    let past = periods.map(|period| period.next().first()).min();
+    match (first, past) {
+        (Some(first), Some(past)) => Trend::within(first, past),
+        _ => Trend::growing(),
+    }
+}
+
+impl Sink for Groups {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let read = Reading::of(batch);
+        let second = read.created.as_ref().map(|created| created.second);
+        self.key.clear();
+        self.key
+            .extend(self.by.iter().map(|by| by.part(batch, second)));
+        if !self.by_key.contains_key(self.key.as_slice()) {
+            if self.by_key.len() == self.most {
+                return Err(too_many(&self.by, self.most));
+            }
+            let group = (Box::default(), trend(&self.key));
+            self.by_key.insert(self.key.as_slice().into(), group);
+        }
+        let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
+            return Ok(());
+        };
+        figures.take(&read);
+        self.total.0.take(&read);
+        if let (Some(second), Some(rate)) = (second, read.usable_rate()) {
+            trend.add(second, rate);
+            self.total.1.add(second, rate);
+        }
+        Ok(())
+    }
+}
+
+fn too_many(by: &[By], most: usize) -> Failure {
+    let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
+    Failure::new(
+        Kind::Usage,
+        format!("`--by {}` makes more than {most} groups", names.join(",")),
+    )
+    .hint("group by less, such as by month and not by day, or ask for a shorter time with `--start` and `--end`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::statistics::figures::tests::batch;
+    use crate::analysis::statistics::two_digits;
+
+    fn take(groups: &mut Groups, crop: &str, date: &str, rate: &str) -> Result<(), Failure> {
+        groups.take(&batch(&[
+            ("crop_type", crop),
+            ("batch_creation_date", &format!("\"{date}\"")),
+            ("avg_usable_seedling_rate", rate),
+        ]))
+    }
+
+    fn names(sums: &Sums) -> Vec<Vec<Option<String>>> {
+        let groups = sums.groups.iter();
+        groups
+            .map(|group| group.key.iter().map(Part::name).collect())
+            .collect()
+    }
+
+    fn shown(trend: &[Option<Decimal>]) -> Vec<String> {
+        trend
+            .iter()
+            .map(|median| median.map_or_else(String::new, two_digits))
+            .collect()
+    }
+
+    #[test]
+    fn batches_are_put_into_groups() {
+        let mut groups = Groups::new(vec![By::CropType, By::Month]);
+        for (crop, date) in [
+            ("\"Tomato\"", "2026-05-01T00:00:00Z"),
+            ("null", "2026-04-30T23:59:59Z"),
+            ("\"Tomato\"", "2026-04-30T23:59:59Z"),
+            ("\"Tomato\"", "2026-05-31T23:59:59Z"),
+            ("\"unknown\"", "2026-05-31T23:59:59Z"),
+        ] {
+            take(&mut groups, crop, date, "\"50.00\"").expect("few groups");
+        }
+        let sums = groups.finish();
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            names(&sums),
+            [
+                [name("Tomato"), name("2026-04")],
+                [name("Tomato"), name("2026-05")],
+                [name("unknown"), name("2026-05")],
+                [None, name("2026-04")],
+            ]
+        );
+        assert_eq!(
+            sums.groups
+                .iter()
+                .map(|group| group.figures.batches)
+                .collect::<Vec<_>>(),
+            [1, 2, 1, 1]
+        );
+        assert_eq!(sums.total.figures.batches, 5);
+        assert_eq!(sums.total.key.len(), 0);
+    }
+
+    #[test]
+    fn trends_of_groups_are_aligned() {
+        let mut groups = Groups::new(vec![By::CropType]);
+        for (crop, date, rate) in [
+            ("\"Tomato\"", "2026-05-01T00:00:00Z", "\"50.00\""),
+            ("\"Tomato\"", "2026-05-01T02:00:00Z", "\"60.00\""),
+            ("\"Leek\"", "2026-05-01T01:30:00Z", "\"70.00\""),
+            ("\"Leek\"", "2026-05-01T02:30:00Z", "null"),
+        ] {
+            take(&mut groups, crop, date, rate).expect("few groups");
+        }
+        let sums = groups.finish();
+        assert_eq!(shown(&sums.groups[0].trend), ["", "70.00", ""]);
+        assert_eq!(shown(&sums.groups[1].trend), ["50.00", "", "60.00"]);
+        assert_eq!(shown(&sums.total.trend), ["50.00", "70.00", "60.00"]);
+    }
+
+    #[test]
+    fn a_group_of_a_day_has_the_trend_of_that_day() {
+        let mut groups = Groups::new(vec![By::Day]);
+        take(&mut groups, "null", "2026-05-01T00:00:00Z", "\"50.00\"").expect("few groups");
+        take(&mut groups, "null", "2026-05-02T23:59:59Z", "\"60.00\"").expect("few groups");
+        let sums = groups.finish();
+        assert_eq!(
+            shown(&sums.groups[0].trend)
+                .iter()
+                .position(|mark| mark == "50.00"),
+            Some(0)
+        );
+        assert_eq!(
+            shown(&sums.groups[1].trend)
+                .iter()
+                .position(|mark| mark == "60.00"),
+            Some(11)
+        );
+        assert_eq!(sums.groups[0].trend.len(), 12);
+    }
+
+    #[test]
+    fn too_many_groups_are_refused() {
+        let mut groups = Groups::new(vec![By::CropType, By::Day]);
+        groups.most = 2;
+        let date = "2026-05-01T00:00:00Z";
+        take(&mut groups, "\"a\"", date, "null").expect("one");
+        take(&mut groups, "\"b\"", date, "null").expect("two");
+        take(&mut groups, "\"a\"", date, "null").expect("still two");
+        let refused = take(&mut groups, "\"c\"", date, "null").expect_err("three");
+        assert_eq!(
+            refused.to_string(),
+            "`--by crop_type,day` makes more than 2 groups"
+        );
+        assert_eq!(refused.kind, Kind::Usage);
+    }
+
+    #[test]
+    fn nothing_makes_no_group() {
+        let sums = Groups::new(vec![By::CropType]).finish();
+        assert_eq!((sums.groups.len(), sums.total.figures.batches), (0, 0));
+        assert_eq!((sums.total.trend.len(), sums.marks), (0, None));
+    }
+}

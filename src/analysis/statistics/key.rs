@@ -1,0 +1,189 @@
+//! Which group a batch belongs to.
+
+use std::cmp::Ordering;
+
+use super::period::{Period, Step};
+use crate::batch::{Batch, CROP_TYPE, SCANNED_BY};
+
+/// What batches are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    CropType,
+    Month,
+    Week,
+    Day,
+    Person,
+}
+
+/// What a batch has for each [`By`].
+pub(crate) type Key = Box<[Part]>;
+
+/// What a batch has for one [`By`]; nothing where it has none.
+///
+/// Times order as time does, texts by name whatever their case, and nothing comes last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Time(Option<Period>),
+    Text(Option<Box<str>>),
+}
+
+impl By {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::CropType,
+        Self::Month,
+        Self::Week,
+        Self::Day,
+        Self::Person,
+    ];
+
+    /// Its name on the command line and in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CropType => "crop_type",
+            Self::Month => "month",
+            Self::Week => "week",
+            Self::Day => "day",
+            Self::Person => "scanned_by_email",
+        }
+    }
+
+    /// How long the periods are; nothing where it is not about time.
+    pub(crate) fn step(self) -> Option<Step> {
+        match self {
+            Self::Month => Some(Step::Month),
+            Self::Week => Some(Step::Week),
+            Self::Day => Some(Step::Day),
+            Self::CropType | Self::Person => None,
+        }
+    }
+
+    /// Returns what `batch` has, which was created at `second`.
+    pub(crate) fn part(self, batch: &Batch, second: Option<i64>) -> Part {
+        // An empty name is none.
+        let text = |column: usize| {
+            let text = batch.typed(column).filter(|text| !text.is_empty());
+            Part::Text(text.map(Into::into))
+        };
+        match self {
+            Self::CropType => text(CROP_TYPE),
+            Self::Person => text(SCANNED_BY),
+            Self::Month => Part::Time(second.map(|second| Step::Month.period(second))),
+            Self::Week => Part::Time(second.map(|second| Step::Week.period(second))),
+            Self::Day => Part::Time(second.map(|second| Step::Day.period(second))),
+        }
+    }
+}
+
+impl Part {
+    /// Returns its name as files have it; nothing where there is none.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Time(period) => period.map(Period::label),
+            Self::Text(text) => text.as_deref().map(str::to_owned),
+        }
+    }
+}
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Time(left), Self::Time(right)) => last(left.as_ref(), right.as_ref(), Ord::cmp),
+            (Self::Text(left), Self::Text(right)) => {
+                last(left.as_deref(), right.as_deref(), by_name)
+            }
+            (Self::Time(_), Self::Text(_)) => Ordering::Less,
+            (Self::Text(_), Self::Time(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Compares with `compare`, nothing last.
+fn last<T: ?Sized>(
+    left: Option<&T>,
+    right: Option<&T>,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Ordering {
+    match (left, right) {
+        (Some(left), Some(right)) => compare(left, right),
+        (left, right) => left.is_none().cmp(&right.is_none()),
+    }
+}
+
+/// Compares names whatever their case, and those that are the same then as they are written.
+fn by_name(left: &str, right: &str) -> Ordering {
+    let lower = |text: &str| {
+        text.chars()
+            .flat_map(char::to_lowercase)
+            .collect::<Vec<char>>()
+    };
+    lower(left).cmp(&lower(right)).then_with(|| left.cmp(right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::statistics::figures::tests::batch;
+    use crate::batch::COLUMNS;
+
+    fn parts(batch: &Batch) -> [Option<String>; 5] {
+        let second = batch.created().map(|created| created.second);
+        By::ALL.map(|by| by.part(batch, second).name())
+    }
+
+    #[test]
+    fn keys_are_of_the_batch_in_utc() {
+        let batch = batch(&[("batch_creation_date", "\"2026-12-31T23:59:59.999Z\"")]);
+        let expected = ["Tomato", "2026-12", "2026-W53", "2026-12-31", "Tomato"];
+        assert_eq!(parts(&batch), expected.map(|name| Some(name.to_owned())));
+    }
+
+    #[test]
+    fn null_is_no_name() {
+        let null = batch(&[("crop_type", "null"), ("scanned_by_email", "null")]);
+        let unknown = batch(&[("crop_type", "\"unknown\""), ("scanned_by_email", "\"\"")]);
+        assert_eq!((&parts(&null)[0], &parts(&null)[4]), (&None, &None));
+        assert_eq!(parts(&unknown)[0].as_deref(), Some("unknown"));
+        assert_eq!(parts(&unknown)[4], None, "an empty name is none");
+        assert_ne!(
+            By::CropType.part(&null, None),
+            By::CropType.part(&unknown, None)
+        );
+    }
+
+    #[test]
+    fn names_of_fields_are_those_of_the_interface() {
+        for by in [By::CropType, By::Person] {
+            assert!(COLUMNS.iter().any(|column| column.name == by.name()));
+        }
+    }
+
+    #[test]
+    fn names_come_whatever_their_case_and_nothing_comes_last() {
+        let names = ["apple", "Apple", "", "Zucchini", "Äpfel", "banana"];
+        let mut parts: Vec<Part> = names
+            .iter()
+            .map(|name| Part::Text(Some((*name).into())))
+            .collect();
+        parts.push(Part::Text(None));
+        parts.reverse();
+        parts.sort();
+        let sorted: Vec<Option<String>> = parts.iter().map(Part::name).collect();
+        let expected =
+            ["", "Apple", "apple", "banana", "Zucchini", "Äpfel"].map(|name| Some(name.to_owned()));
+        assert_eq!(sorted[..6], expected);
+        assert_eq!(sorted[6], None);
+        let times = [
+            Some(Step::Day.period(86_400)),
+            Some(Step::Day.period(0)),
+            None,
+        ]
+        .map(Part::Time);
+        assert!(times[1] < times[0] && times[0] < times[2]);
+    }
+}

@@ -1,0 +1,51 @@
+//! CSV: a row per group, no total, nothing where there is nothing.
+
+use std::io;
+
+use super::{Told, metrics, span};
+use crate::analysis::statistics::{Figures, Sums, two_digits};
+
+pub(crate) fn csv(sums: &Sums) -> io::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let keys = sums.by.iter().map(|by| by.name().to_owned());
+    // Every group has the same columns, and none has them too.
+    let names = columns(&Figures::default())
+        .into_iter()
+        .map(|(name, _)| name);
+    writer.write_record(keys.chain(names))?;
+    for group in &sums.groups {
+        let keys = group.key.iter().map(|part| part.name().unwrap_or_default());
+        let cells = columns(&group.figures).into_iter().map(|(_, cell)| cell);
+        writer.write_record(keys.chain(cells))?;
+    }
+    let bytes = writer
+        .into_inner()
+        .map_err(csv::IntoInnerError::into_error)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// Returns the cells of a group, each with the name of its column.
+fn columns(figures: &Figures) -> Vec<(String, String)> {
+    let mut columns = Vec::new();
+    let mut add = |name: &str, cell: Option<String>| {
+        columns.push((name.to_owned(), cell.unwrap_or_default()));
+    };
+    add("batches", Some(figures.batches.to_string()));
+    add("images", Some(figures.images.to_string()));
+    add("warnings", Some(figures.warnings.to_string()));
+    for (name, metric) in metrics(figures) {
+        let told = Told::of(metric);
+        add(&format!("{name}_q1"), told.low);
+        add(&format!("{name}_median"), told.median);
+        add(&format!("{name}_q3"), told.high);
+        add(&format!("{name}_weighted_mean"), told.weighted_mean);
+        add(&format!("{name}_missing"), Some(metric.missing.to_string()));
+        if name == "usable_rate" {
+            add("gap", figures.gap().map(two_digits));
+        }
+    }
+    let [first, last] = span(figures);
+    add("first_batch", first);
+    add("last_batch", last);
+    columns
+}

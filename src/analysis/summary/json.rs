@@ -1,0 +1,92 @@
+//! One JSON object, a group to a line: numbers with two digits, null for what there is not.
+
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
+
+use super::{Told, metrics, span};
+use crate::analysis::statistics::{By, Decimal, Group, Metric, Sums, two_digits};
+use crate::batch::range::{Range, written};
+
+pub(crate) fn json(sums: &Sums, range: &Range) -> serde_json::Result<String> {
+    let [first, last] = span(&sums.total.figures);
+    let by: Vec<&str> = sums.by.iter().map(|by| by.name()).collect();
+    let range = serde_json::json!({
+        "start": range.start.map(written),
+        "end": range.end.map(written),
+        "excludes_end": range.excludes_end,
+        "first_batch": first,
+        "last_batch": last,
+    });
+    let marks = sums.marks.map(|marks| {
+        serde_json::json!({
+            "start": written(marks.first),
+            "seconds": marks.each,
+            "count": marks.count,
+        })
+    });
+    let rows = sums.groups.iter().map(|group| row(&sums.by, group));
+    let rows = rows.collect::<Result<Vec<String>, _>>()?.join(",\n");
+    Ok(format!(
+        "{{\"range\":{range},\n\"by\":{},\n\"sparkline\":{},\n\"groups\":[{}{rows}{}],\n\"total\":{}}}\n",
+        serde_json::to_string(&by)?,
+        serde_json::to_string(&marks)?,
+        if rows.is_empty() { "" } else { "\n" },
+        if rows.is_empty() { "" } else { "\n" },
+        row(&[], &sums.total)?,
+    ))
+}
+
+fn row(by: &[By], group: &Group) -> serde_json::Result<String> {
+    serde_json::to_string(&Row { by, group })
+}
+
+struct Row<'a> {
+    by: &'a [By],
+    group: &'a Group,
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let figures = &self.group.figures;
+        let mut map = serializer.serialize_map(None)?;
+        for (by, part) in self.by.iter().zip(&self.group.key) {
+            map.serialize_entry(by.name(), &part.name())?;
+        }
+        map.serialize_entry("batches", &figures.batches)?;
+        map.serialize_entry("images", &figures.images)?;
+        map.serialize_entry("warnings", &figures.warnings)?;
+        for (name, metric) in metrics(figures) {
+            map.serialize_entry(name, &Field(metric))?;
+            if name == "usable_rate" {
+                map.serialize_entry("gap", &number(figures.gap().map(two_digits)))?;
+            }
+        }
+        let [first, last] = span(figures);
+        map.serialize_entry("first_batch", &first)?;
+        map.serialize_entry("last_batch", &last)?;
+        let shown = |median: &Option<Decimal>| number(median.map(two_digits));
+        let medians: Vec<_> = self.group.trend.iter().map(shown).collect();
+        map.serialize_entry("sparkline", &medians)?;
+        map.end()
+    }
+}
+
+struct Field<'a>(&'a Metric);
+
+impl Serialize for Field<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let told = Told::of(self.0);
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("q1", &number(told.low))?;
+        map.serialize_entry("median", &number(told.median))?;
+        map.serialize_entry("q3", &number(told.high))?;
+        map.serialize_entry("weighted_mean", &number(told.weighted_mean))?;
+        map.serialize_entry("missing", &self.0.missing)?;
+        map.end()
+    }
+}
+
+/// Makes a number of its digits, all of them.
+fn number(digits: Option<String>) -> Option<Box<RawValue>> {
+    digits.and_then(|digits| RawValue::from_string(digits).ok())
+}

@@ -1,0 +1,389 @@
+//! The table: a row per group, a total set apart, and below it what is what.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::sparkline::Scale;
+use super::{Look, Told, Written, metrics, span};
+use crate::analysis::statistics::{Group, Sums, two_digits};
+use crate::batch::range::Range;
+use crate::text::one_line;
+
+const GAP: &str = "  ";
+/// What the last row is called.
+const TOTAL: &str = "total";
+/// The title of the column of bars.
+const TREND: &str = "trend";
+/// What stands for a name that there is not.
+const UNKNOWN: &str = "unknown";
+
+const HEADER: Style = Style::new().bold();
+const MARK: Style = AnsiColor::Yellow.on_default().bold();
+const QUIET: Style = Style::new().dimmed();
+
+/// Draws the groups of batches that `range` has.
+pub(crate) fn table(sums: &Sums, range: &Range, look: &Look) -> Written {
+    if sums.groups.is_empty() {
+        return format!("no batches ({})\n", range.describe()).into();
+    }
+    let scale = Scale::of(sums);
+    let mut columns = keys(sums);
+    columns.extend(figures(sums, scale.as_ref()));
+    let all = columns.len();
+    if let Some(width) = look.width {
+        shorten_names(&mut columns, width);
+        leave_out(&mut columns, width);
+    }
+    let mut text = String::new();
+    let rows = sums.groups.len();
+    line(&mut text, &columns, look, |column| {
+        (column.title.to_owned(), HEADER)
+    });
+    let rule = |column: &Column| ("─".repeat(column.width), Style::new());
+    line(&mut text, &columns, look, rule);
+    // The last cell is that of the total.
+    for row in 0..=rows {
+        if row == rows {
+            line(&mut text, &columns, look, rule);
+        }
+        line(&mut text, &columns, look, |column| {
+            let cell = &column.cells[row];
+            let style = if column.marked && cell != "0" {
+                MARK
+            } else {
+                Style::new()
+            };
+            (cell.clone(), style)
+        });
+    }
+    text.push('\n');
+    for remark in remarks(sums, range, scale.as_ref(), &columns) {
+        for part in wrapped(&remark, look.width.unwrap_or(usize::MAX)) {
+            push_styled(&mut text, &part, QUIET, look.color);
+            text.push('\n');
+        }
+    }
+    Written {
+        text,
+        hidden_columns: all - columns.len(),
+    }
+}
+
+struct Column {
+    title: &'static str,
+    /// One for each group, and the total.
+    cells: Vec<String>,
+    width: usize,
+    /// How soon it is left out where room is short: the larger, the sooner. Nothing: never.
+    importance: Option<u8>,
+    right: bool,
+    /// More than nothing is worth a look.
+    marked: bool,
+    /// Its cells may be cut, but not below this.
+    name: Option<usize>,
+}
+
+impl Column {
+    fn new(title: &'static str, importance: u8, cells: Vec<String>) -> Self {
+        let widths = cells.iter().map(|cell| cell.width());
+        Self {
+            width: widths.max().unwrap_or(0).max(title.width()),
+            title,
+            cells,
+            importance: Some(importance),
+            right: true,
+            marked: false,
+            name: None,
+        }
+    }
+
+    /// Cuts names that are wider than `width`.
+    fn cut(&mut self, width: usize) {
+        let Some(least) = self.name else {
+            return;
+        };
+        let width = width.max(least);
+        for cell in &mut self.cells {
+            *cell = shortened(cell, width);
+        }
+        let widths = self.cells.iter().map(|cell| cell.width());
+        self.width = widths.max().unwrap_or(0).max(self.title.width());
+    }
+}
+
+/// Returns the columns that name the groups.
+fn keys(sums: &Sums) -> Vec<Column> {
+    let columns = sums.by.iter().enumerate().map(|(place, by)| {
+        let rows = sums.groups.iter().map(|group| {
+            let name = group.key[place].name();
+            name.map_or_else(|| UNKNOWN.to_owned(), |name| one_line(&name).into_owned())
+        });
+        let total = if place == 0 { TOTAL } else { "" };
+        let cells = rows.chain([total.to_owned()]).collect();
+        let title = match by.name() {
+            "crop_type" => "crop",
+            "scanned_by_email" => "scanned by",
+            other => other,
+        };
+        Column {
+            importance: None,
+            right: false,
+            name: (by.step().is_none()).then(|| title.width().max(total.width())),
+            ..Column::new(title, 0, cells)
+        }
+    });
+    columns.collect()
+}
+
+/// Returns the columns that tell of them, from left to right.
+fn figures(sums: &Sums, scale: Option<&Scale>) -> Vec<Column> {
+    let rows = || sums.groups.iter().chain([&sums.total]);
+    let column = |title, importance, cell: &dyn Fn(&Group) -> String| {
+        Column::new(title, importance, rows().map(cell).collect())
+    };
+    let told: Vec<[Told; 4]> = rows()
+        .map(|group| metrics(&group.figures).map(|(_, metric)| Told::of(metric)))
+        .collect();
+    let field = |title, importance, place: usize, cell: fn(&Told) -> Option<String>| {
+        let cells = told
+            .iter()
+            .map(|told| cell(&told[place]).unwrap_or_default());
+        Column::new(title, importance, cells.collect())
+    };
+    let median = |told: &Told| told.median.clone();
+    let mean = |told: &Told| told.weighted_mean.clone();
+    let quartiles = |told: &Told| Some(format!("[{}–{}]", told.low.as_ref()?, told.high.as_ref()?));
+    vec![
+        column("batches", 0, &|group| group.figures.batches.to_string()),
+        column("images", 8, &|group| group.figures.images.to_string()),
+        field("germ. %", 2, 0, median),
+        field("[quartiles]", 7, 0, quartiles),
+        field("mean", 12, 0, mean),
+        field("usable %", 1, 1, median),
+        field("[quartiles]", 6, 1, quartiles),
+        field("mean", 11, 1, mean),
+        column("gap", 4, &|group| {
+            group.figures.gap().map_or_else(String::new, two_digits)
+        }),
+        field("size mm²", 9, 2, median),
+        field("CV %", 10, 3, median),
+        Column {
+            marked: true,
+            ..column("warn", 5, &|group| group.figures.warnings.to_string())
+        },
+        Column {
+            right: false,
+            ..column(TREND, 3, &|group| {
+                scale.map_or_else(String::new, |scale| scale.draw(&group.trend))
+            })
+        },
+    ]
+}
+
+fn total_width(columns: &[Column]) -> usize {
+    let widths: usize = columns.iter().map(|column| column.width + GAP.len()).sum();
+    widths.saturating_sub(GAP.len())
+}
+
+/// Cuts names, where the columns that matter most do not fit beside them; all other columns go first.
+fn shorten_names(columns: &mut [Column], width: usize) {
+    /// Counts, both rates: with less than these, a row tells nothing.
+    const LEAST: u8 = 2;
+    let names = columns.iter().filter(|column| column.name.is_some());
+    let longest = names.map(|column| column.width).max().unwrap_or(0);
+    for most in (1..=longest).rev() {
+        for column in columns.iter_mut() {
+            column.cut(most);
+        }
+        let needed = columns
+            .iter()
+            .filter(|column| column.importance.is_none_or(|n| n <= LEAST));
+        let needed: usize = needed.map(|column| column.width + GAP.len()).sum();
+        if needed <= width + GAP.len() {
+            break;
+        }
+    }
+}
+
+/// Leaves out columns, the least important first, until the others fit.
+fn leave_out(columns: &mut Vec<Column>, width: usize) {
+    while total_width(columns) > width {
+        let place = (0..columns.len())
+            .filter(|&place| columns[place].importance.is_some())
+            .max_by_key(|&place| columns[place].importance);
+        let Some(place) = place else { break };
+        columns.remove(place);
+    }
+}
+
+fn shortened(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    let mut room = width.saturating_sub(1);
+    for letter in text.chars() {
+        let needed = letter.width().unwrap_or(0);
+        if needed > room {
+            break;
+        }
+        room -= needed;
+        short.push(letter);
+    }
+    short + "…"
+}
+
+fn line(
+    text: &mut String,
+    columns: &[Column],
+    look: &Look,
+    cell: impl Fn(&Column) -> (String, Style),
+) {
+    for (place, column) in columns.iter().enumerate() {
+        if place > 0 {
+            text.push_str(GAP);
+        }
+        let (cell, style) = cell(column);
+        let blank = " ".repeat(column.width.saturating_sub(cell.width()));
+        if column.right {
+            text.push_str(&blank);
+        }
+        push_styled(text, &cell, style, look.color);
+        if !column.right {
+            text.push_str(&blank);
+        }
+    }
+    text.truncate(text.trim_end_matches(' ').len());
+    text.push('\n');
+}
+
+fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
+    if color && !part.is_empty() && style != Style::new() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{style}{part}{style:#}");
+    } else {
+        text.push_str(part);
+    }
+}
+
+/// Says what the columns are.
+fn legend(columns: &[Column]) -> Option<String> {
+    let has = |title: &str| columns.iter().any(|column| column.title == title);
+    // No other column is a median that goes without one of these.
+    if !["germ. %", "usable %"].into_iter().any(has) {
+        return None;
+    }
+    let said = |title: &str, words: &'static str| if has(title) { words } else { "" };
+    Some(format!(
+        "Medians of batches, each counted alike{}{}. Rates in %{}.",
+        said("[quartiles]", ", with quartiles in brackets"),
+        said("mean", "; mean weighted by images"),
+        said("gap", ", gap in points"),
+    ))
+}
+
+/// Says what is what.
+fn remarks(sums: &Sums, range: &Range, scale: Option<&Scale>, columns: &[Column]) -> Vec<String> {
+    let figures = &sums.total.figures;
+    let mut remarks: Vec<String> = legend(columns).into_iter().collect();
+    let has_trend = columns.iter().any(|column| column.title == TREND);
+    if let (Some(scale), Some(marks)) = (scale.filter(|_| has_trend), sums.marks) {
+        let is_timed = sums.by.iter().any(|by| by.step().is_some());
+        let each = if is_timed {
+            format!(
+                "each mark a twelfth of the row's own time (of the total: {})",
+                duration(marks.each)
+            )
+        } else {
+            format!("each mark {}", duration(marks.each))
+        };
+        let (low, high) = (two_digits(scale.low), two_digits(scale.high));
+        let rates = if scale.low == scale.high {
+            format!("{low} wherever there is one")
+        } else {
+            format!("from {low} (▁) to {high} (█)")
+        };
+        remarks.push(format!(
+            "Trend: median usable rate {rates}, {each}; blank where there is none."
+        ));
+    }
+    let batches = match figures.batches {
+        1 => "1 batch".to_owned(),
+        batches => format!("{batches} batches"),
+    };
+    let created = match span(figures) {
+        [Some(first), Some(last)] => format!(", created {first} to {last}"),
+        _ => String::new(),
+    };
+    remarks.push(format!("{batches} ({}){created}.", range.describe()));
+    let missing = metrics(figures).map(|(name, metric)| (name.replace('_', " "), metric.missing));
+    let count: u64 = missing.iter().map(|(_, count)| count).sum();
+    if count > 0 {
+        let parts = missing.iter().filter(|(_, count)| *count > 0);
+        let parts: Vec<String> = parts
+            .map(|(name, count)| format!("{count} of {name}"))
+            .collect();
+        let values = if count == 1 { "value" } else { "values" };
+        remarks.push(format!(
+            "{count} {values} missing: {}.",
+            parts.join(", ").replace(" mm2", "")
+        ));
+    }
+    remarks
+}
+
+/// Says how long a mark is, which is whole hours or days.
+fn duration(seconds: i64) -> String {
+    let (number, unit) = if seconds % 86_400 == 0 {
+        (seconds / 86_400, "day")
+    } else {
+        (seconds / 3600, "hour")
+    };
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Breaks `text` between words, so that no line is wider than `width`.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_by_what_they_take_on_the_screen() {
+        assert_eq!(shortened("Tomato", 6), "Tomato");
+        assert_eq!(shortened("Tomato", 5), "Toma…");
+        assert_eq!(shortened("番茄番茄", 8), "番茄番茄");
+        assert_eq!(shortened("番茄番茄", 7), "番茄番…");
+        assert_eq!(shortened("番茄番茄", 6), "番茄…");
+        assert_eq!(shortened("Tomato", 1), "…");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one two three", 6), ["one", "two", "three"]);
+        assert_eq!(wrapped("one two three", usize::MAX), ["one two three"]);
+    }
+
+    #[test]
+    fn marks_are_hours_or_days() {
+        assert_eq!(duration(3600), "1 hour");
+        assert_eq!(duration(8 * 3600), "8 hours");
+        assert_eq!(duration(96 * 86_400), "96 days");
+    }
+}

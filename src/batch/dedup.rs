@@ -1,0 +1,364 @@
+//! Which batches have been received: what makes "exactly once" certain.
+//!
+//! Twelve bytes a batch, about sixteen with the room between them: part of a digest of its
+//! identifier, and of its content; where it is kept says another eight bits. Two batches are taken for
+//! one only if 71 bits agree by chance, with a key that nobody knows beforehand: among ten million,
+//! once in forty million runs. A change of content goes unnoticed once in four billion times.
+//!
+//! Beside each batch, in bytes that would be empty otherwise, there is a mark of the walk that had it
+//! last. So it costs no memory to know whether a page brings anything that its walk has not had.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+
+use super::Batch;
+
+/// Shards, each of which grows on its own: so little memory is empty, and little is moved at a time.
+const SHARD_BITS: u32 = 8;
+/// Batches that are looked up together.
+const BLOCK: usize = 256;
+/// Batches in a bucket.
+const PLACES: usize = 5;
+/// From so many buckets on, a shard grows in small steps.
+const LARGE: usize = 1024;
+/// Bits of the mark of a walk; zero is no walk.
+const MARK_BITS: usize = 6;
+const MARKS: u32 = (1 << MARK_BITS) - 1;
+
+/// What is known of a batch that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    New,
+    /// It was here before, just the same.
+    Again,
+    /// It was here before, with other content.
+    Changed,
+}
+
+/// What tells a batch from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Digest {
+    shard: usize,
+    known: Known,
+}
+
+/// What tells identifiers from one another.
+pub(crate) type Id = (usize, [u16; 4]);
+
+impl Digest {
+    pub(crate) fn id(&self) -> Id {
+        (self.shard, self.known.id)
+    }
+
+    pub(crate) fn of(batch: &Batch) -> Self {
+        static KEY: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
+        let id = xxh3_128_with_seed(batch.id().as_bytes(), *KEY);
+        let content = xxh3_64_with_seed(batch.canonical().as_bytes(), *KEY);
+        Self {
+            shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
+            known: Known {
+                // None is zero, which is an empty place.
+                id: [low(id >> 48), low(id >> 32), low(id >> 16), low(id) | 1],
+                content: [low((content >> 16).into()), low(content.into())],
+            },
+        }
+    }
+}
+
+pub(crate) struct Seen {
+    shards: Vec<Shard>,
+    /// The mark of the current walk.
+    mark: u32,
+}
+
+/// What is known of batches that arrived together.
+pub(crate) struct Arrivals {
+    pub(crate) arrivals: Vec<Arrival>,
+    /// Whether the current walk had any of them for the first time.
+    pub(crate) is_progress: bool,
+}
+
+impl Seen {
+    pub(crate) fn new() -> Self {
+        Self {
+            shards: vec![Shard::default(); 1 << SHARD_BITS],
+            mark: 1,
+        }
+    }
+
+    /// Begins another walk, which has had nothing yet.
+    pub(crate) fn begin_walk(&mut self) {
+        for bucket in self.shards.iter_mut().flat_map(|shard| &mut shard.buckets) {
+            bucket.marks = 0;
+        }
+        self.mark = 1;
+    }
+
+    /// Begins a walk through the next of many windows. This costs nothing, because marks are used again
+    /// only after many windows: batches lie in one window, or in two neighbouring ones.
+    pub(crate) fn begin_window(&mut self) {
+        self.mark = self.mark % MARKS + 1;
+    }
+
+    /// Notes that batches arrived in the current walk, and tells for each whether it is new.
+    pub(crate) fn note(&mut self, digests: &[Digest]) -> Arrivals {
+        let mut arrivals = Vec::with_capacity(digests.len());
+        let mut is_progress = false;
+        for block in digests.chunks(BLOCK) {
+            // Memory that is asked for together comes sooner than one place after another.
+            let glances = block
+                .iter()
+                .map(|digest| self.shards[digest.shard].glance(&digest.known));
+            std::hint::black_box(glances.fold(0, u16::wrapping_add));
+            for digest in block {
+                let (arrival, mark) = self.shards[digest.shard].note(digest.known, self.mark);
+                is_progress |= mark != self.mark;
+                arrivals.push(arrival);
+            }
+        }
+        Arrivals {
+            arrivals,
+            is_progress,
+        }
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "these bits are wanted, and no others"
+)]
+fn low(digest: u128) -> u16 {
+    digest as u16
+}
+
+/// A batch that was here, or an empty place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    id: [u16; 4],
+    content: [u16; 2],
+}
+
+/// As many as the processor fetches at once.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket {
+    places: [Known; PLACES],
+    /// The mark of each place, in as many bits.
+    marks: u32,
+}
+
+impl Bucket {
+    fn mark(&self, place: usize) -> u32 {
+        self.marks >> (place * MARK_BITS) & MARKS
+    }
+
+    fn set_mark(&mut self, place: usize, mark: u32) {
+        let shift = place * MARK_BITS;
+        self.marks = self.marks & !(MARKS << shift) | mark << shift;
+    }
+}
+
+/// Batches in the bucket that their identifier names, or the next that has room.
+#[derive(Clone, Default)]
+struct Shard {
+    buckets: Vec<Bucket>,
+    taken: usize,
+}
+
+impl Shard {
+    /// Notes a batch of the walk with this `mark`; returns what is known of it, and its mark before.
+    fn note(&mut self, known: Known, mark: u32) -> (Arrival, u32) {
+        if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
+            self.grow();
+        }
+        let (bucket, place) = self.find(known.id);
+        let before = bucket.mark(place);
+        bucket.set_mark(place, mark);
+        let there = &mut bucket.places[place];
+        if there.id != known.id {
+            *there = known;
+            self.taken += 1;
+            (Arrival::New, before)
+        } else if there.content == known.content {
+            (Arrival::Again, before)
+        } else {
+            (Arrival::Changed, before)
+        }
+    }
+
+    /// Looks into the bucket that the identifier names, whatever is there.
+    fn glance(&self, known: &Known) -> u16 {
+        let bucket = self.buckets.get(self.named_by(known.id));
+        bucket.map_or(0, |bucket| bucket.places[0].content[0])
+    }
+
+    fn named_by(&self, id: [u16; 4]) -> usize {
+        let first = u64::from(id[0]) << 16 | u64::from(id[1]);
+        let bucket = (first * self.buckets.len() as u64) >> 32;
+        usize::try_from(bucket).expect("below the count")
+    }
+
+    /// Returns the place where `id` is, or is to be put.
+    fn find(&mut self, id: [u16; 4]) -> (&mut Bucket, usize) {
+        let mut number = self.named_by(id);
+        let place = loop {
+            let places = &self.buckets[number].places;
+            let place = places
+                .iter()
+                .position(|there| there.id == id || there.id == [0; 4]);
+            if let Some(place) = place {
+                break place;
+            }
+            number = if number + 1 == self.buckets.len() {
+                0
+            } else {
+                number + 1
+            };
+        };
+        (&mut self.buckets[number], place)
+    }
+
+    /// Makes room; if there is much already, only a little at a time.
+    #[cold]
+    fn grow(&mut self) {
+        let count = match self.buckets.len() {
+            count if count < LARGE => count + count / 2 + 4,
+            count => count + count / 8,
+        };
+        let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
+        for bucket in &before {
+            let taken = bucket.places.iter().enumerate();
+            for (place, known) in taken.filter(|(_, known)| known.id != [0; 4]) {
+                let (new, free) = self.find(known.id);
+                new.places[free] = *known;
+                new.set_mark(free, bucket.mark(place));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::{HashMap, HashSet};
+
+    fn batch(fields: &str) -> Batch {
+        let date = r#""batch_creation_date":"2026-05-01T06:00:00Z""#;
+        let rest = r#""batch_name":"n","number_of_images":1,"warnings":true"#;
+        Batch::read(&format!("{{{fields},{date},{rest}}}"))
+            .batch
+            .expect("a batch")
+    }
+
+    fn note(seen: &mut Seen, batch: &Batch) -> Arrival {
+        seen.note(&[Digest::of(batch)]).arrivals[0]
+    }
+
+    #[test]
+    fn a_batch_is_new_once_and_known_by_its_content() {
+        let mut seen = Seen::new();
+        let first = batch(r#""batch_id":"a","comment":"x","more":1"#);
+        assert_eq!(note(&mut seen, &first), Arrival::New);
+        assert_eq!(note(&mut seen, &first), Arrival::Again);
+        let turned = batch(r#""more":1,"comment":"x","batch_id":"a""#);
+        assert_eq!(note(&mut seen, &turned), Arrival::Again, "in another order");
+        let changed = batch(r#""batch_id":"a","comment":"y","more":1"#);
+        assert_eq!(note(&mut seen, &changed), Arrival::Changed);
+        assert_eq!(
+            note(
+                &mut seen,
+                &batch(r#""batch_id":"b","comment":"x","more":1"#)
+            ),
+            Arrival::New
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Few shards and many of nearly the same digest, so that buckets overflow, also past the end.
+        #[test]
+        fn it_agrees_with_a_map(
+            arrivals in prop::collection::vec((0_u16..5000, 0_u16..3), 1..20_000),
+        ) {
+            let mut seen = Seen::new();
+            let mut map = HashMap::new();
+            for block in arrivals.chunks(700) {
+                let digests: Vec<Digest> = block.iter().map(|(id, content)| Digest {
+                    shard: usize::from(id % 2),
+                    known: Known { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: [0, *content] },
+                }).collect();
+                let expected: Vec<Arrival> = block.iter().map(|(id, content)| {
+                    match map.insert(*id, *map.get(id).unwrap_or(content)) {
+                        None => Arrival::New,
+                        Some(first) if first == *content => Arrival::Again,
+                        Some(_) => Arrival::Changed,
+                    }
+                }).collect();
+                prop_assert_eq!(seen.note(&digests).arrivals, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn contents_are_told_apart_by_all_of_their_32_bits() {
+        for bit in 0..32 {
+            let half = 1_u16 << (bit % 16);
+            let changed = if bit < 16 { [0, half] } else { [half, 0] };
+            let digest = |content| Digest {
+                shard: 0,
+                known: Known {
+                    id: [1; 4],
+                    content,
+                },
+            };
+            let mut seen = Seen::new();
+            let arrivals = seen.note(&[digest([0, 0]), digest(changed)]).arrivals;
+            assert_eq!(arrivals, [Arrival::New, Arrival::Changed], "bit {bit}");
+        }
+        let contents = (0..10_000).map(|number| {
+            let text = format!(r#""batch_id":"a","comment":"{number}""#);
+            Digest::of(&batch(&text)).known.content
+        });
+        let different: HashSet<[u16; 2]> = contents.collect();
+        // With 16 bits some 700 of them would meet another.
+        assert!(different.len() > 9_990, "{}", different.len());
+    }
+
+    #[test]
+    fn a_walk_makes_progress_with_what_it_has_not_had() {
+        let mut seen = Seen::new();
+        let name = |number: u32| Digest::of(&batch(&format!(r#""batch_id":"id-{number}""#)));
+        let digests: Vec<Digest> = (0..5000).map(name).collect();
+        let (first, second) = digests.split_at(2500);
+        assert!(seen.note(first).is_progress);
+        assert!(!seen.note(first).is_progress);
+        assert!(seen.note(second).is_progress, "the marks survive growth");
+        assert!(!seen.note(&digests).is_progress);
+        for _ in 0..200 {
+            seen.begin_window();
+            assert!(seen.note(&first[..10]).is_progress);
+            assert!(!seen.note(&first[..10]).is_progress);
+        }
+        seen.begin_walk();
+        assert!(seen.note(&first[..10]).is_progress);
+        assert!(seen.note(&digests[5..11]).is_progress);
+        assert!(!seen.note(&digests[..11]).is_progress);
+        assert!(!seen.note(&[]).is_progress);
+    }
+
+    #[test]
+    fn a_bucket_is_no_larger_than_what_the_processor_fetches() {
+        assert_eq!(size_of::<Bucket>(), 64);
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        let mut seen = Seen::new();
+        let name = |number: u32| batch(&format!(r#""batch_id":"id-{number}""#));
+        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::New));
+        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::Again));
+    }
+}

@@ -1,0 +1,467 @@
+//! Which batches, which fields, in which order: `--where`, `--fields` and `--sort`.
+
+use std::cmp::Ordering;
+
+use chrono::{DateTime, Utc};
+
+use super::decimal::{compare as compare_numbers, is_number};
+use super::range::{self, Bound};
+use super::timestamp::Moment;
+use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, find_column};
+use crate::error::{self, Failure};
+use crate::text;
+
+/// Finds a field, or says which there are.
+fn field(name: &str) -> Result<usize, Failure> {
+    find_column(name).ok_or_else(|| {
+        let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        let hint = match text::nearest(name, names.iter().copied()) {
+            Some(nearest) => format!(
+                "did you mean `{nearest}`? the fields are {}",
+                names.join(", ")
+            ),
+            None => format!("the fields are {}", names.join(", ")),
+        };
+        Failure::new(error::Kind::Usage, format!("there is no field `{name}`")).hint(hint)
+    })
+}
+
+/// The fields to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fields {
+    /// Columns in the order of the output.
+    pub(crate) columns: Vec<usize>,
+    /// Whether these were named one by one: then there are no others.
+    pub(crate) named: bool,
+}
+
+impl Fields {
+    pub(crate) fn all() -> Self {
+        Self {
+            columns: (0..COLUMNS.len()).collect(),
+            named: false,
+        }
+    }
+
+    /// Reads `a,b,c` or `-a,-b`.
+    pub(crate) fn parse(words: &str) -> Result<Self, Failure> {
+        let words: Vec<&str> = words
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+            .collect();
+        let minus = words.iter().filter(|word| word.starts_with('-')).count();
+        let usage = |message: &str| Failure::new(error::Kind::Usage, message.to_owned());
+        if words.is_empty() {
+            return Err(usage("`--fields` names no field").hint(format!(
+                "the fields are {}",
+                COLUMNS.map(|column| column.name).join(", ")
+            )));
+        }
+        if minus > 0 && minus < words.len() {
+            return Err(usage("`--fields` both names fields and leaves some out")
+                .hint("name the fields to write, or those to leave out, each with a minus"));
+        }
+        let mut columns = Vec::new();
+        for word in &words {
+            let column = field(word.strip_prefix('-').unwrap_or(word))?;
+            if columns.contains(&column) {
+                return Err(usage(&format!(
+                    "`--fields` names `{}` twice",
+                    COLUMNS[column].name
+                )));
+            }
+            columns.push(column);
+        }
+        if minus == 0 {
+            return Ok(Self {
+                columns,
+                named: true,
+            });
+        }
+        let kept: Vec<usize> = (0..COLUMNS.len())
+            .filter(|column| !columns.contains(column))
+            .collect();
+        if kept.is_empty() {
+            return Err(usage("`--fields` leaves out every field"));
+        }
+        Ok(Self {
+            columns: kept,
+            named: false,
+        })
+    }
+
+    /// Tells whether every field is written, as it came.
+    pub(crate) fn is_everything(&self) -> bool {
+        !self.named && self.columns.len() == COLUMNS.len()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Contains,
+}
+
+/// Longer ones first, so that `<=` is not read as `<`.
+const OPERATORS: [(&str, Operator); 7] = [
+    ("!=", Operator::NotEqual),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("=", Operator::Equal),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+    ("~", Operator::Contains),
+];
+
+/// One `--where`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    column: usize,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    IsNull,
+    IsNotNull,
+    Boolean(bool),
+    Number(Operator, String),
+    Instant(Operator, Moment),
+    Text(Operator, String),
+}
+
+impl Condition {
+    /// Reads one; `now` decides what "today" is.
+    pub(crate) fn parse(expression: &str, now: DateTime<Utc>) -> Result<Self, Failure> {
+        let refuse = |why: &str| {
+            Failure::new(
+                error::Kind::Usage,
+                format!("`--where '{expression}'`: {why}"),
+            )
+            .hint("write FIELD OP VALUE with one of = != < <= > >= ~, such as 'crop_type=Tomato'")
+        };
+        let text = expression.trim();
+        let (negated, bare) = text
+            .strip_prefix('!')
+            .map_or((false, text), |rest| (true, rest.trim()));
+        let end = bare.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+        let Some(end) = end else {
+            let column = field(bare)?;
+            if COLUMNS[column].kind != Kind::Boolean {
+                return Err(refuse("there is no operator"));
+            }
+            return Ok(Self {
+                column,
+                test: Test::Boolean(!negated),
+            });
+        };
+        let rest = bare[end..].trim_start();
+        let operator = OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign));
+        let Some((sign, operator)) = operator.filter(|_| !negated) else {
+            return Err(refuse("there is no operator"));
+        };
+        let column = field(&bare[..end])?;
+        let value = rest[sign.len()..].trim();
+        let test = match (operator, value, COLUMNS[column].kind) {
+            (Operator::Equal, "", _) => Test::IsNull,
+            (Operator::NotEqual, "", _) => Test::IsNotNull,
+            (_, "", _) => return Err(refuse("there is no value")),
+            (Operator::Equal | Operator::NotEqual, value, Kind::Boolean)
+                if !matches!(value, "true" | "false") =>
+            {
+                return Err(refuse("the value is neither true nor false"));
+            }
+            (Operator::Contains, value, _) => Test::Text(Operator::Contains, value.to_lowercase()),
+            (operator, value, Kind::Integer | Kind::Decimal) if is_number(value) => {
+                Test::Number(*operator, value.to_owned())
+            }
+            (_, _, Kind::Integer | Kind::Decimal) => {
+                return Err(refuse("the value is not a number such as 80.5"));
+            }
+            (operator, value, Kind::Date) => {
+                let moment = instant(value, now)
+                    .ok_or_else(|| refuse("the value is not a date such as 2026-05-01"))?;
+                Test::Instant(*operator, moment)
+            }
+            (operator, value, _) => Test::Text(*operator, value.to_owned()),
+        };
+        Ok(Self { column, test })
+    }
+
+    /// Tells whether the condition holds. Null matches nothing but the question for it.
+    pub(crate) fn holds(&self, batch: &Batch) -> bool {
+        let value = batch.typed(self.column);
+        let Some(value) = value else {
+            return self.test == Test::IsNull;
+        };
+        match &self.test {
+            Test::IsNull => false,
+            Test::IsNotNull => true,
+            Test::Boolean(wanted) => (value == "true") == *wanted,
+            Test::Number(operator, number) => operator.accepts(compare_numbers(&value, number)),
+            Test::Instant(operator, moment) => {
+                Moment::parse(&value).is_some_and(|value| operator.accepts(value.cmp(moment)))
+            }
+            Test::Text(Operator::Contains, part) => value.to_lowercase().contains(part.as_str()),
+            Test::Text(operator, text) => operator.accepts(value.as_ref().cmp(text.as_str())),
+        }
+    }
+}
+
+impl Operator {
+    fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+            Self::Contains => false,
+        }
+    }
+}
+
+/// Reads an instant: with a fraction as the service writes it, or in any form that `--start` takes,
+/// where a period means its first second.
+fn instant(text: &str, now: DateTime<Utc>) -> Option<Moment> {
+    Moment::parse(text).or_else(|| match range::parse(text, now).ok()? {
+        Bound::Second(second) | Bound::Period { first: second, .. } => {
+            Some(Moment::at(second.timestamp()))
+        }
+    })
+}
+
+/// One `--sort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sorting {
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
+}
+
+impl Sorting {
+    /// Reads `FIELD`, `FIELD:asc` or `FIELD:desc`.
+    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
+        let (name, direction) = word.split_once(':').unwrap_or((word, "asc"));
+        let descending = match direction {
+            "asc" => false,
+            "desc" => true,
+            _ => {
+                return Err(Failure::new(
+                    error::Kind::Usage,
+                    format!("`--sort {word}`: no such direction"),
+                )
+                .hint("write FIELD, or FIELD:desc for the largest first"));
+            }
+        };
+        Ok(Self {
+            column: field(name)?,
+            descending,
+        })
+    }
+
+    /// Compares two batches; what has no value comes last, ties go by creation and identifier.
+    pub(crate) fn compare(&self, left: &Batch, right: &Batch) -> Ordering {
+        let by_value = match (left.typed(self.column), right.typed(self.column)) {
+            (Some(left), Some(right)) => {
+                let ordering = compare_values(COLUMNS[self.column].kind, &left, &right);
+                if self.descending {
+                    ordering.reverse()
+                } else {
+                    ordering
+                }
+            }
+            (left, right) => left.is_none().cmp(&right.is_none()),
+        };
+        by_value
+            .then_with(|| compare_columns(CREATION_DATE, left, right))
+            .then_with(|| compare_columns(BATCH_ID, left, right))
+    }
+}
+
+fn compare_columns(column: usize, left: &Batch, right: &Batch) -> Ordering {
+    match (left.typed(column), right.typed(column)) {
+        (Some(left), Some(right)) => compare_values(COLUMNS[column].kind, &left, &right),
+        (left, right) => left.is_none().cmp(&right.is_none()),
+    }
+}
+
+fn compare_values(kind: Kind, left: &str, right: &str) -> Ordering {
+    match kind {
+        Kind::Integer | Kind::Decimal => compare_numbers(left, right),
+        Kind::Date => Moment::parse(left).cmp(&Moment::parse(right)),
+        Kind::Text | Kind::Boolean => left.cmp(right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn batch(changes: &[(&str, &str)]) -> Batch {
+        let field = |column: &crate::batch::Column| {
+            let changed = changes.iter().find(|(name, _)| *name == column.name);
+            let value = changed.map_or(
+                match column.kind {
+                    Kind::Text => "\"Tomato\"",
+                    Kind::Date => "\"2026-05-01T06:00:00.5Z\"",
+                    Kind::Integer => "12",
+                    Kind::Decimal => "\"87.50\"",
+                    Kind::Boolean => "false",
+                },
+                |(_, value)| value,
+            );
+            format!("\"{}\":{value}", column.name)
+        };
+        let fields: Vec<String> = COLUMNS.iter().map(field).collect();
+        Batch::read(&format!("{{{}}}", fields.join(",")))
+            .batch
+            .expect("a batch")
+    }
+
+    fn holds(expression: &str, changes: &[(&str, &str)]) -> bool {
+        Condition::parse(expression, Utc::now())
+            .expect(expression)
+            .holds(&batch(changes))
+    }
+
+    #[test]
+    fn conditions_compare_by_what_a_field_holds() {
+        for expression in [
+            "crop_type=Tomato",
+            "crop_type = Tomato",
+            "crop_type!=Leek",
+            "crop_type~MAT",
+            "crop_type>Leek",
+            "avg_germination_rate=87.5",
+            "avg_germination_rate<100",
+            "avg_germination_rate>=9.00",
+            "number_of_images<=12",
+            "number_of_images!=12.5",
+            "avg_germination_rate~7.5",
+            "batch_creation_date>2026-05-01T06:00:00Z",
+            "batch_creation_date=2026-05-01T06:00:00.50Z",
+            "batch_creation_date>=2026-05",
+            "batch_creation_date<2026-05-02",
+            "!warnings",
+            "warnings=false",
+            "comment!=",
+        ] {
+            assert!(holds(expression, &[]), "{expression}");
+        }
+        for expression in [
+            "crop_type=tomato",
+            "crop_type<Tomato",
+            "avg_germination_rate>100",
+            "number_of_images<9",
+            "warnings",
+            "batch_creation_date<=2026-05-01T06:00:00Z",
+            "comment=",
+        ] {
+            assert!(!holds(expression, &[]), "{expression}");
+        }
+    }
+
+    #[test]
+    fn null_matches_nothing_but_the_question_for_it() {
+        let null = [("comment", "null"), ("avg_germination_rate", "null")];
+        assert!(holds("comment=", &null));
+        for expression in [
+            "comment!=",
+            "comment=x",
+            "comment!=x",
+            "comment~x",
+            "avg_germination_rate<1",
+            "avg_germination_rate!=1",
+        ] {
+            assert!(!holds(expression, &null), "{expression}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_conditions_are_told() {
+        let message = |expression| {
+            Condition::parse(expression, Utc::now())
+                .expect_err(expression)
+                .to_string()
+        };
+        assert_eq!(message("crop=Tomato"), "there is no field `crop`");
+        assert!(message("crop_type").contains("there is no operator"));
+        assert!(message("crop_type?x").contains("there is no operator"));
+        assert!(message("!crop_type=x").contains("there is no operator"));
+        assert!(message("crop_type<").contains("there is no value"));
+        assert!(message("avg_germination_rate<high").contains("the value is not a number"));
+        assert!(message("batch_creation_date>soon").contains("the value is not a date"));
+    }
+
+    #[test]
+    fn fields_are_chosen_or_left_out() {
+        let names = |words: &str| {
+            let fields = Fields::parse(words).expect(words);
+            (
+                fields
+                    .columns
+                    .iter()
+                    .map(|&column| COLUMNS[column].name)
+                    .collect::<Vec<_>>(),
+                fields.named,
+            )
+        };
+        assert_eq!(
+            names("warnings, batch_id"),
+            (vec!["warnings", "batch_id"], true)
+        );
+        let (left, named) = names("-comment,-analysis_link");
+        assert_eq!((left.len(), named), (16, false));
+        for words in ["", ",", "crop", "batch_id,-comment", "batch_id,batch_id"] {
+            assert!(Fields::parse(words).is_err(), "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_choice_of_fields_is_kept_in_its_order(mut columns in Just((0..18).collect::<Vec<usize>>()).prop_shuffle(), count in 1_usize..18) {
+            columns.truncate(count);
+            let words: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
+            let fields = Fields::parse(&words.join(",")).expect("fields");
+            prop_assert_eq!(&fields.columns, &columns);
+            let minus: Vec<String> = words.iter().map(|word| format!("-{word}")).collect();
+            let others = Fields::parse(&minus.join(",")).expect("fields");
+            prop_assert_eq!(others.columns.len(), 18 - count);
+            prop_assert!(others.columns.iter().all(|column| !columns.contains(column)));
+            prop_assert!(others.columns.is_sorted());
+        }
+    }
+
+    #[test]
+    fn sorting_puts_nulls_last_both_ways() {
+        let rates = ["\"9.00\"", "\"87.50\"", "null", "\"-1.00\""];
+        let sorted = |word: &str| {
+            let sorting = Sorting::parse(word).expect(word);
+            let mut batches: Vec<Batch> = rates
+                .iter()
+                .map(|rate| batch(&[("avg_germination_rate", rate)]))
+                .collect();
+            batches.sort_by(|left, right| sorting.compare(left, right));
+            let column = find_column("avg_germination_rate").expect("a field");
+            batches
+                .iter()
+                .map(|batch| batch.json(column).map(String::from))
+                .collect::<Vec<_>>()
+        };
+        let texts = |order: [usize; 4]| {
+            order
+                .map(|place| Some(rates[place].to_owned()).filter(|rate| rate != "null"))
+                .to_vec()
+        };
+        assert_eq!(sorted("avg_germination_rate"), texts([3, 0, 1, 2]));
+        assert_eq!(sorted("avg_germination_rate:desc"), texts([1, 0, 3, 2]));
+    }
+}

@@ -1,0 +1,479 @@
+//! Finding the values of a batch in its text, and what is wrong with them.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use memchr::{memchr, memrchr};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::batch::{
+    BATCH_ID, Batch, COLUMNS, Column, Index, Kind, Moment, Other, decimal, find_column, unquote,
+};
+
+/// The most fields that a batch may have, known and unknown.
+const FIELD_LIMIT: usize = 1000;
+/// The most bytes that the name of a field may have.
+const NAME_LIMIT: usize = 1024;
+
+/// What a batch has wrong, by the interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It is no JSON object; the text says why.
+    NoObject(String),
+    /// A required field is not there.
+    Missing(&'static str),
+    /// A required field is null.
+    Null(&'static str),
+    /// A field does not hold what it should.
+    WrongType(&'static str, Kind),
+    /// A whole number is one that nobody counts to.
+    TooLarge(&'static str),
+    /// The identifier says nothing.
+    EmptyId,
+    /// A field stands there twice.
+    Repeated(String),
+    /// The name of a field is longer than any name should be.
+    LongName(String),
+    /// It has more fields than any batch should have.
+    TooManyFields,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoObject(why) => write!(f, "it is no JSON object: {why}"),
+            Self::Missing(field) => write!(f, "`{field}` is missing"),
+            Self::Null(field) => write!(f, "`{field}` is null"),
+            Self::WrongType(field, kind) => {
+                let expected = match kind {
+                    Kind::Text => "text",
+                    Kind::Date => "a UTC date such as 2026-05-01T06:00:00Z",
+                    Kind::Integer => "a whole number",
+                    Kind::Decimal => "a decimal number in a string, such as \"87.50\"",
+                    Kind::Boolean => "true or false",
+                };
+                write!(f, "`{field}` is not {expected}")
+            }
+            Self::TooLarge(field) => write!(f, "`{field}` is too large"),
+            Self::EmptyId => f.write_str("`batch_id` is empty"),
+            Self::Repeated(field) => write!(f, "`{field}` is there twice"),
+            Self::LongName(field) => {
+                write!(
+                    f,
+                    "the name of a field is longer than {NAME_LIMIT} bytes: `{field}`"
+                )
+            }
+            Self::TooManyFields => {
+                write!(f, "it has far too many fields (more than {FIELD_LIMIT})")
+            }
+        }
+    }
+}
+
+/// A batch that was read, with what was wrong with it.
+pub(crate) struct Read {
+    /// Nothing where there is no object, or none with an identifier where one is needed.
+    pub(crate) batch: Option<Batch>,
+    pub(crate) flaws: Vec<Flaw>,
+    /// Fields that may be null and were not even there, one bit each.
+    pub(crate) absent: u32,
+}
+
+impl Batch {
+    /// Reads a batch from `text`, an object without blanks between its parts.
+    pub(crate) fn read(text: &str) -> Read {
+        let mut read = Self::read_part(text);
+        let has_id = |batch: &Self| match &batch.index {
+            Index::Usual(_) => true,
+            Index::Other(other) => other.flawed & (1 << BATCH_ID) == 0,
+        };
+        read.batch = read.batch.filter(has_id);
+        read
+    }
+
+    /// Like [`Batch::read`], but an object without an identifier is one too, as `--fields` may write it.
+    pub(crate) fn read_part(text: &str) -> Read {
+        let fields = match serde_json::from_str::<Fields<'_>>(text) {
+            Ok(Fields(fields)) => fields,
+            Err(error) => {
+                let flaws = vec![Flaw::NoObject(reason(&error))];
+                return Read {
+                    batch: None,
+                    flaws,
+                    absent: 0,
+                };
+            }
+        };
+        let mut flaws = Vec::new();
+        let mut found: [Option<&str>; COLUMNS.len()] = [None; COLUMNS.len()];
+        let mut unknown: Vec<(Range<u32>, Range<u32>)> = Vec::new();
+        let mut unknown_names: HashSet<&str> = HashSet::new();
+        if fields.len() > FIELD_LIMIT {
+            flaws.push(Flaw::TooManyFields);
+        }
+        let mut previous_end = 0;
+        for (name, value) in &fields {
+            let value_span = span(text, value.get());
+            let between = previous_end..value_span.start;
+            previous_end = value_span.end;
+            let repeated = if let Some(column) = find_column(name) {
+                found[column].replace(value.get()).is_some()
+            } else {
+                unknown.push((name_span(text, between), value_span));
+                !unknown_names.insert(name)
+            };
+            if repeated {
+                flaws.push(Flaw::Repeated(name.clone().into_owned()));
+            }
+            if name.len() > NAME_LIMIT {
+                flaws.push(Flaw::LongName(name.clone().into_owned()));
+            }
+        }
+        let mut written = [const { None }; COLUMNS.len()];
+        let (mut flawed, mut absent) = (0, 0);
+        for (place, column) in COLUMNS.iter().enumerate() {
+            match flaw(column, found[place]) {
+                Some(flaw) => {
+                    flaws.push(flaw);
+                    flawed |= 1 << place;
+                }
+                None if found[place].is_none() => absent |= 1 << place,
+                None => {}
+            }
+            written[place] = found[place].map(|value| span(text, value));
+        }
+        let batch = Some(Self {
+            page: Arc::new(text.to_owned()),
+            object: 0..place(text.len()),
+            index: Index::Other(Box::new(Other {
+                written,
+                unknown,
+                flawed,
+            })),
+        });
+        Read {
+            batch,
+            flaws,
+            absent,
+        }
+    }
+}
+
+/// Returns what is wrong with the JSON text of `column`.
+fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
+    let name = column.name;
+    let value = match value {
+        None | Some("null") if column.nullable => return None,
+        None => return Some(Flaw::Missing(name)),
+        Some("null") => return Some(Flaw::Null(name)),
+        Some(value) => value,
+    };
+    let is_string = value.starts_with('"');
+    let fits = match column.kind {
+        Kind::Text => is_string && is_unicode(value),
+        Kind::Date => is_string && Moment::parse(&unquote(value)).is_some(),
+        Kind::Decimal => is_string && decimal::is_number(&unquote(value)),
+        Kind::Integer => value.parse::<i64>().is_ok(),
+        Kind::Boolean => matches!(value, "true" | "false"),
+    };
+    if !fits && column.kind == Kind::Integer && decimal::is_whole(value) {
+        return Some(Flaw::TooLarge(name));
+    }
+    if !fits {
+        return Some(Flaw::WrongType(name, column.kind));
+    }
+    (column.name == COLUMNS[BATCH_ID].name && value == "\"\"").then_some(Flaw::EmptyId)
+}
+
+/// Tells whether a JSON string can be read as text: an escape may name half a character.
+fn is_unicode(json: &str) -> bool {
+    !json.contains('\\') || serde_json::from_str::<String>(json).is_ok()
+}
+
+/// Returns where `part` lies in `text`, of which it is a slice.
+fn span(text: &str, part: &str) -> Range<u32> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    place(start)..place(start + part.len())
+}
+
+fn place(place: usize) -> u32 {
+    u32::try_from(place).expect("a batch is at most a megabyte")
+}
+
+/// Returns where the name, with its quotes, lies in `between`: the text from the end of one value to the
+/// start of the next. Only a comma or brace, a colon and blanks are around it.
+fn name_span(text: &str, between: Range<u32>) -> Range<u32> {
+    let bytes = &text.as_bytes()[between.start as usize..between.end as usize];
+    let first = memchr(b'"', bytes).unwrap_or_default();
+    let last = memrchr(b'"', bytes).unwrap_or_default();
+    between.start + place(first)..between.start + place(last + 1)
+}
+
+/// Says what `serde_json` says, without the place: lines and columns are not those of the answer.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The fields of an object, in order, repeated ones too.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A name, borrowed where it has no escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch that is right, as pairs of name and JSON text.
+    fn right() -> Vec<(&'static str, &'static str)> {
+        COLUMNS
+            .iter()
+            .map(|column| {
+                let value = match column.kind {
+                    Kind::Text => "\"te\\\"xt\"",
+                    Kind::Date => "\"2026-05-01T06:00:00.5Z\"",
+                    Kind::Integer => "12",
+                    Kind::Decimal => "\"87.50\"",
+                    Kind::Boolean => "true",
+                };
+                (column.name, value)
+            })
+            .collect()
+    }
+
+    fn read(fields: &[(&str, &str)]) -> Read {
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        Batch::read(&format!("{{{}}}", fields.join(",")))
+    }
+
+    /// Reads a batch that is right but for `field`, which holds `value`.
+    fn with(field: &'static str, value: &'static str) -> Vec<Flaw> {
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != field);
+        fields.push((field, value));
+        read(&fields).flaws
+    }
+
+    #[test]
+    fn every_value_is_found_where_it_stands() {
+        let Read {
+            batch,
+            flaws,
+            absent,
+        } = read(&right());
+        let batch = batch.expect("a batch");
+        assert_eq!((flaws, absent), (vec![], 0));
+        for (place, (_, value)) in right().into_iter().enumerate() {
+            assert_eq!(batch.json(place), Some(value));
+        }
+        assert_eq!(batch.id(), "te\"xt");
+        assert_eq!(batch.created(), Moment::parse("2026-05-01T06:00:00.5Z"));
+    }
+
+    #[test]
+    fn unknown_fields_are_kept_with_their_names_as_written() {
+        let mut fields = right();
+        fields.insert(3, ("o\\\"d:d\\\\", "{\"a\":[1,null]}"));
+        fields.push(("", "1.0"));
+        let batch = read(&fields).batch.expect("a batch");
+        let unknown: Vec<(&str, &str)> = batch.unknown().collect();
+        assert_eq!(
+            unknown,
+            [("\"o\\\"d:d\\\\\"", "{\"a\":[1,null]}"), ("\"\"", "1.0")]
+        );
+    }
+
+    #[test]
+    fn a_nullable_field_may_be_null_or_absent() {
+        assert_eq!(with("comment", "null"), []);
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != "comment");
+        let read = read(&fields);
+        let comment = 1 << find_column("comment").expect("a field");
+        assert_eq!((read.flaws, read.absent), (vec![], comment));
+    }
+
+    #[test]
+    fn what_breaks_the_interface_is_named() {
+        use Flaw::{EmptyId, Missing, Null, Repeated, TooLarge, WrongType};
+
+        assert_eq!(with("batch_name", "null"), [Null("batch_name")]);
+        assert_eq!(with("batch_id", "\"\""), [EmptyId]);
+        for value in ["9223372036854775808", "-9223372036854775809"] {
+            let flaws = with("total_cells_per_tray", value);
+            assert_eq!(flaws, [TooLarge("total_cells_per_tray")]);
+        }
+        for (field, kind, value) in [
+            ("batch_id", Kind::Text, "7"),
+            ("comment", Kind::Text, "\"\\ud800\""),
+            (
+                "batch_creation_date",
+                Kind::Date,
+                "\"2026-05-01T06:00:00+02:00\"",
+            ),
+            ("number_of_images", Kind::Integer, "12.0"),
+            ("number_of_images", Kind::Integer, "\"12\""),
+            ("avg_germination_rate", Kind::Decimal, "87.50"),
+            ("avg_germination_rate", Kind::Decimal, "\"87,50\""),
+            ("avg_germination_rate", Kind::Decimal, "\"\""),
+            ("warnings", Kind::Boolean, "\"true\""),
+            ("warnings", Kind::Boolean, "0"),
+        ] {
+            assert_eq!(with(field, value), [WrongType(field, kind)], "{value}");
+        }
+        let mut fields = right();
+        fields.retain(|(name, _)| *name != "warnings");
+        assert_eq!(read(&fields).flaws, [Missing("warnings")]);
+        let mut fields = right();
+        fields.extend([("comment", "null"), ("x", "1"), ("x", "1")]);
+        assert_eq!(
+            read(&fields).flaws,
+            [Repeated("comment".into()), Repeated("x".into())]
+        );
+    }
+
+    /// Reads a batch that is right but for these fields.
+    fn with_more(more: &str) -> Read {
+        let fields = right();
+        let fields = fields
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"));
+        let fields: Vec<String> = fields.collect();
+        Batch::read(&format!("{{{},{more}}}", fields.join(",")))
+    }
+
+    // In quadratic time, each of these would take minutes to hours.
+    #[test]
+    fn time_grows_with_the_size_alone() {
+        let size = 1_000_000;
+        let names = [
+            "\\\\".repeat(size / 2),
+            "\\\"".repeat(size / 2),
+            format!("{}\\\"", "\\\\".repeat(size / 2)),
+            "x".repeat(size),
+        ];
+        for name in names {
+            let read = with_more(&format!("\"{name}\":1"));
+            let batch = read.batch.expect("a batch");
+            let unknown: Vec<_> = batch.unknown().collect();
+            assert_eq!(unknown, [(format!("\"{name}\"").as_str(), "1")]);
+        }
+        for value in [
+            "9".repeat(size),
+            format!("\"{}\"", "\\\\".repeat(size / 2)),
+            format!("[{}0]", "0,".repeat(size / 2)),
+        ] {
+            let read = with_more(&format!("\"x\":{value}"));
+            let batch = read.batch.expect("a batch");
+            assert_eq!(batch.unknown().next(), Some(("\"x\"", value.as_str())));
+        }
+        // Names of one length that begin alike are the slowest to tell apart.
+        let alike = "x".repeat(100);
+        let many: Vec<String> = (0..200_000)
+            .map(|number| format!("\"{alike}{number:06}\":1"))
+            .collect();
+        let read = with_more(&many.join(","));
+        assert_eq!(read.batch.expect("a batch").unknown().count(), many.len());
+    }
+
+    #[test]
+    fn names_and_their_number_are_limited() {
+        let long = |length: usize| "n".repeat(length);
+        assert_eq!(with_more(&format!("\"{}\":1", long(NAME_LIMIT))).flaws, []);
+        let read = with_more(&format!("\"{}\":1", long(NAME_LIMIT + 1)));
+        assert_eq!(read.flaws, [Flaw::LongName(long(NAME_LIMIT + 1))]);
+        assert!(read.batch.is_some(), "`--lenient` keeps it");
+
+        let many = |count: usize| {
+            let fields: Vec<String> = (0..count)
+                .map(|number| format!("\"f{number}\":1"))
+                .collect();
+            with_more(&fields.join(","))
+        };
+        assert_eq!(many(FIELD_LIMIT - COLUMNS.len()).flaws, []);
+        let read = many(FIELD_LIMIT - COLUMNS.len() + 1);
+        assert_eq!(read.flaws, [Flaw::TooManyFields]);
+        assert!(read.batch.is_some(), "`--lenient` keeps it");
+    }
+
+    #[test]
+    fn names_are_found_between_blanks_too() {
+        let read = Batch::read("{ \"batch_id\" : \"a\" , \"x y\" :\t1\n,\"z\": [ 2 ] }");
+        let batch = read.batch.expect("a batch");
+        let unknown: Vec<_> = batch.unknown().collect();
+        assert_eq!(unknown, [("\"x y\"", "1"), ("\"z\"", "[ 2 ]")]);
+    }
+
+    #[test]
+    fn a_batch_without_an_identifier_is_none() {
+        let mut fields = right();
+        fields.remove(BATCH_ID);
+        assert!(read(&fields).batch.is_none());
+        for text in ["null", "5", "[]", "{", "{\"a\":}", "{\"a\":1,}"] {
+            let read = Batch::read(text);
+            assert!(
+                read.batch.is_none() && matches!(read.flaws[..], [Flaw::NoObject(_)]),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! Finding the values of a batch that is written just as the interface shows it: all fields, in
+//! order, without blanks, nothing wrong with any of them.
+//!
+//! This is a shortcut and never a judge. Whatever is unusual (another order, a field more or less, a
+//! blank, an escape that needs thought, a flaw) is handed back, and then `serde_json` and the index
+//! decide. What is accepted here must come out of them just the same; the tests hold the two
+//! against each other.
+
+use crate::batch::{BATCH_ID, COLUMNS, Kind};
+
+/// So many digits fit any integer.
+const SAFE_DIGITS: usize = 18;
+
+/// Where the values stand, each from its start to its end.
+type Spans = [(u16, u16); COLUMNS.len()];
+
+/// Reads the object at the start of `text`; returns where its values stand, and its length.
+pub(crate) fn object(text: &[u8]) -> Option<(Spans, usize)> {
+    let mut spans = Spans::default();
+    let mut place = 0;
+    // One call for each, so that the compiler knows names, lengths and kinds.
+    macro_rules! columns {
+        ($($column:literal)*) => {
+            $(place = field::<$column>(text, place, &mut spans)?;)*
+            const { assert!([$($column),*].len() == COLUMNS.len()) };
+        };
+    }
+    columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
+    (text.get(place) == Some(&b'}')).then_some((spans, place + 1))
+}
+
+/// What stands before a value: the brace or comma, the name in quotes, and the colon.
+struct Opening<const COLUMN: usize>;
+
+impl<const COLUMN: usize> Opening<COLUMN> {
+    const LENGTH: usize = COLUMNS[COLUMN].name.len() + 4;
+    const BYTES: [u8; 64] = {
+        let name = COLUMNS[COLUMN].name.as_bytes();
+        let mut bytes = [0; 64];
+        bytes[0] = if COLUMN == 0 { b'{' } else { b',' };
+        bytes[1] = b'"';
+        let mut place = 0;
+        while place < name.len() {
+            bytes[2 + place] = name[place];
+            place += 1;
+        }
+        bytes[2 + place] = b'"';
+        bytes[3 + place] = b':';
+        bytes
+    };
+}
+
+/// Reads the field of `COLUMN` at `place`; returns where it ends.
+#[inline]
+fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> Option<usize> {
+    let start = place + Opening::<COLUMN>::LENGTH;
+    if text.get(place..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
+        return None;
+    }
+    let column = &COLUMNS[COLUMN];
+    let value = &text[start..];
+    let length = if column.nullable && value.starts_with(b"null") {
+        4
+    } else {
+        match column.kind {
+            Kind::Text => string(value)?,
+            Kind::Date => date(value)?,
+            Kind::Integer => integer(value)?,
+            Kind::Decimal => decimal(value)?,
+            Kind::Boolean if value.starts_with(b"true") => 4,
+            Kind::Boolean if value.starts_with(b"false") => 5,
+            Kind::Boolean => return None,
+        }
+    };
+    if COLUMN == BATCH_ID && length == 2 {
+        return None;
+    }
+    // One that is longer than that is unusual.
+    spans[COLUMN] = (start.try_into().ok()?, (start + length).try_into().ok()?);
+    Some(start + length)
+}
+
+/// Returns the length of the string at the start of `text`, with its quotes.
+#[inline]
+fn string(text: &[u8]) -> Option<usize> {
+    let mut place = usize::from(text.first() == Some(&b'"'));
+    if place == 0 {
+        return None;
+    }
+    loop {
+        place += plain(text.get(place..)?)?;
+        match text[place] {
+            b'"' => return Some(place + 1),
+            b'\\'
+                if matches!(
+                    text.get(place + 1)?,
+                    b'"' | b'\\' | b'/' | b'n' | b'r' | b't'
+                ) =>
+            {
+                place += 2;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// One in each of eight bytes, and the top bit of each.
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
+
+/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). One that is may
+/// drag bytes behind it along; the first is always right.
+#[inline]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS
+}
+
+/// Returns how many bytes stand before the first quote, backslash or control character.
+#[inline]
+fn plain(text: &[u8]) -> Option<usize> {
+    let mut rest = text;
+    while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        // With this bit turned, the quote stands right behind the control characters.
+        let found = below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1);
+        if found != 0 {
+            return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
+        }
+        rest = more;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..0x20);
+    Some(text.len() - rest.len() + rest.iter().position(is_special)?)
+}
+
+#[inline]
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// Returns the length of the whole number at the start of `text`.
+#[inline]
+fn integer(text: &[u8]) -> Option<usize> {
+    let count = digits(text);
+    let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
+    // A fraction or an exponent would go on.
+    let ends = matches!(text.get(count)?, b',' | b'}');
+    (is_plain && ends).then_some(count)
+}
+
+/// Returns the length of the decimal number in quotes at the start of `text`.
+#[inline]
+fn decimal(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    if let Some(length) = text.get(1..9).and_then(short_decimal) {
+        return Some(length + 2);
+    }
+    let mut place = 1 + usize::from(text.get(1) == Some(&b'-'));
+    let mut count = digits(text.get(place..)?);
+    place += count;
+    if count > 0 && text.get(place) == Some(&b'.') {
+        count = digits(&text[place + 1..]);
+        place += 1 + count;
+    }
+    (count > 0 && text.get(place) == Some(&b'"')).then_some(place + 1)
+}
+
+/// Returns the length of a decimal number before a quote in these eight bytes; nothing where it is
+/// longer, or is none, or has no fraction.
+#[inline]
+fn short_decimal(text: &[u8]) -> Option<usize> {
+    let word = u64::from_le_bytes(text.try_into().ok()?);
+    let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
+    if quotes == 0 {
+        return None;
+    }
+    let length = quotes.trailing_zeros() as usize / 8;
+    // What is no digit: no byte drags another along here. Bytes past the quote say nothing.
+    let values = word ^ (ONES * u64::from(b'0'));
+    let no_digits = (((values & !TOPS) + ONES * (0x7f - 9)) | values) & TOPS;
+    let others = no_digits & ((quotes & quotes.wrapping_neg()) - 1);
+    let point = others.trailing_zeros() as usize / 8;
+    let one_point = others.is_power_of_two() && text.get(point) == Some(&b'.');
+    (one_point && 0 < point && point + 1 < length).then_some(length)
+}
+
+/// Returns the length of the instant in quotes at the start of `text`.
+#[inline]
+fn date(text: &[u8]) -> Option<usize> {
+    let (shape, rest) = text.split_first_chunk::<20>()?;
+    let [
+        b'"',
+        year @ ..,
+        b'-',
+        _,
+        _,
+        b'-',
+        _,
+        _,
+        b'T',
+        _,
+        _,
+        b':',
+        _,
+        _,
+        b':',
+        _,
+        _,
+    ] = shape
+    else {
+        return None;
+    };
+    let two = |place: usize| {
+        let [tens, ones] = [shape[place], shape[place + 1]];
+        let both = tens.is_ascii_digit() && ones.is_ascii_digit();
+        // What is no number fits nowhere.
+        if both {
+            (tens - b'0') * 10 + ones - b'0'
+        } else {
+            u8::MAX
+        }
+    };
+    let (month, day) = (two(6), two(9));
+    // The end of February is for those who know the calendar.
+    let is_day = (1..=28).contains(&day)
+        || (29..=30).contains(&day) && month != 2
+        || day == 31 && has_31_days(month);
+    let fits = digits(year) == 4
+        && (1..=12).contains(&month)
+        && is_day
+        && two(12) < 24
+        && two(15) < 60
+        && two(18) < 60;
+    if !fits {
+        return None;
+    }
+    let mut place = 0;
+    if rest.first() == Some(&b'.') {
+        let count = digits(&rest[1..]);
+        place = if count > 0 { 1 + count } else { return None };
+    }
+    // A leap second is left to the general reader.
+    let zone = rest.get(place..)?;
+    if zone.starts_with(b"Z\"") {
+        Some(20 + place + 2)
+    } else {
+        zone.starts_with(b"+00:00\"").then_some(20 + place + 7)
+    }
+}
+
+fn has_31_days(month: u8) -> bool {
+    matches!(month, 1 | 3 | 5 | 7 | 8 | 10 | 12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::batch::Column;
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+    use std::sync::Arc;
+
+    /// Values that are right for a column.
+    fn right(column: &Column) -> BoxedStrategy<String> {
+        let usual = match column.kind {
+            Kind::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
+            Kind::Date => {
+                r#""20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|\+00:00)""#
+            }
+            Kind::Integer => "(0|[1-9][0-9]{0,17})",
+            Kind::Decimal => r#""-?[0-9]{1,12}(\.[0-9]{1,12})?""#,
+            Kind::Boolean => "(true|false)",
+        };
+        if column.nullable {
+            prop_oneof![5 => usual, 1 => Just("null".to_owned())].boxed()
+        } else {
+            usual.boxed()
+        }
+    }
+
+    /// Values that are nearly right, or not at all.
+    fn near(kind: Kind) -> BoxedStrategy<String> {
+        let near = match kind {
+            Kind::Text => r#""([a-zé]|\\[a-zA-Z0-9"\\/]|\\u[0-9a-d]{3,4}|["\x00-\x20\x7f]){0,12}""#,
+            Kind::Date => {
+                r#""[0-2][0-9]{3}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,4})?(Z|z|[+-]0[01]:?00|)""#
+            }
+            Kind::Integer => "-?[0-9]{0,21}(\\.0)?(e1)?",
+            Kind::Decimal => r#""?[+-]?[0-9]{0,4}[.,]?[0-9:]{0,3}[.e]?[0-9]{0,2}"?"#,
+            Kind::Boolean => "(true1|\"true\"|1|null|fals|TRUE)",
+        };
+        prop_oneof![4 => near, 1 => "(null|nul|\"|\\{\\}|\\[1\\]|\"\"|)"].boxed()
+    }
+
+    /// Objects as the interface shows them, but for one change at most.
+    fn objects() -> impl Strategy<Value = String> {
+        let values: Vec<_> = COLUMNS.iter().map(right).collect();
+        let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
+        let places = (0..COLUMNS.len(), 0..COLUMNS.len(), 0_usize..900);
+        (values, others, places, 0_u8..12, any::<u8>()).prop_map(
+            |(mut values, others, (from, to, place), change, byte)| {
+                if change < 5 {
+                    values[from].clone_from(&others[from]);
+                }
+                let mut fields: Vec<String> = COLUMNS
+                    .iter()
+                    .zip(&values)
+                    .map(|(column, value)| format!("\"{}\":{value}", column.name))
+                    .collect();
+                match change {
+                    5 => fields.swap(from, to),
+                    6 => drop(fields.remove(from)),
+                    7 => fields.insert(from, "\"more\":[1]".to_owned()),
+                    _ => {}
+                }
+                let mut text = format!("{{{}}}", fields.join(","));
+                match change {
+                    8 if text.is_char_boundary(place) => text.insert(place, ' '),
+                    9 if text.is_char_boundary(place) => text.insert(place, char::from(byte)),
+                    10 if text.is_char_boundary(place) => text.truncate(place),
+                    _ => {}
+                }
+                text
+            },
+        )
+    }
+
+    #[test]
+    fn many_of_these_objects_take_the_shortcut() {
+        let mut runner = TestRunner::deterministic();
+        let objects = objects();
+        let taken = (0..500).filter(|_| {
+            let object = objects.new_tree(&mut runner).expect("an object");
+            agrees(&object.current())
+        });
+        // Those without a change, and some whose change is none.
+        let taken = taken.count();
+        assert!((50..300).contains(&taken), "{taken}");
+    }
+
+    /// Reads `text` both ways and compares; tells whether the shortcut was taken.
+    fn agrees(text: &str) -> bool {
+        let page = Arc::new(format!("[{text},{text}]"));
+        let Some((batch, length)) = Batch::scan(&page, 1) else {
+            return false;
+        };
+        let slow = Batch::read(&page[1..=length]);
+        assert_eq!((&slow.flaws[..], slow.absent), (&[][..], 0), "{text}");
+        let slow = slow.batch.expect("a batch");
+        assert_eq!(batch.text(), slow.text());
+        assert_eq!(batch.canonical(), slow.canonical());
+        for column in 0..COLUMNS.len() {
+            assert_eq!(batch.member(column), slow.member(column), "{text}");
+            assert_eq!(batch.typed(column), slow.typed(column), "{text}");
+        }
+        assert_eq!(slow.unknown().count(), 0, "{text}");
+        true
+    }
+
+    fn usual() -> String {
+        let fields: Vec<String> = COLUMNS
+            .iter()
+            .map(|column| {
+                let value = match column.kind {
+                    Kind::Text => "\"tä\\\"xt\\n\"",
+                    Kind::Date => "\"2026-05-31T06:00:00.250Z\"",
+                    Kind::Integer => "12",
+                    Kind::Decimal => "\"-87.50\"",
+                    Kind::Boolean => "true",
+                };
+                format!("\"{}\":{value}", column.name)
+            })
+            .collect();
+        format!("{{{}}}", fields.join(","))
+    }
+
+    #[test]
+    fn what_is_usual_takes_the_shortcut() {
+        assert!(agrees(&usual()));
+        for date in [
+            "2024-12-30T23:59:59Z",
+            "2024-12-30T23:59:59+00:00",
+            "2024-12-30T23:59:59.123456+00:00",
+        ] {
+            assert!(agrees(&usual().replace("2026-05-31T06:00:00.250Z", date)));
+        }
+        let nulls = COLUMNS.iter().filter(|column| column.nullable);
+        let text = nulls.fold(usual(), |text, column| {
+            let (before, after) = text
+                .split_once(&format!("\"{}\":", column.name))
+                .expect("a field");
+            let end = after.find(",\"").expect("another");
+            format!("{before}\"{}\":null{}", column.name, &after[end..])
+        });
+        assert!(agrees(&text), "{text}");
+    }
+
+    #[test]
+    fn what_is_unusual_is_handed_back() {
+        for (from, to) in [
+            ("{\"batch_id\"", "{ \"batch_id\""),
+            ("\"tä\\\"xt\\n\",\"batch_name\"", "\"\",\"batch_name\""),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\\u0041"),
+            ("\"batch_name\":\"tä", "\"batch_name\":\"\u{1}"),
+            ("05-31", "02-29"),
+            ("05-31", "06-31"),
+            ("05-31", "00-01"),
+            ("05-31T06", "05-31T24"),
+            ("00.250Z", "00.Z"),
+            ("00.250Z", "00.250"),
+            ("00.250Z", "00.250+01:00"),
+            ("00.250Z", "00.250-00:00"),
+            ("06:00:00.250Z", "23:59:60Z"),
+            (":12,", ":012,"),
+            (":12,", ":12.0,"),
+            (":12,", ":-1,"),
+            ("\"-87.50\"", "-87.50"),
+            ("\"-87.50\"", "\"-87.\""),
+            ("\"warnings\":true", "\"warnings\":null"),
+            ("true}", "true,\"more\":1}"),
+        ] {
+            let text = usual().replacen(from, to, 1);
+            assert_ne!(text, usual(), "{from}");
+            assert!(!agrees(&text), "{to}");
+        }
+        let long = usual().replacen("tä", &"x".repeat(u16::MAX.into()), 1);
+        assert!(!agrees(&long));
+    }
+
+    #[test]
+    fn every_character_and_every_escape_is_judged_alike() {
+        for character in (0..=255).map(char::from) {
+            for text in [
+                format!("{character}"),
+                format!("\\{character}"),
+                format!("\\{character}x"),
+            ] {
+                agrees(&usual().replacen("tä", &text, 1));
+                agrees(&usual().replacen("tä", &format!("seven77{text}"), 1));
+            }
+            for (from, to) in [
+                (":12,", format!(":1{character},")),
+                ("-87.50", format!("87.5{character}")),
+            ] {
+                agrees(&usual().replacen(from, &to, 1));
+            }
+        }
+    }
+
+    #[test]
+    fn usual_decimals_are_short() {
+        for text in ["0.00", "7.5", "87.50", "100.00", "1234.56"] {
+            let padded = format!("{text}\",\"avg_us");
+            assert_eq!(
+                short_decimal(&padded.as_bytes()[..8]),
+                Some(text.len()),
+                "{text}"
+            );
+        }
+        for text in [
+            "12", ".5", "5.", "-1.5", "1.2.3", "1a.5", "12345.67", "1:5.0", "0.0:",
+        ] {
+            let padded = format!("{text}\",\"avg_us");
+            assert_eq!(short_decimal(&padded.as_bytes()[..8]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_an_object_is_an_object() {
+        let text = usual();
+        let cut = (0..text.len()).filter_map(|end| text.get(..end));
+        for part in cut {
+            assert!(object(part.as_bytes()).is_none(), "{part}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn the_shortcut_agrees_with_the_general_road(text in objects()) {
+            agrees(&text);
+        }
+
+        #[test]
+        fn short_decimals_are_decimals(text in "[0-9.\",:\\-]{0,9}|[0-9]{1,3}\\.[0-9]{1,3}\"[ -~]{0,4}|[ -~é]{8}") {
+            let text = format!("{text}\",\"avg");
+            if let Some(length) = text.as_bytes().get(..8).and_then(short_decimal) {
+                prop_assert!(crate::batch::is_number(&text[..length]), "{}", text);
+                prop_assert_eq!(text.as_bytes()[length], b'"');
+            }
+        }
+
+        #[test]
+        fn bytes_before_a_special_one_are_counted(text in "[a-zé\"\\\\\u{0}-\u{21}]{0,40}") {
+            let slow = text.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+            prop_assert_eq!(plain(text.as_bytes()), slow);
+        }
+    }
+}

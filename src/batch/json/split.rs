@@ -1,0 +1,419 @@
+//! Answers taken apart as they arrive: batches leave one by one, whatever the size of the whole.
+//!
+//! This finds where values begin and end and checks what stands between them; each value is then
+//! read by `serde_json`, so nothing is accepted here that is not JSON. Blanks between the parts of a
+//! value are dropped on the way. Everything that is held is bounded. A batch that is all there and
+//! written just as the interface shows it is read where it stands.
+
+// Where a batch was when it passed a limit.
+mod interrupted;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use memchr::memchr2;
+
+use crate::batch::Batch;
+use crate::text::brief;
+use interrupted::Interrupted;
+
+/// The most that one value may hold: a batch is well below a kilobyte.
+const VALUE_LIMIT: usize = 1 << 20;
+/// The most blanks in a row.
+const BLANK_LIMIT: usize = 1 << 16;
+/// How deep a value may nest, as in `serde_json`.
+const DEPTH_LIMIT: usize = 127;
+
+/// What an answer looks like as a whole (interface, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Version 1: an array of batches.
+    Flat,
+    /// Version 2: an object with `data` and `next_token`.
+    Page,
+    /// No answer but a file: batches one after another, as in ndjson.
+    Lines,
+}
+
+/// Why an answer cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// It ended too early: it may be whole the next time.
+    Cut,
+    /// It is not what the interface promises.
+    Broken(String),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("the answer ended before its JSON did"),
+            Self::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+fn broken<T>(why: impl Into<String>) -> Result<T, Unreadable> {
+    Err(Unreadable::Broken(why.into()))
+}
+
+/// A batch in an answer.
+pub(crate) enum Found<'a> {
+    /// Read already, and nothing is wrong with it.
+    Batch(Batch),
+    /// JSON text that is still to be read.
+    Text(&'a str),
+}
+
+/// Where in the answer the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Start,
+    /// After `{`: a name or the end.
+    FirstName,
+    Name,
+    Colon,
+    Value,
+    AfterValue,
+    /// After `[`: a batch or the end.
+    FirstBatch,
+    Batch,
+    AfterBatch,
+    End,
+}
+
+/// What `next_token` may be.
+enum Next {
+    Null,
+    Text(String),
+}
+
+/// A value of which part is still to come.
+#[derive(Default)]
+struct Piece {
+    text: Vec<u8>,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Blanks that were dropped; whether they part two words is seen at the next byte.
+    blanks: usize,
+}
+
+/// Takes one answer apart.
+pub(crate) struct Splitter {
+    shape: Shape,
+    at: At,
+    piece: Option<Piece>,
+    blanks: usize,
+    name: String,
+    has_data: bool,
+    /// What came for it: text or null.
+    next_token: Option<Next>,
+    /// How many batches began.
+    batches: u64,
+    limit_passed: Option<String>,
+}
+
+impl Splitter {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            at: match shape {
+                Shape::Flat | Shape::Page => At::Start,
+                Shape::Lines => At::Batch,
+            },
+            piece: None,
+            blanks: 0,
+            name: String::new(),
+            has_data: false,
+            next_token: None,
+            batches: 0,
+            limit_passed: None,
+        }
+    }
+
+    /// Returns which batch and field passed a limit, if [`Splitter::feed`] failed for that reason.
+    pub(crate) fn limit_passed(&self) -> Option<&str> {
+        self.limit_passed.as_deref()
+    }
+
+    /// Takes more of the answer and hands each batch in it to `on_batch`.
+    pub(crate) fn feed(
+        &mut self,
+        text: &Arc<String>,
+        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        let bytes = text.as_bytes();
+        let mut place = 0;
+        while let Some(&byte) = bytes.get(place) {
+            if let Some(piece) = &mut self.piece {
+                let taken = piece.take(&bytes[place..]);
+                let (taken, complete) = taken.inspect_err(|_| self.note_limit())?;
+                place += taken;
+                if complete {
+                    self.complete(on_batch)?;
+                }
+                continue;
+            }
+            if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                self.blanks += 1;
+                if self.blanks > BLANK_LIMIT {
+                    self.limit_passed = Some(format!("after batch {}", self.batches));
+                    return broken("the answer is full of blanks");
+                }
+                place += 1;
+                continue;
+            }
+            self.blanks = 0;
+            if matches!(self.at, At::FirstBatch | At::Batch)
+                && let Some((batch, length)) = Batch::scan(text, place)
+            {
+                self.at = self.after_batch();
+                self.batches += 1;
+                place += length;
+                on_batch(Found::Batch(batch))?;
+                continue;
+            }
+            if self.step(byte)? {
+                place += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves on by one byte outside of values; returns false where the byte begins a value.
+    fn step(&mut self, byte: u8) -> Result<bool, Unreadable> {
+        self.at = match (self.at, byte) {
+            (At::Start, b'[') if self.shape == Shape::Flat => At::FirstBatch,
+            (At::Start, b'{') if self.shape == Shape::Page => At::FirstName,
+            (At::Start, _) => {
+                let expected = match self.shape {
+                    Shape::Flat => "an array",
+                    Shape::Page | Shape::Lines => "an object",
+                };
+                return broken(format!("the answer is not {expected} in JSON"));
+            }
+            (At::FirstName | At::AfterValue, b'}') => At::End,
+            (At::AfterValue, b',') => At::Name,
+            (At::Colon, b':') => At::Value,
+            (At::Value, b'[') if self.name == "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    return broken("`data` is there twice");
+                }
+                At::FirstBatch
+            }
+            (At::FirstBatch | At::AfterBatch, b']') => match self.shape {
+                Shape::Flat | Shape::Lines => At::End,
+                Shape::Page => At::AfterValue,
+            },
+            (At::AfterBatch, b',') => At::Batch,
+            (At::FirstName | At::Name, b'"') => {
+                self.at = At::Name;
+                self.begin();
+                return Ok(false);
+            }
+            (At::Value, _) if self.name == "data" => return broken("`data` is not an array"),
+            (At::Value, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
+                self.begin();
+                return Ok(false);
+            }
+            (At::FirstBatch | At::Batch, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
+                self.at = At::Batch;
+                self.batches += 1;
+                self.begin();
+                return Ok(false);
+            }
+            _ => {
+                return broken(format!(
+                    "the answer is no JSON: `{}` is out of place",
+                    byte.escape_ascii()
+                ));
+            }
+        };
+        Ok(true)
+    }
+
+    /// Where the answer stands behind a batch.
+    fn after_batch(&self) -> At {
+        match self.shape {
+            Shape::Flat | Shape::Page => At::AfterBatch,
+            Shape::Lines => At::Batch,
+        }
+    }
+
+    /// Notes where the value stands that has passed a limit.
+    fn note_limit(&mut self) {
+        let text = self.piece.as_ref().map_or(&[][..], |piece| &piece.text);
+        self.limit_passed = Some(match self.at {
+            At::Name => "the name of a field".to_owned(),
+            At::Value => format!("`{}`", brief(&self.name)),
+            _ => {
+                let Interrupted { id, field } = Interrupted::of(text);
+                let id = id.map(|id| format!(" (`{}`)", brief(&id)));
+                let field = field.map(|field| format!(", `{}`", brief(&field)));
+                format!(
+                    "batch {}{}{}",
+                    self.batches,
+                    id.unwrap_or_default(),
+                    field.unwrap_or_default()
+                )
+            }
+        });
+    }
+
+    fn begin(&mut self) {
+        self.piece = Some(Piece::default());
+    }
+
+    /// Uses a value that is complete.
+    fn complete(
+        &mut self,
+        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        let piece = self.piece.take().unwrap_or_default();
+        let Ok(text) = str::from_utf8(&piece.text) else {
+            return broken("the answer is not UTF-8");
+        };
+        match self.at {
+            At::Name => {
+                self.name = read(text)?;
+                self.at = At::Colon;
+            }
+            At::Value => {
+                self.value(text)?;
+                self.at = At::AfterValue;
+            }
+            _ => {
+                self.at = self.after_batch();
+                return on_batch(Found::Text(text));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, text: &str) -> Result<(), Unreadable> {
+        if self.name != "next_token" {
+            // Nobody asked for it; but an answer with nonsense in it is no answer.
+            read::<serde::de::IgnoredAny>(text)?;
+            return Ok(());
+        }
+        let token = match text {
+            "null" => Next::Null,
+            text if text.starts_with('"') => Next::Text(read(text)?),
+            _ => return broken("`next_token` is neither text nor null"),
+        };
+        if self.next_token.replace(token).is_some() {
+            return broken("`next_token` is there twice");
+        }
+        Ok(())
+    }
+
+    /// Ends the answer; returns the cursor of the next page, which version 1 never has.
+    pub(crate) fn finish(self) -> Result<Option<String>, Unreadable> {
+        match (self.at, self.shape) {
+            (At::End, Shape::Flat) => Ok(None),
+            (At::Batch, Shape::Lines) if self.piece.is_none() => Ok(None),
+            (At::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
+            (At::End, Shape::Page) => match self.next_token {
+                Some(Next::Text(cursor)) => Ok(Some(cursor)),
+                Some(Next::Null) => Ok(None),
+                None => broken("`next_token` is missing"),
+            },
+            _ => Err(Unreadable::Cut),
+        }
+    }
+}
+
+fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+    serde_json::from_str(text).or_else(|_| broken("the answer is no JSON: a value is malformed"))
+}
+
+fn is_structural(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':')
+}
+
+impl Piece {
+    /// Takes bytes until the value is complete or they run out; returns how many, and which.
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
+        let mut place = 0;
+        while place < bytes.len() {
+            if self.in_string {
+                place += self.take_string(&bytes[place..]);
+                self.check_size()?;
+                if !self.in_string && self.depth == 0 {
+                    return Ok((place, true));
+                }
+                continue;
+            }
+            let byte = bytes[place];
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => {
+                    if self.depth == 0 && !self.text.is_empty() {
+                        return Ok((place, true));
+                    }
+                    self.blanks += 1;
+                    if self.blanks > BLANK_LIMIT {
+                        return broken("the answer is full of blanks");
+                    }
+                    place += 1;
+                    continue;
+                }
+                // What follows a word or a number is for the outside to judge.
+                b',' | b']' | b'}' | b':' if self.depth == 0 => return Ok((place, true)),
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    if self.depth > DEPTH_LIMIT {
+                        return broken("a value is nested too deeply");
+                    }
+                }
+                b'}' | b']' => self.depth -= 1,
+                b'"' => self.in_string = true,
+                _ => {}
+            }
+            self.part_words(byte);
+            self.text.push(byte);
+            self.check_size()?;
+            place += 1;
+            if matches!(byte, b'}' | b']') && self.depth == 0 {
+                return Ok((place, true));
+            }
+        }
+        Ok((place, false))
+    }
+
+    fn check_size(&self) -> Result<(), Unreadable> {
+        if self.text.len() > VALUE_LIMIT {
+            return broken(format!("a value is larger than {} kB", VALUE_LIMIT / 1024));
+        }
+        Ok(())
+    }
+
+    /// Keeps a blank that stands between two words: without it, nonsense could become sense.
+    fn part_words(&mut self, next: u8) {
+        let blanks = std::mem::take(&mut self.blanks);
+        let previous = self.text.last().copied().unwrap_or(b',');
+        if blanks > 0 && !is_structural(previous) && !is_structural(next) {
+            self.text.push(b' ');
+        }
+    }
+
+    /// Takes bytes of a string up to its end, a step at a time.
+    fn take_string(&mut self, bytes: &[u8]) -> usize {
+        if std::mem::take(&mut self.escaped) {
+            self.text.push(bytes[0]);
+            return 1;
+        }
+        let Some(place) = memchr2(b'"', b'\\', bytes) else {
+            self.text.extend_from_slice(bytes);
+            return bytes.len();
+        };
+        self.text.extend_from_slice(&bytes[..=place]);
+        match bytes[place] {
+            b'"' => self.in_string = false,
+            _ => self.escaped = true,
+        }
+        place + 1
+    }
+}

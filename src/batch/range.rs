@@ -1,0 +1,397 @@
+//! Dates as people write them: a closed grammar, because a guess would export the wrong days.
+
+use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc};
+
+use super::timestamp::whole_second;
+use crate::error::{Failure, Kind};
+
+/// A bound that a word names: a second, or all of a day, month or year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// Exactly this second.
+    Second(DateTime<Utc>),
+    /// From the first second of a period up to the first second after it.
+    Period {
+        first: DateTime<Utc>,
+        past: DateTime<Utc>,
+    },
+}
+
+/// The range to ask the service for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// Both in seconds since 1970, both inclusive.
+    pub(crate) start: Option<i64>,
+    pub(crate) end: Option<i64>,
+    /// The second at the end was asked for only to see the fractions before it: what was created in
+    /// it is left out.
+    pub(crate) excludes_end: bool,
+}
+
+const FORMS: &str = "\
+write one of
+    2026-05-01T06:00:00Z            that second (an offset such as +02:00 works too)
+    2026-05-01, 2026-05, 2026       that day, month or year, in UTC
+    today, yesterday                that day, in UTC
+    90m, 12h, 7d, 2w, 3mo, 1y       that long ago (m is minutes, mo is months)";
+
+impl Range {
+    /// Reads both bounds, given as flags `--start` and `--end`; `now` decides what "today" is.
+    pub(crate) fn parse(
+        start: Option<&str>,
+        end: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Result<Self, Failure> {
+        let bound = |flag: &str, word: Option<&str>| {
+            word.map(|word| parse(word, now).map_err(|problem| refuse(flag, word, problem)))
+                .transpose()
+        };
+        let start_bound = bound("--start", start)?;
+        let end_bound = bound("--end", end)?;
+        let range = Self {
+            start: start_bound.map(|bound| match bound {
+                Bound::Second(second) | Bound::Period { first: second, .. } => second.timestamp(),
+            }),
+            end: end_bound.map(|bound| match bound {
+                Bound::Second(second) | Bound::Period { past: second, .. } => second.timestamp(),
+            }),
+            excludes_end: matches!(end_bound, Some(Bound::Period { .. })),
+        };
+        range.within_four_digits().in_order("`--start` means")
+    }
+
+    /// Refuses a start after the end; `meant` tells where the start comes from.
+    fn in_order(self, meant: &str) -> Result<Self, Failure> {
+        let past_end = self.end.map(|end| end - i64::from(self.excludes_end));
+        if let (Some(first), Some(last)) = (self.start, past_end)
+            && first > last
+        {
+            return Err(
+                Failure::new(Kind::Usage, "the start lies after the end").hint(format!(
+                    "{meant} {}, `--end` means {}",
+                    written(first),
+                    written(last)
+                )),
+            );
+        }
+        Ok(self)
+    }
+
+    /// Begins where an earlier run leaves off.
+    pub(crate) fn continued(self, start: Option<i64>) -> Result<Self, Failure> {
+        Self { start, ..self }.in_order("`--state`, less `--lookback`, means")
+    }
+
+    /// The last second that can be written ends the last year that can be named.
+    fn within_four_digits(self) -> Self {
+        const LAST: i64 = 253_402_300_799;
+        match self.end {
+            Some(end) if end > LAST => Self {
+                end: Some(LAST),
+                excludes_end: false,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// Says exactly what the service is asked for.
+    pub(crate) fn asked(&self) -> String {
+        let start = self
+            .start
+            .map(|start| format!("start_date {}", written(start)));
+        let end = self.end.map(|end| format!("end_date {}", written(end)));
+        let dates: Vec<String> = start.into_iter().chain(end).collect();
+        if dates.is_empty() {
+            "all dates".to_owned()
+        } else {
+            dates.join(", ")
+        }
+    }
+
+    /// Says the range in words.
+    pub(crate) fn describe(&self) -> String {
+        // A period is named by its last day.
+        let end = self.end.map(|end| {
+            if self.excludes_end {
+                written(end - 1)[..10].to_owned()
+            } else {
+                written(end)
+            }
+        });
+        match (self.start.map(written), end) {
+            (None, None) => "all dates".to_owned(),
+            (Some(start), None) => format!("since {start}"),
+            (None, Some(end)) => format!("through {end}"),
+            (Some(start), Some(end)) => format!("{start} through {end}"),
+        }
+    }
+}
+
+/// Writes a second as the service takes it.
+pub(crate) fn written(second: i64) -> String {
+    let moment = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
+    moment.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// What is wrong with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    NoZone,
+    Unknown,
+}
+
+fn refuse(flag: &str, word: &str, problem: Problem) -> Failure {
+    match problem {
+        Problem::NoZone => Failure::new(Kind::Usage, format!("`{flag} {word}` has no time zone"))
+            .hint(format!(
+                "for UTC write `{flag} {word}Z`, else add the offset, such as `{word}+02:00`"
+            )),
+        Problem::Unknown => {
+            Failure::new(Kind::Usage, format!("`{flag} {word}` is not a date")).hint(FORMS)
+        }
+    }
+}
+
+/// Reads one word.
+pub(crate) fn parse(word: &str, now: DateTime<Utc>) -> Result<Bound, Problem> {
+    let known = match word {
+        "today" => day(now.date_naive()),
+        "yesterday" => now
+            .date_naive()
+            .checked_sub_days(Days::new(1))
+            .and_then(day),
+        _ => period(word).or_else(|| ago(word, now).map(Bound::Second)),
+    };
+    match known {
+        Some(bound) => Ok(bound),
+        None => second(word).map(Bound::Second),
+    }
+}
+
+/// Reads `YYYY`, `YYYY-MM` and `YYYY-MM-DD`.
+fn period(word: &str) -> Option<Bound> {
+    let digits: Vec<&str> = word.split('-').collect();
+    let number = |place: usize, width: usize| {
+        let part = digits.get(place).filter(|part| part.len() == width)?;
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| part.parse::<u32>().ok())?
+    };
+    let year = i32::try_from(number(0, 4)?).ok()?;
+    let (first, past) = match digits.len() {
+        1 => {
+            let first = NaiveDate::from_ymd_opt(year, 1, 1)?;
+            (first, first.checked_add_months(Months::new(12))?)
+        }
+        2 => {
+            let first = NaiveDate::from_ymd_opt(year, number(1, 2)?, 1)?;
+            (first, first.checked_add_months(Months::new(1))?)
+        }
+        3 => return day(NaiveDate::from_ymd_opt(year, number(1, 2)?, number(2, 2)?)?),
+        _ => return None,
+    };
+    Some(Bound::Period {
+        first: midnight(first),
+        past: midnight(past),
+    })
+}
+
+fn day(day: NaiveDate) -> Option<Bound> {
+    Some(Bound::Period {
+        first: midnight(day),
+        past: midnight(day.succ_opt()?),
+    })
+}
+
+fn midnight(day: NaiveDate) -> DateTime<Utc> {
+    NaiveDateTime::from(day).and_utc()
+}
+
+/// Reads `90m`, `12h`, `7d`, `2w`, `3mo` and `1y` as that long before `now`.
+fn ago(word: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let unit = word.find(|letter: char| !letter.is_ascii_digit())?;
+    let count: u32 = word[..unit].parse().ok()?;
+    let seconds = |each: i64| now.checked_sub_signed(TimeDelta::seconds(i64::from(count) * each));
+    let moment = match &word[unit..] {
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        "d" => seconds(86_400),
+        "w" => seconds(7 * 86_400),
+        "mo" => now.checked_sub_months(Months::new(count)),
+        "y" => now.checked_sub_months(Months::new(count.checked_mul(12)?)),
+        _ => None,
+    }?;
+    // The service takes four digits of a year.
+    (1..=9999).contains(&moment.year()).then_some(moment)
+}
+
+/// Reads a second with its zone.
+fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
+    let (moment, zone) = word
+        .split_at_checked("YYYY-MM-DDTHH:MM:SS".len())
+        .ok_or(Problem::Unknown)?;
+    let second = whole_second(moment).ok_or(Problem::Unknown)?;
+    let offset = match zone {
+        "" => return Err(Problem::NoZone),
+        "Z" => 0,
+        zone => offset(zone).ok_or(Problem::Unknown)?,
+    };
+    let moment = DateTime::from_timestamp(second - offset * 60, 0).ok_or(Problem::Unknown)?;
+    // The service takes four digits of a year.
+    if (0..=9999).contains(&moment.year()) {
+        Ok(moment)
+    } else {
+        Err(Problem::Unknown)
+    }
+}
+
+/// Reads `+HH:MM` or `-HH:MM`, in minutes.
+fn offset(zone: &str) -> Option<i64> {
+    let (sign, time) = match zone.split_at_checked(1)? {
+        ("+", time) => (1, time),
+        ("-", time) => (-1, time),
+        _ => return None,
+    };
+    let (hours, minutes) = time.split_once(':')?;
+    let number = |part: &str, below: i64| {
+        let digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits
+            .then(|| part.parse::<i64>().ok())
+            .flatten()
+            .filter(|number| *number < below)
+    };
+    Some(sign * (number(hours, 24)? * 60 + number(minutes, 60)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn now() -> DateTime<Utc> {
+        "2026-05-31T12:30:15Z".parse().expect("a date")
+    }
+
+    fn range(start: &str, end: &str) -> (String, String) {
+        let range = Range::parse(Some(start), Some(end), now()).expect("a range");
+        (
+            written(range.start.expect("a start")),
+            written(range.end.expect("an end")),
+        )
+    }
+
+    fn start(word: &str) -> Result<String, Problem> {
+        parse(word, now()).map(|bound| match bound {
+            Bound::Second(second) | Bound::Period { first: second, .. } => {
+                written(second.timestamp())
+            }
+        })
+    }
+
+    #[test]
+    fn every_form_means_what_it_says() {
+        for (word, means) in [
+            ("2026-05-01T06:00:00Z", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T06:00:00+00:00", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T08:00:00+02:00", "2026-05-01T06:00:00Z"),
+            ("2026-05-01T00:30:00-05:45", "2026-05-01T06:15:00Z"),
+            ("2026-05-01", "2026-05-01T00:00:00Z"),
+            ("2026-05", "2026-05-01T00:00:00Z"),
+            ("2026", "2026-01-01T00:00:00Z"),
+            ("today", "2026-05-31T00:00:00Z"),
+            ("yesterday", "2026-05-30T00:00:00Z"),
+            ("90m", "2026-05-31T11:00:15Z"),
+            ("12h", "2026-05-31T00:30:15Z"),
+            ("7d", "2026-05-24T12:30:15Z"),
+            ("2w", "2026-05-17T12:30:15Z"),
+            ("3mo", "2026-02-28T12:30:15Z"),
+            ("1y", "2025-05-31T12:30:15Z"),
+            ("0d", "2026-05-31T12:30:15Z"),
+        ] {
+            assert_eq!(start(word).as_deref(), Ok(means), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_period_ends_with_the_first_second_after_it() {
+        assert_eq!(range("2026-05-01", "2026-05-01").1, "2026-05-02T00:00:00Z");
+        assert_eq!(range("2026-02", "2026-02").1, "2026-03-01T00:00:00Z");
+        assert_eq!(range("2025", "2025").1, "2026-01-01T00:00:00Z");
+        assert_eq!(range("today", "today").1, "2026-06-01T00:00:00Z");
+        let exact = Range::parse(None, Some("2026-05-01T06:00:00Z"), now()).expect("a range");
+        assert!(!exact.excludes_end);
+        assert!(
+            Range::parse(None, Some("2026-05"), now())
+                .expect("a range")
+                .excludes_end
+        );
+    }
+
+    #[test]
+    fn a_second_without_a_zone_is_told_apart() {
+        assert_eq!(start("2026-05-01T06:00:00"), Err(Problem::NoZone));
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for word in [
+            "",
+            "now",
+            "tomorrow",
+            "7",
+            "7 d",
+            "7D",
+            "d",
+            "-7d",
+            "1.5d",
+            "1M",
+            "7days",
+            "20260501",
+            "2026-5-1",
+            "01/02/2026",
+            "2026-02-30",
+            "2026-13",
+            "26-05-01",
+            "2026-05-01T06:00",
+            "2026-05-01 06:00:00Z",
+            "2026-05-01T06:00:00z",
+            "2026-05-01T06:00:00.5Z",
+            "2026-05-01T06:00:60Z",
+            "2026-05-01T25:00:00Z",
+            "2026-05-01T06:00:00+0200",
+            "2026-05-01T06:00:00+24:00",
+            "2026-05-01T06:00:00 Z",
+            "99999999999y",
+            "9999y",
+            "9999-12-31T23:59:59-05:00",
+            "0000-01-01T00:00:00+01:00",
+            "２026",
+            "2026-05-01T06:00:00Zé",
+        ] {
+            assert_eq!(start(word), Err(Problem::Unknown), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_start_after_the_end_is_refused() {
+        let refused = |start, end| Range::parse(Some(start), Some(end), now()).is_err();
+        assert!(refused("2026-05-02", "2026-05-01"));
+        assert!(refused("2026-05-02T00:00:00Z", "2026-05-01"));
+        assert!(!refused("2026-05-01T23:59:59Z", "2026-05-01"));
+        assert!(!refused("2026-05-01T06:00:00Z", "2026-05-01T06:00:00Z"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(second in 0_i64..253_402_300_799) {
+            prop_assert_eq!(start(&written(second)), Ok(written(second)));
+        }
+
+        #[test]
+        fn no_word_makes_it_stumble(word: String, digits in "[0-9a-zA-Z:+. -]{0,25}") {
+            let _ = parse(&word, now());
+            let _ = parse(&digits, now());
+        }
+    }
+}

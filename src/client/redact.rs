@@ -1,0 +1,129 @@
+//! What a service says, made fit to be shown: short, and without the secrets that it may repeat.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::html;
+use crate::secret::conceal;
+
+/// Lines and characters that are worth showing of a page that is not for us.
+const LINES: usize = 3;
+const CHARACTERS: usize = 400;
+/// Characters of all that a 422 names, and entries of it.
+const LIST_CHARACTERS: usize = 8000;
+const ENTRIES: usize = 100;
+
+/// Returns the `detail` of an error's body: the text for people, and the value for programs.
+pub(super) fn detail(body: &[u8]) -> (Option<String>, Option<Value>) {
+    let text = String::from_utf8_lossy(body);
+    let value = serde_json::from_str::<Value>(&text).ok().map(concealed);
+    match value.and_then(|mut value| value.get_mut("detail").map(Value::take)) {
+        Some(Value::String(detail)) => {
+            let short = shorten(&detail, CHARACTERS);
+            (Some(short.clone()), Some(Value::String(short)))
+        }
+        Some(Value::Array(mut entries)) if !entries.is_empty() => {
+            entries.truncate(ENTRIES);
+            let fields: Vec<String> = entries.iter().map(field).collect();
+            (
+                Some(shorten(&fields.join("; "), LIST_CHARACTERS)),
+                Some(Value::Array(entries)),
+            )
+        }
+        Some(other) => (Some(shorten(&other.to_string(), CHARACTERS)), Some(other)),
+        None => {
+            let text = html::title(&text).map_or(text, Cow::Owned);
+            let short = shorten(&conceal(&text), CHARACTERS);
+            (Some(short).filter(|text| !text.is_empty()), None)
+        }
+    }
+}
+
+/// Conceals secrets in every text of `value`: parsed, no escape hides them.
+fn concealed(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(conceal(&text).into_owned()),
+        Value::Array(values) => Value::Array(values.into_iter().map(concealed).collect()),
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .map(|(name, value)| (conceal(&name).into_owned(), concealed(value)))
+                .collect(),
+        ),
+        other => other,
+    }
+}
+
+/// Says one entry of a 422 as `query.start_date: Field required`.
+fn field(entry: &Value) -> String {
+    let words = |part: &Value| part.as_str().map_or_else(|| part.to_string(), String::from);
+    let loc = entry.get("loc").and_then(Value::as_array);
+    let loc: Vec<String> = loc.into_iter().flatten().map(words).collect();
+    let said = match entry.get("msg").and_then(Value::as_str) {
+        Some(msg) => format!("{}: {msg}", loc.join(".")),
+        None => entry.to_string(),
+    };
+    shorten(&said, CHARACTERS)
+}
+
+fn shorten(text: &str, most: usize) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .take(LINES + 1)
+        .collect();
+    let mut short = lines[..lines.len().min(LINES)].join(" ");
+    let cut = short.char_indices().nth(most).map(|(place, _)| place);
+    if let Some(place) = cut {
+        short.truncate(place);
+    }
+    if cut.is_some() || lines.len() > LINES {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    fn text(body: &str) -> String {
+        let _secret = Secret::new("hunter2");
+        detail(body.as_bytes()).0.unwrap_or_default()
+    }
+
+    #[test]
+    fn every_shape_of_detail_is_said_in_words() {
+        assert_eq!(text(r#"{"detail":"no such client"}"#), "no such client");
+        assert_eq!(
+            text(
+                r#"{"detail":[{"type":"missing","loc":["body","x"],"msg":"Field required"},{"loc":["query",1],"msg":"b"}]}"#
+            ),
+            "body.x: Field required; query.1: b"
+        );
+        assert_eq!(text(r#"{"detail":{"a":1}}"#), r#"{"a":1}"#);
+        assert_eq!(
+            text("<html>\n\n <h1>Bad gateway</h1>\n</html>"),
+            "Bad gateway"
+        );
+        assert_eq!(text(""), "");
+    }
+
+    #[test]
+    fn secrets_that_are_repeated_are_hidden() {
+        assert_eq!(text(r#"{"detail":"wrong: hunter2!"}"#), "wrong: …!");
+        assert_eq!(text("hunter2"), "…");
+        assert_eq!(text("<title>no &#104;unter2</title>"), "no …");
+    }
+
+    #[test]
+    fn long_pages_are_cut() {
+        assert_eq!(text(&"x".repeat(1000)).chars().count(), CHARACTERS + 1);
+        assert_eq!(text("1\n2\n3\n4\n5"), "1 2 3…");
+        let title = format!("<title>{}</title>", "x".repeat(1000));
+        assert_eq!(text(&title).chars().count(), CHARACTERS + 1);
+    }
+}

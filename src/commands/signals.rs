@@ -1,0 +1,112 @@
+//! Being told to stop.
+
+use std::io;
+
+#[cfg(unix)]
+use tokio::signal::unix;
+
+use crate::error::Kind;
+#[cfg(unix)]
+use crate::terminal;
+
+/// The signals that ask the program to end, caught from the moment of [`Signals::catch`] on.
+#[cfg(unix)]
+pub(crate) struct Signals {
+    hangup: Option<unix::Signal>,
+    interrupt: Option<unix::Signal>,
+    terminate: Option<unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(crate) fn catch() -> io::Result<Self> {
+        let catch = |kind: unix::SignalKind| {
+            // Whoever started us with `nohup`, or in the background, meant it.
+            if is_ignored(kind.as_raw_value()) {
+                Ok(None)
+            } else {
+                listen(kind).map(Some)
+            }
+        };
+        Ok(Self {
+            hangup: catch(unix::SignalKind::hangup())?,
+            interrupt: catch(unix::SignalKind::interrupt())?,
+            terminate: catch(unix::SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) -> Kind {
+        tokio::select! {
+            () = received(&mut self.hangup) => Kind::Hangup,
+            () = received(&mut self.interrupt) => Kind::Interrupted,
+            () = received(&mut self.terminate) => Kind::Terminated,
+        }
+    }
+}
+
+/// Catches signals of this kind. The first call opens a pair of sockets, and panics inside if it cannot.
+#[cfg(unix)]
+fn listen(kind: unix::SignalKind) -> io::Result<unix::Signal> {
+    terminal::caught(|| unix::signal(kind)).unwrap_or_else(|why| Err(io::Error::other(why)))
+}
+
+#[cfg(unix)]
+async fn received(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Has a write past the limit on the size of files (`ulimit -f`) fail as it does on a full disk, for as long as
+/// the program runs: unless somebody catches the signal, it would end the program without a word.
+#[cfg(unix)]
+pub(crate) fn let_writes_fail() {
+    /// SIGXFSZ, which has no name in tokio; the same number on Linux, macOS and the BSDs.
+    const FILE_TOO_LARGE: i32 = 25;
+    if is_ignored(FILE_TOO_LARGE) {
+        return;
+    }
+    // Once caught it stays caught, without a runtime too. Where it cannot be, nothing is worse than before.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    if let Ok(runtime) = runtime {
+        let _entered = runtime.enter();
+        let _ = listen(unix::SignalKind::from_raw(FILE_TOO_LARGE));
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn let_writes_fail() {}
+
+/// Tells whether signal number `signal` was ignored when the program started, where that can be known.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// Ctrl-C, where there are no other signals.
+#[cfg(windows)]
+pub(crate) struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+}
+
+#[cfg(windows)]
+impl Signals {
+    pub(crate) fn catch() -> io::Result<Self> {
+        let interrupt = tokio::signal::windows::ctrl_c()?;
+        Ok(Self { interrupt })
+    }
+
+    pub(crate) async fn next(&mut self) -> Kind {
+        self.interrupt.recv().await;
+        Kind::Interrupted
+    }
+}

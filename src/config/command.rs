@@ -1,0 +1,228 @@
+//! A command that prints the secret: run within bounds, and stopped with all that it started.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::bounded::ReadLimit;
+
+/// How often an exit is looked for.
+const STEP: Duration = Duration::from_millis(5);
+/// How long the rest of standard error is waited for, once the command has ended.
+const REST: Duration = Duration::from_millis(200);
+
+/// What a command printed.
+pub(super) struct Printed {
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// Runs `program` and returns what it printed; fails if it does, or goes past `bound`.
+pub(super) fn run(program: &str, args: &[String], bound: ReadLimit) -> io::Result<Printed> {
+    let deadline = bound.time.map(|time| Instant::now() + time);
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // At a terminal, another group than ours could not ask for a password.
+    let has_group = cfg!(unix) && bound.time.is_some();
+    #[cfg(unix)]
+    if has_group {
+        use std::os::unix::process::CommandExt as _;
+        command.process_group(0);
+    }
+    let mut child = command.spawn()?;
+    match watch(&mut child, bound, deadline) {
+        Ok((status, printed)) if status.success() => Ok(printed),
+        Ok((status, _)) => Err(io::Error::other(format!("it ended with {status}"))),
+        Err(error) => {
+            stop(&mut child, has_group);
+            Err(error)
+        }
+    }
+}
+
+/// Waits until the command has ended and its standard output is closed.
+fn watch(
+    child: &mut Child,
+    bound: ReadLimit,
+    deadline: Option<Instant>,
+) -> io::Result<(ExitStatus, Printed)> {
+    let left = || match deadline {
+        Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+        None => Duration::MAX,
+    };
+    let notes = Stderr::of(child.stderr.take(), bound.bytes)?;
+    let stdout = match child.stdout.take() {
+        Some(stdout) => {
+            let time = deadline.map(|_| left());
+            let told = |error: io::Error| match error.kind() {
+                io::ErrorKind::TimedOut => bound.too_slow(),
+                io::ErrorKind::FileTooLarge => io::Error::new(
+                    error.kind(),
+                    format!("it printed more than {}", bound.size()),
+                ),
+                _ => error,
+            };
+            let rest = ReadLimit { time, ..bound };
+            rest.read(move || Ok(stdout)).map_err(told)?
+        }
+        None => Vec::new(),
+    };
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if left().is_zero() {
+            return Err(bound.too_slow());
+        }
+        thread::sleep(STEP);
+    };
+    let stderr = notes.take();
+    Ok((status, Printed { stdout, stderr }))
+}
+
+/// Ends the command, and what it started where it has a process group of its own.
+fn stop(child: &mut Child, has_group: bool) {
+    // Where it cannot be ended, nobody else could either.
+    #[cfg(unix)]
+    if has_group {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    }
+    let _ = (has_group, child.kill(), child.wait());
+}
+
+/// Standard error of a command, read while it runs so that it never has to wait; its start is kept.
+struct Stderr {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Stderr {
+    fn of(stderr: Option<impl Read + Send + 'static>, most: usize) -> io::Result<Self> {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (sender, ended) = mpsc::channel();
+        let keeping = Arc::clone(&kept);
+        thread::Builder::new()
+            .name("command messages".to_owned())
+            .spawn(move || {
+                let mut piece = [0; 4096];
+                let mut stderr = stderr;
+                while let Some(Ok(length @ 1..)) = stderr.as_mut().map(|it| it.read(&mut piece)) {
+                    let mut kept = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                    let room = most.saturating_sub(kept.len());
+                    kept.extend_from_slice(&piece[..length.min(room)]);
+                }
+                // Dropped, it tells that this is the end.
+                drop(sender);
+            })?;
+        Ok(Self { kept, ended })
+    }
+
+    /// Returns what was kept. What the command has left behind may hold standard error open: it is not
+    /// waited for.
+    fn take(self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(REST);
+        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(line: &str, bound: ReadLimit) -> io::Result<Printed> {
+        run("sh", &["-c".to_owned(), line.to_owned()], bound)
+    }
+
+    fn within(time: Duration) -> ReadLimit {
+        ReadLimit {
+            bytes: 1024,
+            time: Some(time),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn both_streams_are_read() {
+        let printed = shell("echo secret; echo note >&2", within(LONG)).expect("a secret");
+        assert_eq!(printed.stdout, b"secret\n");
+        assert_eq!(printed.stderr, b"note\n");
+        let endless = "head -c 300000 /dev/zero >&2; echo secret";
+        let printed = shell(endless, within(LONG)).expect("a secret");
+        assert_eq!((printed.stdout.len(), printed.stderr.len()), (7, 1024));
+    }
+
+    #[test]
+    fn a_command_that_fails_tells_its_code_alone() {
+        let error = shell("echo hunter2; echo hunter2 >&2; exit 3", within(LONG));
+        let error = error.map(drop).expect_err("code 3");
+        assert_eq!(error.to_string(), "it ended with exit status: 3");
+    }
+
+    #[test]
+    fn too_much_ends_the_command() {
+        let error = shell("cat /dev/zero", within(LONG)).map(drop);
+        let error = error.expect_err("endless");
+        assert_eq!(error.to_string(), "it printed more than 1 KiB");
+    }
+
+    /// Tells whether a process exists that is not merely waiting for its parent to look.
+    fn is_running(process: &str) -> bool {
+        let state = Command::new("ps")
+            .args(["-o", "stat=", "-p", process])
+            .output()
+            .expect("ps");
+        let state = String::from_utf8_lossy(&state.stdout).trim().to_owned();
+        !state.is_empty() && !state.starts_with('Z')
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_stopped_with_its_children() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pids = folder.path().join("pids");
+        for line in [
+            // Standard output stays open, or is closed while the command goes on.
+            format!("sleep 300 & echo $! $$ > {0}; wait", pids.display()),
+            format!(
+                "sleep 300 >&- 2>&- & echo $! $$ > {0}; exec >&- 2>&-; wait",
+                pids.display()
+            ),
+        ] {
+            let error = shell(&line, within(Duration::from_millis(300))).map(drop);
+            let error = error.expect_err("it does not end");
+            assert_eq!(error.to_string(), "it did not end within 300ms");
+            let pids = std::fs::read_to_string(&pids).expect("two numbers");
+            let pids: Vec<&str> = pids.split_whitespace().collect();
+            assert_eq!(pids.len(), 2);
+            let started = Instant::now();
+            // Who has no parent any more is buried by somebody else.
+            while pids.iter().any(|pid| is_running(pid)) && started.elapsed() < LONG {
+                thread::sleep(STEP);
+            }
+            for pid in pids {
+                assert!(!is_running(pid), "{pid} of `{line}`");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_command_leaves_behind_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pid = folder.path().join("pid");
+        // It holds standard error open, as a daemon might.
+        let line = format!("sleep 300 >&- & echo $! > {}; echo secret", pid.display());
+        let printed = shell(&line, within(LONG)).expect("a secret");
+        assert_eq!(printed.stdout, b"secret\n");
+        let pid = std::fs::read_to_string(&pid).expect("a number");
+        assert!(is_running(pid.trim()), "it may be of use to others");
+        let killed = Command::new("kill").arg(pid.trim()).status();
+        assert!(killed.expect("kill").success());
+    }
+}

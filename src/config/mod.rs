@@ -1,0 +1,341 @@
+//! Settings: what holds, and where it came from.
+//!
+//! All precedence is here: flag, then environment variable, then the profile of the config file, then
+//! the default. The command line and the file only say what was written.
+
+mod command;
+pub(crate) mod file;
+mod secret_source;
+mod targets;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::analysis::Targets;
+use crate::cli::ServiceArgs;
+use crate::client::BaseUrl;
+use crate::client::{Access, Api, Manners, Origin, Setting};
+use crate::error::{Failure, Kind};
+use crate::secret::Secret;
+use crate::text;
+use file::Profile;
+pub(crate) use secret_source::SecretSource;
+
+/// The words that were given, before anything is decided.
+pub(crate) struct Settings<'a> {
+    args: &'a ServiceArgs,
+    from_environment: &'a [String],
+    profile: Profile,
+}
+
+impl<'a> Settings<'a> {
+    /// Reads the config file that belongs to the command line.
+    pub(crate) fn read(
+        args: &'a ServiceArgs,
+        from_environment: &'a [String],
+    ) -> Result<Self, Failure> {
+        let profile = file::read(args.config.as_deref(), args.profile.as_deref())?;
+        Ok(Self {
+            args,
+            from_environment,
+            profile,
+        })
+    }
+
+    /// Decides how the service is asked.
+    pub(crate) fn manners(&self) -> Result<Manners, Failure> {
+        let duration = |key: &str| self.word(key, text::duration);
+        let api = self.word("api", |word| {
+            Api::named(word).ok_or_else(|| "write auto, v1 or v2".to_owned())
+        })?;
+        let manners = Manners {
+            api: self.pick("api", self.args.api, api, Api::Auto),
+            parallel: self.pick(
+                "parallel",
+                self.args.parallel,
+                self.profile.number("parallel"),
+                4,
+            ),
+            retries: self.pick(
+                "retries",
+                self.args.retries,
+                self.profile.number("retries"),
+                5,
+            ),
+            retry_wait: self.pick(
+                "retry_wait",
+                self.args.retry_wait,
+                duration("retry_wait")?,
+                Duration::from_secs(4),
+            ),
+            timeout: self.pick(
+                "timeout",
+                self.args.timeout,
+                duration("timeout")?,
+                Duration::from_secs(60),
+            ),
+            ca_cert: self
+                .text("ca_cert", self.args.ca_cert.as_ref())
+                .map(|setting| Setting {
+                    value: expand_home(&setting.value),
+                    origin: setting.origin,
+                }),
+            allow_http: self.pick(
+                "allow_http",
+                self.args.allow_http,
+                self.profile.switch("allow_http"),
+                false,
+            ),
+        };
+        let zero = |setting: &str, origin: &Origin| {
+            Err(
+                Failure::new(Kind::Usage, format!("`{setting}` is zero (from {origin})"))
+                    .hint("give more than zero, such as 4 for `parallel` or 60s for `timeout`"),
+            )
+        };
+        match &manners {
+            Manners {
+                parallel: Setting { value: 0, origin },
+                ..
+            } => zero("parallel", origin),
+            Manners { timeout, .. } if timeout.value.is_zero() => zero("timeout", &timeout.origin),
+            _ => Ok(manners),
+        }
+    }
+
+    /// Decides which service is asked, and as whom.
+    pub(crate) fn access(&self, manners: &Manners) -> Result<Access, Failure> {
+        let Some(base_url) = self.base_url() else {
+            return Err(missing(
+                "the address of the service",
+                "--base-url",
+                "TRAYSCAN_BASE_URL",
+                "base_url",
+            ));
+        };
+        let base_url_origin = base_url.origin;
+        let base_url = BaseUrl::parse(&base_url.value, manners.allow_http.value)
+            .map_err(|failure| failure.caused_by(anyhow::anyhow!("given by {base_url_origin}")))?;
+        let Some(client_id) = self.client_id() else {
+            return Err(missing(
+                "the client id",
+                "--client-id",
+                "TRAYSCAN_CLIENT_ID",
+                "client_id",
+            ));
+        };
+        let Some(source) = self.secret_source()? else {
+            return Err(missing(
+                "the client secret",
+                "--client-secret-file",
+                "TRAYSCAN_CLIENT_SECRET",
+                "client_secret_file",
+            ));
+        };
+        Ok(Access {
+            base_url,
+            client_id: client_id.value,
+            base_url_origin,
+            client_id_origin: client_id.origin,
+            client_secret: source.value.read()?,
+        })
+    }
+
+    pub(crate) fn base_url(&self) -> Option<Setting<String>> {
+        self.text("base_url", self.args.base_url.as_ref())
+    }
+
+    pub(crate) fn client_id(&self) -> Option<Setting<String>> {
+        self.text("client_id", self.args.client_id.as_ref())
+    }
+
+    /// Decides where the secret comes from, without reading it yet.
+    pub(crate) fn secret_source(&self) -> Result<Option<Setting<SecretSource>>, Failure> {
+        let args = self.args;
+        let profile = &self.profile;
+        let given = [
+            args.client_secret
+                .as_ref()
+                .map(|text| ("client_secret", SecretSource::Text(Secret::new(text)))),
+            args.client_secret_file
+                .as_ref()
+                .map(|path| ("client_secret_file", SecretSource::File(path.clone()))),
+        ];
+        let given: Vec<_> = given
+            .into_iter()
+            .flatten()
+            .filter(|(_, source)| !source.is_empty())
+            .map(|(key, value)| Setting {
+                value,
+                origin: self.given_origin(key),
+            })
+            .collect();
+        let filed = [
+            profile
+                .text("client_secret")
+                .map(|text| SecretSource::Text(Secret::new(text))),
+            profile
+                .text("client_secret_file")
+                .map(|path| SecretSource::File(path.to_owned())),
+            profile
+                .command("client_secret_command")
+                .map(SecretSource::Command),
+        ];
+        let filed: Vec<_> = filed
+            .into_iter()
+            .flatten()
+            .filter(|source| !source.is_empty())
+            .map(|value| Setting {
+                value,
+                origin: Origin::File(profile.name.clone()),
+            })
+            .collect();
+        let is_flag = |setting: &&Setting<SecretSource>| matches!(setting.origin, Origin::Flag(_));
+        let layers = [
+            given.iter().filter(is_flag).collect::<Vec<_>>(),
+            given.iter().filter(|setting| !is_flag(setting)).collect(),
+            filed.iter().collect(),
+        ];
+        let Some(layer) = layers.into_iter().find(|layer| !layer.is_empty()) else {
+            return Ok(None);
+        };
+        match layer[..] {
+            [one] => {
+                one.value.warn_if_readable();
+                Ok(Some(one.clone()))
+            }
+            _ => Err(Failure::new(
+                Kind::Usage,
+                if layer[0].origin == layer[1].origin {
+                    format!(
+                        "the client secret is given twice in one place ({})",
+                        layer[0].origin
+                    )
+                } else {
+                    format!(
+                        "the client secret is given twice ({} and {})",
+                        layer[0].origin, layer[1].origin
+                    )
+                },
+            )
+            .hint("keep one: the secret, its file, or the command that prints it")),
+        }
+    }
+
+    /// Picks a text; an empty one counts as not given.
+    fn text(&self, key: &'static str, given: Option<&String>) -> Option<Setting<String>> {
+        let given = given.filter(|text| !text.is_empty()).cloned();
+        let filed = self
+            .profile
+            .text(key)
+            .filter(|text| !text.is_empty())
+            .map(String::from);
+        given
+            .map(|value| Setting {
+                value,
+                origin: self.given_origin(key),
+            })
+            .or_else(|| {
+                filed.map(|value| Setting {
+                    value,
+                    origin: Origin::File(self.profile.name.clone()),
+                })
+            })
+    }
+
+    fn pick<T>(
+        &self,
+        key: &'static str,
+        given: Option<T>,
+        filed: Option<T>,
+        default: T,
+    ) -> Setting<T> {
+        match (given, filed) {
+            (Some(value), _) => Setting {
+                value,
+                origin: self.given_origin(key),
+            },
+            (None, Some(value)) => Setting {
+                value,
+                origin: Origin::File(self.profile.name.clone()),
+            },
+            (None, None) => Setting {
+                value: default,
+                origin: Origin::Default,
+            },
+        }
+    }
+
+    /// What the config file wants of each crop.
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.profile.targets
+    }
+
+    /// Reads a word of the profile.
+    fn word<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        self.profile
+            .text(key)
+            .map(read)
+            .transpose()
+            .map_err(|advice| {
+                let place = format!("profiles.{}.{key}", self.profile.name);
+                Failure::new(
+                    Kind::Usage,
+                    format!("`{place}` in the config file is not valid"),
+                )
+                .hint(advice)
+            })
+    }
+
+    /// Tells flags from variables.
+    fn given_origin(&self, key: &str) -> Origin {
+        let (_, flag, variable) = NAMES
+            .iter()
+            .find(|(name, ..)| *name == key)
+            .expect("every setting is listed");
+        if self.from_environment.iter().any(|name| name == key) {
+            Origin::Variable(variable)
+        } else {
+            Origin::Flag(flag)
+        }
+    }
+}
+
+/// Every setting: its key, its flag, its variable.
+const NAMES: [(&str, &str, &str); 11] = [
+    ("base_url", "--base-url", "TRAYSCAN_BASE_URL"),
+    ("client_id", "--client-id", "TRAYSCAN_CLIENT_ID"),
+    ("client_secret", "--client-secret", "TRAYSCAN_CLIENT_SECRET"),
+    (
+        "client_secret_file",
+        "--client-secret-file",
+        "TRAYSCAN_CLIENT_SECRET_FILE",
+    ),
+    ("api", "--api", "TRAYSCAN_API"),
+    ("parallel", "--parallel", "TRAYSCAN_PARALLEL"),
+    ("retries", "--retries", "TRAYSCAN_RETRIES"),
+    ("retry_wait", "--retry-wait", "TRAYSCAN_RETRY_WAIT"),
+    ("timeout", "--timeout", "TRAYSCAN_TIMEOUT"),
+    ("ca_cert", "--ca-cert", "TRAYSCAN_CA_CERT"),
+    ("allow_http", "--allow-http", "TRAYSCAN_ALLOW_HTTP"),
+];
+
+fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
+        "give it with `{flag}`, in the variable {variable}, or as `{key}` in the config file \
+         (`trayscan config init` begins one); without credentials, `--sandbox` shows made-up batches"
+    ))
+}
+
+/// Replaces a leading `~` by the home folder.
+pub(crate) fn expand_home(path: &str) -> PathBuf {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}

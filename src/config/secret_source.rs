@@ -1,0 +1,130 @@
+//! Where the secret stands, and how it is read from there.
+
+use std::fs::File;
+use std::io;
+
+use super::file::{others_may_read, warn_readable};
+use super::{command, expand_home};
+use crate::client::bounded::ReadLimit;
+use crate::error::{Failure, Kind};
+use crate::secret::Secret;
+
+/// Where the secret stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SecretSource {
+    Text(Secret),
+    /// A path; `-` is standard input.
+    File(String),
+    /// Words to run; what it prints is the secret.
+    Command(Vec<String>),
+}
+
+impl SecretSource {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(secret) => secret.expose().is_empty(),
+            Self::File(path) => path.is_empty(),
+            Self::Command(words) => words.is_empty(),
+        }
+    }
+
+    pub(super) fn read(&self) -> Result<Secret, Failure> {
+        match self {
+            Self::Text(secret) => Ok(secret.clone()),
+            Self::File(path) => secret_in(&read_file(path)?, &format!("`{path}`")),
+            Self::Command(words) => {
+                let (text, notes) = run(words)?;
+                let secret = secret_in(&text, "the output of `client_secret_command`")?;
+                tell_notes(&notes, &secret);
+                Ok(secret)
+            }
+        }
+    }
+
+    /// Warns if others can read the file that holds the secret.
+    pub(super) fn warn_if_readable(&self) {
+        let Self::File(path) = self else { return };
+        let path = expand_home(path);
+        // A pipe or a device is not where the secret is kept.
+        if path.is_file() && others_may_read(&path) {
+            warn_readable(&path);
+        }
+    }
+}
+
+/// Returns the secret in `text`: all of it but the end of a line.
+fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
+    let line = text
+        .strip_suffix('\n')
+        .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
+    if line.is_empty() {
+        return Err(
+            Failure::new(Kind::Usage, format!("there is no secret in {whence}"))
+                .hint("it should hold the client secret and nothing else"),
+        );
+    }
+    Ok(Secret::new(line))
+}
+
+fn read_file(path: &str) -> Result<String, Failure> {
+    let bound = ReadLimit::secret();
+    let read = if path == "-" {
+        bound.read_text(|| Ok(io::stdin()))
+    } else {
+        let path = expand_home(path);
+        bound.read_text(move || File::open(path))
+    };
+    read.map_err(|error| {
+        Failure::new(
+            Kind::Usage,
+            format!("cannot read the client secret from `{path}`"),
+        )
+        .caused_by(error)
+        .hint("it should hold the client secret and nothing else, and end")
+    })
+}
+
+/// Runs a command, and returns what it printed on standard output and on standard error.
+fn run(words: &[String]) -> Result<(String, String), Failure> {
+    let failure = || {
+        Failure::new(
+            Kind::Usage,
+            "`client_secret_command` in the config file failed",
+        )
+    };
+    let [program, args @ ..] = words else {
+        return Err(failure().hint("it is empty"));
+    };
+    let printed = command::run(program, args, ReadLimit::secret()).map_err(|error| {
+        failure().caused_by(error).hint(
+            "run it alone to see what it says: it should print the secret and end with code 0",
+        )
+    })?;
+    // What it printed is no text: saying more could say the secret.
+    let text = String::from_utf8(printed.stdout);
+    let text = text.map_err(|_| failure().hint("what it prints is no text"))?;
+    let notes = String::from_utf8_lossy(&printed.stderr).into_owned();
+    Ok((text, notes))
+}
+
+/// Logs what a command printed on standard error, without the secret.
+fn tell_notes(notes: &str, secret: &Secret) {
+    let mut notes = notes.to_owned();
+    // The log conceals secrets too, but neither short ones nor a part of one.
+    for line in secret.expose().lines().filter(|line| !line.is_empty()) {
+        notes = notes.replace(line, "…");
+    }
+    for line in notes.lines().filter(|line| !line.trim().is_empty()) {
+        log::info!("client_secret_command: {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_hide_from_debug() {
+        assert!(!format!("{:?}", SecretSource::Text(Secret::new("hunter2"))).contains("hunter2"));
+    }
+}

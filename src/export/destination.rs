@@ -1,0 +1,373 @@
+//! What `-o` and `-f` mean together: where to, in which format, compressed or not.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum as _;
+
+use super::template::Template;
+use crate::cli::OutputArgs;
+use crate::error::{Failure, Kind};
+use crate::formats::Format;
+use crate::storage::Compression;
+use crate::storage::Place;
+
+/// Where an export goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    pub(crate) place: Place,
+    /// Its name, where it names one file per value.
+    pub(crate) template: Option<Template>,
+    pub(crate) format: Format,
+    pub(crate) compression: Compression,
+    /// Where the manifest goes, if one is wanted.
+    pub(crate) manifest: Option<PathBuf>,
+    /// Where the empty file goes that says that everything is in its place, if it is wanted.
+    pub(crate) success_marker: Option<PathBuf>,
+}
+
+/// Names that readers of a lake skip.
+const MANIFEST: &str = "_manifest.json";
+const SUCCESS: &str = "_SUCCESS";
+
+const ENDINGS: [(&str, Format); 9] = [
+    ("json", Format::Json),
+    ("ndjson", Format::Ndjson),
+    ("jsonl", Format::Ndjson),
+    ("csv", Format::Csv),
+    ("tsv", Format::Tsv),
+    ("xlsx", Format::Xlsx),
+    ("parquet", Format::Parquet),
+    ("sqlite", Format::Sqlite),
+    ("db", Format::Sqlite),
+];
+
+impl Destination {
+    pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
+        let place = Place::new(args.output.as_deref())?;
+        let mut destination = Self::of_place(args, place)?;
+        let folder = destination.template.as_ref().map(Template::folder);
+        destination.manifest = manifest(args, folder.as_deref())?;
+        if args.success_marker {
+            let folder = folder.ok_or_else(|| needs_template("--success-marker"))?;
+            destination.success_marker = Some(folder.join(SUCCESS));
+        }
+        check_state(args, destination.manifest.as_deref())?;
+        Ok(destination)
+    }
+
+    /// Finds out format and compression; manifest and marker come later.
+    fn of_place(args: &OutputArgs, place: Place) -> Result<Self, Failure> {
+        let made = |place, template, format, compression| Self {
+            place,
+            template,
+            format,
+            compression,
+            manifest: None,
+            success_marker: None,
+        };
+        #[cfg(feature = "postgres")]
+        if let Place::Table(_) = place {
+            check_table(args)?;
+            return Ok(made(place, None, Format::Postgres, Compression::None));
+        }
+        let Some(path) = place.path() else {
+            let by_stream = if std::io::stdout().is_terminal() {
+                Format::Table
+            } else {
+                Format::Ndjson
+            };
+            let format = args.format.unwrap_or(by_stream);
+            check_flags(args, format)?;
+            if format.needs_file() {
+                let name = format.name();
+                return Err(
+                    usage(format!("{name} cannot be written to standard output"))
+                        .hint(format!("name a file: `-o batches.{name}`")),
+                );
+            }
+            return Ok(made(place, None, format, Compression::None));
+        };
+        refuse_slips(&path, args)?;
+        let (compression, inner) = compression(&path);
+        let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
+            return Err(usage(format!("the name `{}` does not tell the format", path.display()))
+                    .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
+        };
+        check_flags(args, format)?;
+        if format.needs_file() && compression != Compression::None {
+            let name = format.name();
+            return Err(
+                usage(format!("`{}`: {name} is not compressed", path.display()))
+                    .hint("leave .gz or .zst away"),
+            );
+        }
+        Ok(made(place, Template::parse(&path)?, format, compression))
+    }
+
+    /// Returns the folder of a lake on this machine: one file per value, with a manifest among them.
+    pub(crate) fn lake_folder(&self) -> Option<PathBuf> {
+        let (Some(template), Some(manifest), Place::File(_)) =
+            (&self.template, &self.manifest, &self.place)
+        else {
+            return None;
+        };
+        let folder = template.folder();
+        manifest.starts_with(&folder).then_some(folder)
+    }
+
+    /// Returns whether the manifest lies among the files of the lake under a name that engines do not skip.
+    pub(crate) fn has_manifest_in_the_way(&self) -> bool {
+        let (Some(template), Some(manifest)) = (&self.template, &self.manifest) else {
+            return false;
+        };
+        let folder = template.folder();
+        let inside = manifest.strip_prefix(&folder);
+        let is_skipped = |inside: &Path| {
+            let mut names = inside.components().map(std::path::Component::as_os_str);
+            names.any(|name| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.')))
+        };
+        // Nobody reads all of the folder that a program happens to be started in.
+        !folder.as_os_str().is_empty() && inside.is_ok_and(|inside| !is_skipped(inside))
+    }
+
+    /// Names the place in messages.
+    pub(crate) fn name(&self) -> String {
+        self.place.name()
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(Kind::Usage, message)
+}
+
+/// Catches what was meant otherwise.
+fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let is_format = Format::from_str(&text, false).is_ok();
+    if is_format && args.format.is_none() && !path.exists() {
+        return Err(
+            usage(format!("`-o {text}` would write a file of that name")).hint(format!(
+                "did you mean `--format {text}`? else write `-o ./{text} --format {text}`"
+            )),
+        );
+    }
+    if path.is_dir() {
+        return Err(Failure::new(
+            Kind::Output,
+            format!("cannot write to `{text}`: it is a folder"),
+        )
+        .hint("it is a folder: name a file in it"));
+    }
+    if text.ends_with(std::path::is_separator) {
+        return Err(usage(format!("`-o {text}` is the name of a folder"))
+            .hint("name a file in it, or leave the end away"));
+    }
+    let spreadsheet = [".xls", ".ods"]
+        .iter()
+        .any(|ending| text.to_lowercase().ends_with(ending));
+    if spreadsheet {
+        return Err(usage(format!("`-o {text}`: this format cannot be written"))
+            .hint("every spreadsheet program opens this one: `-o batches.xlsx`"));
+    }
+    Ok(())
+}
+
+/// Refuses what a table has no use for.
+#[cfg(feature = "postgres")]
+fn check_table(args: &OutputArgs) -> Result<(), Failure> {
+    if let Some(format) = args.format {
+        return Err(usage(format!(
+            "`--format {}` is for files, and the address is that of a table",
+            format.name()
+        ))
+        .hint("leave it out: a table has types of its own"));
+    }
+    if args.no_clobber {
+        return Err(usage(
+            "`--no-clobber` is for files: a table is added to, and never replaced".to_owned(),
+        )
+        .hint("leave it out, or name a table that is not there yet with `table=`"));
+    }
+    let name = args.output.as_deref().map(Path::to_string_lossy);
+    let words = ["{year}", "{month}", "{day}", "{crop_type}"];
+    let is_in = |word: &&&str| name.as_ref().is_some_and(|name| name.contains(**word));
+    if let Some(word) = words.iter().find(is_in) {
+        return Err(usage(format!(
+            "`{word}` is for the names of files, and the address is that of a table"
+        ))
+        .hint("one table holds all of them: choose with `where` in SQL"));
+    }
+    check_flags(args, Format::Postgres)
+}
+
+/// Decides where the manifest goes: beside the files of a template it has a name of its own. Keeps it away from the data.
+fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    if args.only_changed && folder.is_none() {
+        return Err(needs_template("--only-changed"));
+    }
+    let path = match (&args.manifest, folder) {
+        (None, Some(folder)) if args.only_changed => folder.join(MANIFEST),
+        (None, _) => return Ok(None),
+        (Some(Some(path)), _) => path.clone(),
+        (Some(None), Some(folder)) => folder.join(MANIFEST),
+        (Some(None), None) => {
+            return Err(usage("`--manifest` needs a name here".to_owned()).hint(
+                "name a file, as in `--manifest batches.manifest.json`; it may be left out only where the name of `-o` has a placeholder such as {year}",
+            ));
+        }
+    };
+    let place = Place::new(Some(&path))?;
+    if place.is_stdout() {
+        return Err(usage("`--manifest` needs a file".to_owned())
+            .hint("standard output is for the data: name a file for the receipt"));
+    }
+    if Place::new(args.output.as_deref())?.is(&place) {
+        return Err(usage("`--manifest` and `-o` name the same file".to_owned())
+            .hint("give the manifest a name of its own"));
+    }
+    if matches!(Template::parse(&path), Ok(Some(_)) | Err(_)) {
+        return Err(usage(format!(
+            "`--manifest {}`: one manifest tells of all files, so its name has no placeholders",
+            path.display()
+        ))
+        .hint("leave the name out: it is then `_manifest.json` in the folder before the first {…} of `-o`"));
+    }
+    Ok(Some(path))
+}
+
+fn needs_template(flag: &str) -> Failure {
+    usage(format!(
+        "`{flag}` is for one file per value, and the name of `-o` has no placeholder"
+    ))
+    .hint("name the files like `-o 'lake/year={year}/month={month}/batches.parquet'`")
+}
+
+/// Keeps the state of an earlier run from being replaced before anybody has handed on a new one.
+fn check_state(args: &OutputArgs, manifest: Option<&Path>) -> Result<(), Failure> {
+    let Some(state) = args.state.as_deref() else {
+        return Ok(());
+    };
+    let state = Place::File(state.to_owned());
+    for (flag, other) in [("-o", args.output.as_deref()), ("--manifest", manifest)] {
+        if other.is_some() && Place::new(other)?.is(&state) {
+            return Err(usage(format!("`--state` and `{flag}` name the same file"))
+                .hint("a target hands on the next state: keep it in a file of its own"));
+        }
+    }
+    Ok(())
+}
+
+fn compression(path: &Path) -> (Compression, PathBuf) {
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .map(str::to_lowercase);
+    match ending.as_deref() {
+        Some("gz") => (Compression::Gzip, path.with_extension("")),
+        Some("zst") => (Compression::Zstd, path.with_extension("")),
+        _ => (Compression::None, path.to_owned()),
+    }
+}
+
+fn by_ending(path: &Path) -> Option<Format> {
+    let ending = path.extension()?.to_str()?.to_lowercase();
+    ENDINGS
+        .iter()
+        .find(|(known, _)| *known == ending)
+        .map(|(_, format)| *format)
+}
+
+/// Refuses flags that the format has no use for: they were meant for another.
+fn check_flags(args: &OutputArgs, format: Format) -> Result<(), Failure> {
+    let is_csv = matches!(format, Format::Csv | Format::Tsv);
+    let is_json = matches!(format, Format::Json | Format::Ndjson);
+    let is_singer = format == Format::Singer;
+    let flags = [
+        ("--state", args.state.is_some(), is_singer, "singer"),
+        ("--numbers", args.numbers, is_json, "json and ndjson"),
+        (
+            "--delimiter",
+            args.delimiter.is_some(),
+            is_csv,
+            "csv and tsv",
+        ),
+        ("--decimal-comma", args.decimal_comma, is_csv, "csv and tsv"),
+        ("--bom", args.bom, is_csv, "csv and tsv"),
+        ("--no-header", args.no_header, is_csv, "csv and tsv"),
+        ("--excel", args.excel, is_csv, "csv and tsv"),
+    ];
+    for (flag, given, useful, formats) in flags {
+        if given && !useful {
+            return Err(usage(format!(
+                "`{flag}` is for {formats}, and the format is {}",
+                format.name()
+            ))
+            .hint("leave it out, or choose the format with `--format`"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(output: &str) -> OutputArgs {
+        OutputArgs {
+            output: Some(output.into()),
+            ..OutputArgs::default()
+        }
+    }
+
+    #[test]
+    fn the_ending_tells_format_and_compression() {
+        for (name, format, compression) in [
+            ("a.csv", Format::Csv, Compression::None),
+            ("a.JSONL", Format::Ndjson, Compression::None),
+            ("b/a.b.tsv.gz", Format::Tsv, Compression::Gzip),
+            ("a.json.zst", Format::Json, Compression::Zstd),
+        ] {
+            let found = Destination::new(&args(name)).expect(name);
+            assert_eq!(
+                (found.format, found.compression),
+                (format, compression),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn slips_are_caught() {
+        for name in [
+            "json",
+            "csv",
+            "a",
+            "a.txt",
+            "a.gz",
+            "ftp://b/a.csv",
+            "s3://b/a",
+            "s3://{year}/a.csv",
+            "lake/{week}/a.csv",
+            "table",
+        ] {
+            assert_eq!(
+                Destination::new(&args(name)).expect_err(name).kind,
+                Kind::Usage,
+                "{name}"
+            );
+        }
+        let object = Destination::new(&args("s3://b/a.csv"));
+        assert_eq!(object.is_ok(), cfg!(feature = "cloud"));
+        let explicit = OutputArgs {
+            format: Some(Format::Csv),
+            ..args("a.txt")
+        };
+        assert!(Destination::new(&explicit).is_ok());
+        let excel = OutputArgs {
+            excel: true,
+            ..args("a.json")
+        };
+        assert!(Destination::new(&excel).is_err());
+    }
+}

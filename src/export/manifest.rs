@@ -1,0 +1,207 @@
+//! The receipt of an export: what was asked for, what came, and how to recognise it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Position;
+use crate::batch::digest::DigestState;
+use crate::error::{Failure, Kind};
+use crate::storage::cleanup::Folders;
+use crate::storage::cloud::{self, Address};
+use crate::storage::temp_file::Scratch;
+use crate::storage::{Compression, Output, Place, Target};
+
+/// Larger than any receipt; what is read by mistake may be anything.
+const SIZE_LIMIT: u64 = 256 << 20;
+
+/// What `verify` does not need may be missing when it is read: keys are added from version to version.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Manifest {
+    #[serde(default)]
+    pub(crate) trayscan: String,
+    /// Only an export that came to its end has a manifest; from an archive with gaps it is not complete.
+    #[serde(default)]
+    pub(crate) complete: bool,
+    pub(crate) request: Request,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    #[serde(default)]
+    pub(crate) windows: Vec<Window>,
+    pub(crate) batches: u64,
+    #[serde(default)]
+    pub(crate) duplicates_dropped: u64,
+    #[serde(default)]
+    pub(crate) conflicts_dropped: u64,
+    #[serde(default)]
+    pub(crate) requests: u64,
+    #[serde(default)]
+    pub(crate) retries: u64,
+    #[serde(default)]
+    pub(crate) token_renewals: u64,
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
+    pub(crate) started: String,
+    #[serde(default)]
+    pub(crate) ended: String,
+    pub(crate) files: Vec<File>,
+    /// Version 1 was not told.
+    #[serde(default = "first_version")]
+    pub(crate) digest_version: u32,
+    pub(crate) set_digest: String,
+    /// Of the fields that the interface does not know; `None` if the format does not keep them.
+    #[serde(default)]
+    pub(crate) unknown_fields_digest: Option<String>,
+    /// Of one file per value from an archive: what `--only-changed` continues from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lake: Option<LakeState>,
+}
+
+/// The state of a lake.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct LakeState {
+    /// The name of `-o`, with its placeholders.
+    pub(crate) template: String,
+    /// Flags that decide about the bytes of a file, such as `--excel`.
+    pub(crate) options: Vec<String>,
+    /// How far the archive had come.
+    pub(crate) archive: Position,
+    /// What `set_digest` was finished from.
+    pub(crate) digest: DigestState,
+    /// What crops are called in the names of files, if they are a part of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) crop_names: Option<BTreeMap<String, String>>,
+}
+
+fn first_version() -> u32 {
+    1
+}
+
+/// What was asked for.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Request {
+    /// Nothing for an archive that belongs to nobody yet.
+    pub(crate) base_url: Option<String>,
+    /// The archive that was read instead of the service.
+    pub(crate) archive: Option<String>,
+    pub(crate) start: Option<String>,
+    pub(crate) end: Option<String>,
+    /// Batches created in the second `end` belong to the next period and are left out.
+    pub(crate) excludes_end: bool,
+    pub(crate) fields: Vec<String>,
+    #[serde(rename = "where")]
+    pub(crate) conditions: Vec<String>,
+    pub(crate) sort: Option<String>,
+    pub(crate) limit: Option<u64>,
+    #[serde(default)]
+    pub(crate) lenient: bool,
+}
+
+/// Part of the range, as it was fetched.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Window {
+    pub(crate) start: Option<String>,
+    pub(crate) end: Option<String>,
+    pub(crate) pages: u64,
+    pub(crate) batches: u64,
+}
+
+/// A file that was written; `-` is standard output. A table has an address, and no bytes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct File {
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) format: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sha256: Option<String>,
+    /// Of this file alone, so that it can be verified alone; the first manifests lack both.
+    #[serde(default)]
+    pub(crate) batches: Option<u64>,
+    #[serde(default)]
+    pub(crate) set_digest: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown_fields_digest: Option<String>,
+}
+
+/// The place of a manifest, opened before the first request like that of the data.
+pub(crate) struct Draft {
+    output: Output,
+    /// Those that were made for it; removed with it if nothing comes of the export.
+    _folders: Folders,
+}
+
+impl Draft {
+    /// Opens the place of the manifest; makes its folder, if `make_folder`.
+    pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
+        let place = Place::new(Some(path))?;
+        let mut folders = Folders::default();
+        if let Place::File(path) = &place
+            && make_folder
+        {
+            folders.make_for(path).map_err(|error| {
+                let name = place.name();
+                Failure::new(Kind::Output, format!("cannot make the folder of {name}"))
+                    .caused_by(error)
+                    .hint("choose another place with `--manifest`")
+            })?;
+        }
+        let target = Target::open(&place, no_clobber)?;
+        Ok(Self {
+            output: Output::new(target, Compression::None).map_err(Failure::from_output)?,
+            _folders: folders,
+        })
+    }
+
+    /// Writes the manifest, whole or not at all like any output.
+    pub(crate) fn write(self, manifest: &Manifest) -> Result<(), Failure> {
+        let mut output = self.output;
+        serde_json::to_writer_pretty(&mut output, manifest)
+            .map_err(std::io::Error::from)
+            .and_then(|()| std::io::Write::write_all(&mut output, b"\n"))
+            .map_err(Failure::from_output)?;
+        output.publish().map(drop)
+    }
+}
+
+impl Manifest {
+    /// Reads the manifest of a complete export.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let manifest = Self::read_any(path)?;
+        if !manifest.complete {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!(
+                    "the manifest `{}` is not that of a complete export",
+                    path.display()
+                ),
+            )
+            .hint("it lacks `\"complete\": true`: export again"));
+        }
+        Ok(manifest)
+    }
+
+    /// Reads a manifest, also that of an export from an archive with gaps.
+    pub(crate) fn read_any(path: &Path) -> Result<Self, Failure> {
+        use std::io::Read as _;
+
+        let name = path.display();
+        let mut text = Vec::new();
+        let object = Address::parse(path)?.map(|address| cloud::download(&address));
+        let object = object.transpose()?;
+        let file = std::fs::File::open(object.as_ref().map_or(path, Scratch::path));
+        file.and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut text))
+            .map_err(|error| {
+                Failure::new(Kind::Usage, format!("cannot read the manifest `{name}`"))
+                    .caused_by(error)
+                    .hint("name a file that `trayscan export --manifest` has written")
+            })?;
+        serde_json::from_slice(&text).map_err(|error| {
+            Failure::new(Kind::Usage, format!("`{name}` is no manifest"))
+                .caused_by(error)
+                .hint("a manifest is what `trayscan export --manifest` writes; to compare two exports, use `--against`")
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! TODO
+
+pub(crate) mod destination;
+pub(crate) mod manifest;
+pub(crate) mod partitions;
+pub(crate) mod pending;
+pub(crate) mod sink;
+pub(crate) mod template;
+pub(crate) use destination::Destination;
+pub(crate) use partitions::{Manner, Spool};
+pub(crate) use pending::Pending;
+pub(crate) use sink::{Files, Share, Writing, Written};
+pub(crate) use template::{Crops, Template};

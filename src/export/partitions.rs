@@ -1,0 +1,355 @@
+//! One file per value: batches wait, sorted by the file they belong to, until all have come.
+//!
+//! A lake of a million batches may have tens of thousands of files, and not every format can be written
+//! on once it was closed. So what comes is put aside in one file that has no name, in pieces, and each
+//! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
+//! is published before everything is written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memchr::memchr;
+
+use super::pending::Pending;
+use super::sink::{Share, Written};
+use super::template::{Crops, Template};
+use crate::batch::digest::SetDigest;
+use crate::batch::{Batch, Representation};
+use crate::error::{Failure, Kind};
+use crate::formats::{BatchWriter, Notes};
+use crate::storage::cleanup::Folders;
+use crate::storage::cloud::{self, Address};
+use crate::storage::output::Sealed;
+use crate::storage::target::{annotate, folder_of, follow_links, resolved};
+use crate::storage::temp_file::PartFiles;
+use crate::storage::{Compression, Output, Place, Target};
+
+/// Bytes that wait in memory, in all.
+const HELD: usize = 8 << 20;
+
+/// Makes the writer of one file.
+pub(crate) type Maker = Box<dyn Fn(Output) -> Result<Box<dyn BatchWriter>, Failure> + Send>;
+
+/// How the files are made.
+pub(crate) struct Manner {
+    pub(crate) compression: Compression,
+    pub(crate) no_clobber: bool,
+    /// Where the manifest goes: no batches may.
+    pub(crate) manifest: Option<Place>,
+    /// Starts the digest of one file; `None` if no manifest is written.
+    pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
+    /// What the format keeps of a batch.
+    pub(crate) kept: Representation,
+    pub(crate) maker: Maker,
+    /// The only files to write; `None` for all.
+    pub(crate) only: Option<HashSet<String>>,
+    /// What crops are called in names.
+    pub(crate) crops: Crops,
+    /// Written before the first file is replaced.
+    pub(crate) pending: Option<Pending>,
+    /// The file that says that everything is in its place: removed before the first file is replaced.
+    pub(crate) success_marker: Option<Place>,
+}
+
+/// Batches that wait for their files.
+pub(crate) struct Spool {
+    template: Template,
+    manner: Manner,
+    /// Places among the parts.
+    names: HashMap<String, usize>,
+    parts: Vec<Part>,
+    /// Bytes that wait in memory.
+    held: usize,
+    aside: File,
+    /// Where that is, for messages.
+    aside_name: String,
+    /// Bytes that were put aside.
+    put_aside: u64,
+}
+
+/// What belongs to one file.
+#[derive(Default)]
+struct Part {
+    name: String,
+    batches: u64,
+    /// One batch to a line.
+    lines: Vec<u8>,
+    /// Where earlier lines stand in what was put aside, and how long they are.
+    pieces: Vec<(u64, usize)>,
+}
+
+impl Part {
+    fn place(&self) -> Result<Place, Failure> {
+        // A file of this name, and not standard output.
+        let name = if self.name == "-" { "./-" } else { &self.name };
+        Place::new(Some(Path::new(name)))
+    }
+}
+
+impl Spool {
+    /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
+    pub(crate) fn new(template: Template, manner: Manner) -> Result<Self, Failure> {
+        let folder = template.folder();
+        // Something in the same folder, that no value makes.
+        let folder = match Address::parse(&folder.join(".trayscan-check"))? {
+            Some(address) => {
+                cloud::check(&address)?;
+                std::env::temp_dir()
+            }
+            None => existing(&folder),
+        };
+        let aside = tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
+        Ok(Self {
+            template,
+            manner,
+            names: HashMap::new(),
+            parts: Vec::new(),
+            held: 0,
+            aside,
+            aside_name: format!("the folder {}", Place::File(folder).name()),
+            put_aside: 0,
+        })
+    }
+
+    pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let name = self.template.name(batch, &mut self.manner.crops);
+        let only = self.manner.only.as_ref();
+        if only.is_some_and(|only| !only.contains(&name)) {
+            return Ok(());
+        }
+        let parts = &mut self.parts;
+        let place = *self.names.entry(name).or_insert_with_key(|name| {
+            parts.push(Part {
+                name: name.clone(),
+                ..Part::default()
+            });
+            parts.len() - 1
+        });
+        let part = &mut parts[place];
+        part.batches += 1;
+        part.lines.extend_from_slice(batch.text().as_bytes());
+        part.lines.push(b'\n');
+        self.held += batch.text().len() + 1;
+        if self.held > HELD {
+            let put_aside = self.put_aside();
+            put_aside.map_err(|error| annotate(&self.aside_name, error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns what crops are called in names; `None` if they are no part of them.
+    pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
+        let has_crops = self.template.has_crops();
+        has_crops.then(|| self.manner.crops.names())
+    }
+
+    fn put_aside(&mut self) -> io::Result<()> {
+        let mut aside = io::BufWriter::new(&mut self.aside);
+        for part in self.parts.iter_mut().filter(|part| !part.lines.is_empty()) {
+            let lines = std::mem::take(&mut part.lines);
+            aside.write_all(&lines)?;
+            part.pieces.push((self.put_aside, lines.len()));
+            self.put_aside += lines.len() as u64;
+        }
+        self.held = 0;
+        aside.flush()
+    }
+
+    /// Writes all files, and then puts all of them in their places.
+    pub(crate) fn publish(mut self) -> Result<(Vec<Written>, Notes), Failure> {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        let mut folders = Folders::default();
+        let mut temporary = self.temporary_files(&parts, &mut folders)?;
+        let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let mut notes = Notes::default();
+        let mut written = Vec::with_capacity(parts.len());
+        let mut all = Vec::with_capacity(parts.len());
+        for part in parts {
+            let file = part.place()?;
+            if let Place::File(path) = &file {
+                folders
+                    .make_for(path)
+                    .map_err(|error| cannot_make(path, error))?;
+                if let Some(place) = resolved(path)
+                    && let Some(other) = places.insert(place, path.clone())
+                {
+                    return Err(one_file(&other, path));
+                }
+            }
+            let manifest = self.manner.manifest.as_ref();
+            if manifest.is_some_and(|manifest| manifest.is(&file)) {
+                return Err(taken(&file));
+            }
+            let target = Target::open_among(&file, self.manner.no_clobber, temporary.as_mut())?;
+            let (sealed, share) = self.write_part(&part, target, &mut notes)?;
+            written.push((file, share));
+            all.push(sealed);
+        }
+        if let Some(marker) = &self.manner.success_marker {
+            marker.remove()?;
+        }
+        if let Some(pending) = &self.manner.pending {
+            pending.write(written.iter().map(|(place, _)| place.address()))?;
+        }
+        let published = Sealed::publish(all)?;
+        let written = written.into_iter().zip(published);
+        let written = written.map(|((place, share), published)| Written {
+            place,
+            published,
+            share,
+        });
+        Ok((written.collect(), notes))
+    }
+
+    /// Prepares the temporary files of all parts; nothing if they are objects.
+    fn temporary_files(
+        &self,
+        parts: &[Part],
+        folders: &mut Folders,
+    ) -> Result<Option<PartFiles>, Failure> {
+        let mut places = BTreeSet::new();
+        for part in parts {
+            if let Place::File(path) = part.place()? {
+                let path = follow_links(&path).unwrap_or(path);
+                places.insert(folder_of(&path).to_owned());
+            }
+        }
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let inside = self.template.folder().join("name");
+        folders
+            .make_for(&inside)
+            .map_err(|error| cannot_make(&inside, error))?;
+        let base = folder_of(&inside);
+        let parts = PartFiles::new(base, &places);
+        parts.map(Some).map_err(|error| cannot_write(base, error))
+    }
+
+    fn write_part(
+        &mut self,
+        part: &Part,
+        target: Target,
+        notes: &mut Notes,
+    ) -> Result<(Sealed, Option<Share>), Failure> {
+        let mut output =
+            Output::new(target, self.manner.compression).map_err(Failure::from_output)?;
+        let kept = self.manner.kept;
+        let mut digest = self.manner.new_digest.as_ref().map(|new| new());
+        if digest.is_some() {
+            output = output.hashed();
+        }
+        let mut writer = (self.manner.maker)(output)?;
+        for (place, length) in &part.pieces {
+            let lines = self.taken_back(*place, *length);
+            let lines = lines.map_err(Failure::from_output)?;
+            each(lines, |batch| {
+                add(batch, writer.as_mut(), digest.as_mut(), kept)
+            })?;
+        }
+        each(part.lines.clone(), |batch| {
+            add(batch, writer.as_mut(), digest.as_mut(), kept)
+        })?;
+        let (output, more) = writer.finish().map_err(Failure::from_output)?;
+        notes.add(more);
+        let share = digest.map(|digest| Share {
+            batches: part.batches,
+            set_digest: digest.finish(),
+            unknown_fields_digest: digest.finish_unknown(),
+        });
+        Ok((output.seal()?, share))
+    }
+
+    fn taken_back(&mut self, place: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.aside.seek(SeekFrom::Start(place))?;
+        let mut lines = vec![0; length];
+        self.aside.read_exact(&mut lines)?;
+        Ok(lines)
+    }
+}
+
+fn add(
+    batch: &Batch,
+    writer: &mut dyn BatchWriter,
+    digest: Option<&mut SetDigest>,
+    kept: Representation,
+) -> Result<(), Failure> {
+    if let Some(digest) = digest {
+        digest.add_kept(batch, kept);
+    }
+    writer.write(batch).map_err(Failure::from_output)
+}
+
+/// Hands each batch of `lines` to `take`.
+fn each(
+    lines: Vec<u8>,
+    mut take: impl FnMut(&Batch) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // It was text when it was put aside.
+    let lost = || Failure::new(Kind::Internal, "what was put aside has changed");
+    let lines = Arc::new(String::from_utf8(lines).map_err(|_| lost())?);
+    let mut place = 0;
+    while let Some(length) = memchr(b'\n', &lines.as_bytes()[place..]) {
+        let batch = match Batch::scan(&lines, place) {
+            Some((batch, scanned)) if scanned == length => Some(batch),
+            _ => Batch::read(&lines[place..place + length]).batch,
+        };
+        take(&batch.ok_or_else(lost)?)?;
+        place += length + 1;
+    }
+    Ok(())
+}
+
+/// Returns the nearest folder on the way to `folder` that is there.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.is_dir());
+    let found = found.filter(|folder| !folder.as_os_str().is_empty());
+    found.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Says that the second would take the place of the first.
+fn one_file(first: &Path, second: &Path) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "{} and {} are one file: a link leads from one to the other",
+            Place::File(first.to_owned()).name(),
+            Place::File(second.to_owned()).name()
+        ),
+    )
+    .hint("take the link away, or choose another place with `-o`")
+}
+
+fn taken(place: &Place) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "`--manifest` and one of the files of `-o` are both {}",
+            place.name()
+        ),
+    )
+    .hint("give the manifest a name that no value makes")
+}
+
+fn cannot_write(folder: &Path, error: io::Error) -> Failure {
+    let name = Place::File(folder.to_owned()).name();
+    Failure::new(Kind::Output, format!("cannot write to the folder {name}"))
+        .caused_by(error)
+        .hint("choose another place with `-o`")
+}
+
+fn cannot_make(path: &Path, error: io::Error) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "cannot make the folder of {}",
+            Place::File(path.to_owned()).name()
+        ),
+    )
+    .caused_by(error)
+    .hint("choose another place with `-o`")
+}

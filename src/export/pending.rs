@@ -1,0 +1,123 @@
+//! What a run is about to change in a lake, written down beside its manifest.
+//!
+//! A run that is killed between its first file and its manifest leaves this list, and the next run looks at each of
+//! these files again, whatever it was asked for. Without it, nobody could tell a file of the killed run from one that the
+//! manifest means.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::template::Template;
+use crate::error::{Failure, Kind};
+use crate::storage::Place;
+use crate::storage::cleanup;
+use crate::storage::cloud::{self, Upload};
+use crate::storage::target::folder_of;
+use crate::storage::temp_file::{self, sync_folder};
+
+/// The list of files that a run is about to change.
+pub(crate) struct Pending {
+    place: Place,
+    template: String,
+    /// Files that may be removed, or that an earlier run has not finished with.
+    pub(crate) others: BTreeSet<String>,
+}
+
+/// The list as it is kept.
+#[derive(Deserialize, Serialize)]
+struct Listed {
+    template: String,
+    files: BTreeSet<String>,
+}
+
+impl Pending {
+    /// Names the list that belongs to the manifest at `manifest`.
+    pub(crate) fn new(manifest: &Path, template: &Template) -> Result<Self, Failure> {
+        Ok(Self {
+            place: Place::new(Some(&path(manifest)))?,
+            template: template.text(),
+            others: BTreeSet::new(),
+        })
+    }
+
+    /// Reads the list that a killed run left beside `manifest`, if it is there: its template, and the files.
+    pub(crate) fn read(manifest: &Path) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
+        let path = path(manifest);
+        let text = match Place::new(Some(&path))? {
+            Place::Object(address) => {
+                if !cloud::sizes(&address)?.contains_key(&address.to_string()) {
+                    return Ok(None);
+                }
+                std::fs::read(cloud::download(&address)?.path())
+            }
+            _ if !path.exists() => return Ok(None),
+            _ => std::fs::read(&path),
+        };
+        let listed = text.and_then(|text| Ok(serde_json::from_slice::<Listed>(&text)?));
+        let listed = listed.map_err(|error| {
+            Failure::new(Kind::Output, format!("cannot read `{}`", path.display()))
+                .caused_by(error)
+                .hint("a run that was killed left it: remove it and `_manifest.json`, and everything is written again")
+        })?;
+        Ok(Some((listed.template, listed.files)))
+    }
+
+    /// Writes the list down, before the first of `files` is changed.
+    pub(crate) fn write(&self, files: impl Iterator<Item = String>) -> Result<(), Failure> {
+        let listed = Listed {
+            template: self.template.clone(),
+            files: files.chain(self.others.iter().cloned()).collect(),
+        };
+        if listed.files.is_empty() {
+            return Ok(());
+        }
+        let text =
+            serde_json::to_vec(&listed).map_err(|error| Failure::from_output(error.into()))?;
+        match &self.place {
+            Place::File(path) => self.write_file(path, &text),
+            Place::Object(address) => {
+                let mut upload = Upload::begin(address, false, false)?;
+                upload.write_all(&text).map_err(Failure::from_output)?;
+                Upload::publish_all(vec![upload])
+            }
+            Place::Stdout => Ok(()),
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => Ok(()),
+        }
+    }
+
+    /// Replaces the file as a whole. Unlike a file of batches, it is no result that a signal would come too late for.
+    fn write_file(&self, path: &Path, text: &[u8]) -> Result<(), Failure> {
+        let write = || {
+            let mut file = temp_file::create(folder_of(path), None)?;
+            file.write_all(text)?;
+            file.as_file().sync_all()?;
+            cleanup::forget(file.path());
+            file.persist(path).map_err(|error| error.error)?;
+            sync_folder(folder_of(path))
+        };
+        write().map_err(|error| {
+            Failure::new(
+                Kind::Output,
+                format!("cannot write to {}", self.place.name()),
+            )
+            .caused_by(error)
+            .hint("check that there is room, and that you may write to its folder")
+        })
+    }
+
+    /// Removes the list, once the manifest tells of everything.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        self.place.remove()
+    }
+}
+
+fn path(manifest: &Path) -> PathBuf {
+    let name = manifest.file_name().unwrap_or_default().to_string_lossy();
+    // Engines skip names with an underscore in front.
+    let mark = if name.starts_with('_') { "" } else { "_" };
+    manifest.with_file_name(format!("{mark}{name}.pending"))
+}

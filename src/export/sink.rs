@@ -1,0 +1,132 @@
+//! All that an export writes: one file or stream, one file per value, or a table.
+
+use std::collections::BTreeMap;
+
+use super::partitions::Spool;
+use crate::batch::digest::SetDigest;
+use crate::batch::{Batch, Representation};
+use crate::error::Failure;
+use crate::formats::{BatchWriter, Notes};
+use crate::pipeline::Sink;
+#[cfg(feature = "postgres")]
+use crate::postgres::Loading;
+#[cfg(feature = "postgres")]
+use crate::storage::cleanup;
+use crate::storage::{Place, Published};
+
+pub(crate) enum Files {
+    One {
+        writer: Box<dyn BatchWriter>,
+        place: Place,
+    },
+    Many(Box<Spool>),
+    #[cfg(feature = "postgres")]
+    Table {
+        loading: Box<Loading>,
+        place: Place,
+    },
+}
+
+/// A file that is in its place.
+pub(crate) struct Written {
+    pub(crate) place: Place,
+    pub(crate) published: Published,
+    /// What is in this one, where there are several and somebody wants to know.
+    pub(crate) share: Option<Share>,
+}
+
+/// The batches of one file of several.
+#[derive(Clone)]
+pub(crate) struct Share {
+    pub(crate) batches: u64,
+    pub(crate) set_digest: String,
+    /// `None` if the format does not keep unknown fields.
+    pub(crate) unknown_fields_digest: Option<String>,
+}
+
+impl Files {
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        let written = match self {
+            Self::One { writer, .. } => writer.write(batch),
+            Self::Many(spool) => spool.write(batch),
+            #[cfg(feature = "postgres")]
+            Self::Table { loading, .. } => return loading.write(batch),
+        };
+        written.map_err(Failure::from_output)
+    }
+
+    /// Hands on what is held back, where somebody waits for it.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
+            Self::Many(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Table { .. } => Ok(()),
+        }
+    }
+
+    /// Returns what crops are called in the names of files; `None` if they are no part of them.
+    pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
+        match self {
+            Self::Many(spool) => spool.crop_names(),
+            Self::One { .. } => None,
+            #[cfg(feature = "postgres")]
+            Self::Table { .. } => None,
+        }
+    }
+
+    /// Ends what was written and puts it in its place.
+    pub(crate) fn publish(self) -> Result<(Vec<Written>, Notes), Failure> {
+        match self {
+            Self::One { writer, place } => {
+                let (output, notes) = writer.finish().map_err(Failure::from_output)?;
+                let published = output.publish()?;
+                let written = Written {
+                    place,
+                    published,
+                    share: None,
+                };
+                Ok((vec![written], notes))
+            }
+            Self::Many(spool) => spool.publish(),
+            #[cfg(feature = "postgres")]
+            Self::Table { loading, place } => {
+                let (counts, escaped_cells) = loading.finish()?;
+                // If the run is over already, its end says what is in the table.
+                let _ = cleanup::commit();
+                let written = Written {
+                    place,
+                    published: Published::default(),
+                    share: None,
+                };
+                let notes = Notes {
+                    escaped_cells,
+                    counts: Some(counts),
+                    ..Notes::default()
+                };
+                Ok((vec![written], notes))
+            }
+        }
+    }
+}
+
+/// Writes a batch and notes it in the digest, where one is wanted.
+pub(crate) struct Writing<'a> {
+    pub(crate) files: &'a mut Files,
+    pub(crate) digest: Option<&'a mut SetDigest>,
+    /// What the format keeps of a batch.
+    pub(crate) kept: Representation,
+}
+
+impl Sink for Writing<'_> {
+    fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if let Some(digest) = &mut self.digest {
+            digest.add_kept(batch, self.kept);
+        }
+        self.files.write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.files.flush()
+    }
+}

@@ -1,0 +1,167 @@
+//! Reading the batches of an answer, and what is wrong with them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::batch::Batch;
+use crate::batch::Page;
+use crate::batch::json::Shape;
+use crate::batch::json::split::{Found, Splitter, Unreadable};
+use crate::batch::range::Range;
+use crate::client::Version;
+use crate::text::brief;
+
+/// What was wrong with batches that were carried on nevertheless.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// Batches that break the interface, and an example.
+    pub(crate) flawed: u64,
+    pub(crate) example: Option<String>,
+    /// Batches that were left out, for they have no identifier.
+    pub(crate) skipped: u64,
+    /// Nullable fields that were not even there, one bit each.
+    pub(crate) absent: u32,
+    /// Seconds to which version 1 answered as much as it may, so that there may be more; and the first.
+    pub(crate) held_back: u64,
+    pub(crate) crowded: Option<String>,
+}
+
+impl Findings {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.flawed += more.flawed;
+        self.skipped += more.skipped;
+        self.example = self.example.take().or(more.example);
+        self.absent |= more.absent;
+        self.held_back += more.held_back;
+        self.crowded = self.crowded.take().or(more.crowded);
+    }
+
+    /// Notes a second that may hold more than came.
+    pub(super) fn hold_back(&mut self, what: String) {
+        self.held_back += 1;
+        self.crowded.get_or_insert(what);
+    }
+}
+
+/// Which answer is read, for messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    /// A window, where the range was cut.
+    pub(super) window: Option<Range>,
+    pub(super) page: u64,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}", self.page)?;
+        match &self.window {
+            Some(window) => write!(f, " of {}", window.describe()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one answer, piece by piece.
+pub(super) struct Reading {
+    splitter: Splitter,
+    lenient: bool,
+    source: Source,
+    /// What was read and not taken yet.
+    pub(super) got: Got,
+}
+
+/// What an answer held.
+#[derive(Default)]
+pub(super) struct Got {
+    pub(super) page: Page,
+    /// Batches received, also those that are left out.
+    pub(super) received: usize,
+    pub(super) findings: Findings,
+}
+
+impl Reading {
+    /// Prepares to read an answer of `version` onto `page`, a blank one.
+    pub(super) fn new(version: Version, lenient: bool, source: Source, page: Page) -> Self {
+        Self {
+            splitter: Splitter::new(match version {
+                Version::V1 => Shape::Flat,
+                Version::V2 => Shape::Page,
+            }),
+            lenient,
+            source,
+            got: Got {
+                page,
+                ..Got::default()
+            },
+        }
+    }
+
+    /// Takes more of the answer.
+    pub(super) fn feed(&mut self, text: &Arc<String>) -> Result<(), Unreadable> {
+        let Self {
+            splitter,
+            lenient,
+            source,
+            got,
+        } = self;
+        got.page.texts.push(Arc::clone(text));
+        let fed = splitter.feed(text, &mut |found| got.take(found, *lenient, source));
+        fed.map_err(|unreadable| match (unreadable, splitter.limit_passed()) {
+            (Unreadable::Broken(why), Some(place)) => {
+                Unreadable::Broken(format!("{source}, {place}: {why}"))
+            }
+            (unreadable, _) => unreadable,
+        })
+    }
+
+    /// Hands out the batches that were read, while more are to come onto `blank`.
+    pub(super) fn take(&mut self, blank: Page) -> Got {
+        Got {
+            page: std::mem::replace(&mut self.got.page, blank),
+            received: self.got.received,
+            findings: std::mem::take(&mut self.got.findings),
+        }
+    }
+
+    /// Ends the answer; returns the cursor of the next page with what was not taken yet.
+    pub(super) fn finish(self) -> Result<(Got, Option<String>), Unreadable> {
+        let next_token = self.splitter.finish()?;
+        Ok((self.got, next_token))
+    }
+}
+
+impl Got {
+    fn take(&mut self, found: Found<'_>, lenient: bool, source: &Source) -> Result<(), Unreadable> {
+        self.received += 1;
+        let text = match found {
+            Found::Batch(batch) => {
+                self.page.push(batch);
+                return Ok(());
+            }
+            Found::Text(text) => text,
+        };
+        let read = Batch::read(text);
+        if let Some(flaw) = read.flaws.first() {
+            let name = read
+                .batch
+                .as_ref()
+                .map_or_else(String::new, |batch| format!(" (`{}`)", brief(&batch.id())));
+            let found = format!(
+                "{source}, batch {}{name}: {}",
+                self.received,
+                brief(&flaw.to_string())
+            );
+            if !lenient {
+                return Err(Unreadable::Broken(found));
+            }
+            self.findings.flawed += 1;
+            self.findings.skipped += u64::from(read.batch.is_none());
+            self.findings.example.get_or_insert(found);
+        }
+        self.findings.absent |= read.absent;
+        if let Some(batch) = read.batch {
+            self.page.push(batch);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! How much of a range has come, as far as dates tell it; for those who watch.
+
+use chrono::Utc;
+
+use crate::batch::Batch;
+use crate::batch::Page;
+use crate::batch::range::Range;
+
+/// Where the batches stand on the way from one end of the range to the other.
+#[derive(Debug)]
+pub(super) enum Covered {
+    /// Nothing has come yet.
+    Unknown(Range),
+    Between {
+        first: i64,
+        last: i64,
+        reached: i64,
+    },
+    /// They come in no order of time, or have no end to come to.
+    Never,
+}
+
+impl Covered {
+    /// Takes a page into account; returns the share of the range that has come, from 0 to 1.
+    pub(super) fn add(&mut self, page: &Page) -> Option<f64> {
+        let second = |batch: &Batch| Some(batch.created()?.second);
+        let begins = page.batches.first().and_then(second)?;
+        let ends = page.batches.last().and_then(second)?;
+        if let Self::Unknown(range) = self {
+            *self = Self::between(range, begins, ends);
+        }
+        let Self::Between {
+            first,
+            last,
+            reached,
+        } = self
+        else {
+            return None;
+        };
+        let forward = last >= first;
+        // A page that goes the other way shows that there is no order; a window may come again.
+        if ends != begins && (ends > begins) != forward {
+            *self = Self::Never;
+            return None;
+        }
+        *reached = if forward {
+            ends.max(*reached)
+        } else {
+            ends.min(*reached)
+        };
+        let whole = last.abs_diff(*first).max(1);
+        let come = reached.abs_diff(*first).min(whole);
+        #[allow(clippy::cast_precision_loss, reason = "a share to look at")]
+        Some(come as f64 / whole as f64)
+    }
+
+    fn between(range: &Range, begins: i64, ends: i64) -> Self {
+        let now = Utc::now().timestamp();
+        let end = range.end.map_or(now, |end| end.min(now));
+        let ends = if ends < begins {
+            range
+                .start
+                .map(|start| (range.end.map_or(begins, |_| end.max(begins)), start))
+        } else {
+            Some((range.start.unwrap_or(begins), end))
+        };
+        match ends {
+            Some((first, last)) => Self::Between {
+                first,
+                last,
+                reached: first,
+            },
+            None => Self::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(seconds: &[i64]) -> Page {
+        let mut page = Page::default();
+        for second in seconds {
+            let date = crate::batch::range::written(*second);
+            let text = format!(
+                r#"{{"batch_id":"{second}","batch_name":"n","batch_creation_date":"{date}","number_of_images":1,"warnings":true}}"#
+            );
+            page.push(Batch::read(&text).batch.expect("a batch"));
+        }
+        page
+    }
+
+    fn range(start: Option<i64>, end: Option<i64>) -> Range {
+        Range {
+            start,
+            end,
+            excludes_end: false,
+        }
+    }
+
+    #[test]
+    fn the_share_grows_with_the_dates_in_either_direction() {
+        let mut covered = Covered::Unknown(range(Some(1000), Some(2000)));
+        assert_eq!(covered.add(&page(&[1100, 1250])), Some(0.25));
+        assert_eq!(covered.add(&page(&[1100, 1200])), Some(0.25), "once more");
+        assert_eq!(covered.add(&page(&[])), None);
+        assert_eq!(covered.add(&page(&[1500, 1750])), Some(0.75));
+        let mut backwards = Covered::Unknown(range(Some(1000), Some(2000)));
+        assert_eq!(backwards.add(&page(&[1900, 1500])), Some(0.5));
+        assert_eq!(backwards.add(&page(&[1000])), Some(1.0));
+    }
+
+    #[test]
+    fn open_ends_are_guessed_and_no_order_says_nothing() {
+        let now = Utc::now().timestamp();
+        let mut open = Covered::Unknown(range(None, None));
+        let share = open.add(&page(&[now - 1000, now - 500])).expect("a share");
+        assert!((0.45..0.55).contains(&share), "{share}");
+        assert_eq!(open.add(&page(&[now - 400, now - 600])), None, "no order");
+        assert_eq!(
+            open.add(&page(&[now - 400, now - 300])),
+            None,
+            "never again"
+        );
+        let mut no_start = Covered::Unknown(range(None, Some(2000)));
+        assert_eq!(no_start.add(&page(&[1900, 1500])), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! Windows that are fetched side by side and come out one after another.
+//!
+//! Each window has a lane of its own. The pages in it wait until those of the windows before it are
+//! all taken, so the order is that of the windows, however many are at work. What waits is bounded:
+//! the first lane may always go on, the others as long as there is room.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::sender::{Lane, News, Outcome, Report, Sum, Waiting};
+use super::v2::Extent;
+use crate::batch::Page;
+use crate::batch::page::Sighting;
+use crate::batch::range::Range;
+use crate::error::Failure;
+
+/// What may wait, for each worker, in all lanes but the first.
+pub(super) const ROOM: usize = 5 << 19;
+/// Pages that may wait in the first lane beside that.
+const WAITING: usize = 3;
+/// The most pages that may wait in any lane, however small they are.
+const MOST: usize = 256;
+/// The side of the one who takes the pages.
+pub(super) struct Lanes {
+    windows: VecDeque<Slot>,
+    news: (mpsc::UnboundedSender<News>, mpsc::UnboundedReceiver<News>),
+    room: Arc<Semaphore>,
+    first: watch::Sender<u64>,
+    front: Arc<Semaphore>,
+    wanted: Arc<Semaphore>,
+    numbers: u64,
+    running: usize,
+    /// The window that could not be fetched.
+    failed: Option<Range>,
+    /// Nothing is begun as long as a page waits.
+    frugal: bool,
+}
+
+/// A window on its way.
+struct Slot {
+    number: u64,
+    window: Range,
+    extent: Extent,
+    state: State,
+    /// What came of it up to the page that was taken last.
+    taken: Sum,
+}
+
+impl Slot {
+    fn has_failed(&self) -> bool {
+        matches!(self.state, State::Ended(_, End::Failed(_)))
+    }
+}
+
+enum State {
+    Planned,
+    /// The task is there until it was waited for.
+    Running(mpsc::Receiver<Waiting>, Option<JoinHandle<()>>),
+    /// It has ended, and pages may still wait.
+    Ended(mpsc::Receiver<Waiting>, End),
+}
+
+/// What is left of a window when all its pages are taken.
+enum End {
+    Done(Sum),
+    /// What came of it comes again.
+    Again,
+    Failed(Failure),
+}
+
+/// What comes next.
+pub(super) enum Event {
+    /// A page, and whether it is of a window that is one of many.
+    Page(Page, bool),
+    /// A page was read that will come later.
+    Sighting(Sighting),
+    /// A window has ended, though perhaps not all of it is taken yet.
+    Report(Report),
+    /// All pages of a window are taken.
+    Taken(Option<Sum>),
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Lanes {
+    pub(super) fn new(workers: usize, frugal: bool) -> Self {
+        Self {
+            windows: VecDeque::new(),
+            news: mpsc::unbounded_channel(),
+            room: Arc::new(Semaphore::new(ROOM * workers)),
+            first: watch::Sender::new(0),
+            front: Arc::new(Semaphore::new(WAITING)),
+            wanted: Arc::new(Semaphore::new(0)),
+            numbers: 0,
+            running: 0,
+            failed: None,
+            frugal,
+        }
+    }
+
+    /// Ends all windows, whatever they are at.
+    pub(super) fn clear(&mut self) {
+        for slot in self.windows.drain(..) {
+            if let State::Running(_, Some(task)) = slot.state {
+                task.abort();
+            }
+        }
+        self.running = 0;
+    }
+
+    /// What came of the first window so far, as far as it was taken and does not come again.
+    pub(super) fn so_far(&self) -> Option<&Sum> {
+        let slot = self.windows.front()?;
+        match slot.state {
+            State::Running(..) | State::Ended(_, End::Done(_)) => Some(&slot.taken),
+            State::Planned | State::Ended(..) => None,
+        }
+    }
+
+    /// The window that could not be fetched.
+    pub(super) fn failed(&self) -> Option<Range> {
+        self.failed
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.windows.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Tells whether the first window is not under way yet.
+    pub(super) fn waits_for_first(&self) -> bool {
+        let first = self.windows.front();
+        first.is_some_and(|slot| matches!(slot.state, State::Planned))
+    }
+
+    fn slot(&mut self, window: Range, extent: Extent) -> Slot {
+        self.numbers += 1;
+        Slot {
+            number: self.numbers,
+            window,
+            extent,
+            state: State::Planned,
+            taken: Sum::new(window),
+        }
+    }
+
+    /// Puts a window behind all others.
+    pub(super) fn push(&mut self, window: Range, extent: Extent) {
+        let slot = self.slot(window, extent);
+        self.windows.push_back(slot);
+        self.announce_first();
+    }
+
+    /// Puts `parts` right behind the window that `report` is about.
+    pub(super) fn insert(&mut self, report: &Report, parts: &[(Range, Extent)]) {
+        let place = self.place(report).map_or(0, |place| place + 1);
+        for (offset, (window, extent)) in parts.iter().enumerate() {
+            let slot = self.slot(*window, *extent);
+            self.windows.insert(place + offset, slot);
+        }
+        self.announce_first();
+    }
+
+    fn place(&self, report: &Report) -> Option<usize> {
+        self.windows
+            .iter()
+            .position(|slot| slot.number == report.number)
+    }
+
+    fn announce_first(&self) {
+        let number = self.windows.front().map_or(0, |slot| slot.number);
+        self.first
+            .send_if_modified(|first| std::mem::replace(first, number) != number);
+    }
+
+    /// Tells whether a window could not be fetched, though its turn to say so may be yet to come.
+    pub(super) fn has_failed(&self) -> bool {
+        self.windows.iter().any(Slot::has_failed)
+    }
+
+    /// Starts the first window that is not under way; returns false where there is none. Once one could not
+    /// be fetched, only those before it are asked for, and only when their turn has come: the run is lost.
+    pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        fetch: impl FnOnce(Range, Extent, Lane) -> F,
+    ) -> bool {
+        let within = if self.has_failed() {
+            1
+        } else {
+            self.windows.len()
+        };
+        let planned = self
+            .windows
+            .iter_mut()
+            .take(within)
+            .find(|slot| matches!(slot.state, State::Planned));
+        let Some(slot) = planned else {
+            return false;
+        };
+        let (sender, receiver) = mpsc::channel(MOST);
+        let lane = Lane {
+            number: slot.number,
+            pages: sender,
+            news: self.news.0.clone(),
+            room: Arc::clone(&self.room),
+            first: self.first.subscribe(),
+            front: Arc::clone(&self.front),
+            wanted: Arc::clone(&self.wanted),
+            sum: Sum::new(slot.window),
+        };
+        let task = tokio::spawn(fetch(slot.window, slot.extent, lane));
+        slot.state = State::Running(receiver, Some(task));
+        self.running += 1;
+        true
+    }
+
+    /// Tells those who wait for it that one more page is wanted.
+    pub(super) fn want(&self) {
+        if self.wanted.available_permits() == 0 {
+            self.wanted.add_permits(1);
+        }
+    }
+
+    /// Waits for what comes next; there must be a window under way.
+    pub(super) async fn next(&mut self) -> Result<Event, Failure> {
+        if !self.frugal
+            && let Ok(news) = self.news.1.try_recv()
+        {
+            return Ok(self.hear(news));
+        }
+        let slot = self.windows.front_mut().expect("a window");
+        let pages = match &mut slot.state {
+            State::Planned => None,
+            State::Running(pages, _) | State::Ended(pages, _) => Some(pages),
+        };
+        let waiting = tokio::select! {
+            biased;
+            waiting = async { pages?.recv().await }, if pages.is_some() => waiting,
+            news = self.news.1.recv() => {
+                return Ok(self.hear(news.expect("our own end is open")));
+            }
+        };
+        if let Some(waiting) = waiting {
+            slot.taken = waiting.sum;
+            let is_share = matches!(slot.extent, Extent::Share { .. });
+            return Ok(Event::Page(waiting.page, is_share));
+        }
+        if let State::Running(_, task) = &mut slot.state {
+            // The pages have ended, and the report on them is on its way, unless something broke.
+            if let Some(task) = task.take()
+                && let Err(error) = task.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+            let news = self.news.1.recv().await;
+            return Ok(self.hear(news.expect("our own end is open")));
+        }
+        let slot = self.windows.pop_front().expect("a window");
+        self.announce_first();
+        match slot.state {
+            State::Ended(_, End::Done(sum)) => Ok(Event::Taken(Some(sum))),
+            State::Ended(_, End::Failed(failure)) => {
+                self.failed = Some(slot.window);
+                Err(failure)
+            }
+            _ => Ok(Event::Taken(None)),
+        }
+    }
+
+    fn hear(&mut self, news: News) -> Event {
+        let mut report = match news {
+            News::Sighting(sighting) => return Event::Sighting(sighting),
+            News::End(report) => *report,
+        };
+        // One that was ended from here is not known any more.
+        let Some(place) = self.place(&report) else {
+            return Event::Taken(None);
+        };
+        self.running -= 1;
+        let slot = &mut self.windows[place];
+        if let State::Running(pages, _) = std::mem::replace(&mut slot.state, State::Planned) {
+            let end = match std::mem::replace(&mut report.outcome, Outcome::Done) {
+                Outcome::Done => End::Done(report.sum.clone()),
+                // It is told when its turn comes.
+                Outcome::Failed(failure) => End::Failed(failure),
+                other => {
+                    report.outcome = other;
+                    End::Again
+                }
+            };
+            slot.state = State::Ended(pages, end);
+        }
+        Event::Report(report)
+    }
+}

@@ -1,0 +1,166 @@
+//! Batches as they are received: which of them are new, and whether pages still bring any.
+
+use crate::batch::Page;
+use crate::batch::dedup::{Arrival, Seen};
+use crate::batch::page::WalkId;
+use crate::client::{Fault, ServiceError};
+use crate::error::Failure;
+
+/// After so many pages in a row with nothing new, the pages of a walk would never end.
+const MOST_REPEATED: u32 = 10;
+
+/// What was received so far.
+pub(crate) struct Received {
+    seen: Seen,
+    walk: Option<WalkId>,
+    /// Pages in a row that held only batches which their walk has had before.
+    repeated: u32,
+}
+
+impl Received {
+    pub(crate) fn new() -> Self {
+        Self {
+            seen: Seen::new(),
+            walk: None,
+            repeated: 0,
+        }
+    }
+
+    /// Notes the batches of `page`, and tells for each whether it is new. Fails if the service goes round
+    /// in circles.
+    pub(crate) fn note(&mut self, page: &Page) -> Result<Vec<Arrival>, Failure> {
+        if page.walk != self.walk {
+            self.begin(page.walk);
+        }
+        let noted = self.seen.note(&page.digests);
+        if noted.is_progress {
+            self.repeated = 0;
+        } else if page.walk.is_some() && !page.batches.is_empty() {
+            // An empty page is legal: it neither counts nor ends the row.
+            self.repeated += 1;
+        }
+        if self.is_looping() {
+            let why = format!(
+                "the last {MOST_REPEATED} pages held only batches that came before: the service ignores next_token, and its pages would never end"
+            );
+            return Err(looping(why));
+        }
+        Ok(noted.arrivals)
+    }
+
+    /// Returns whether the pages would never end.
+    pub(crate) fn is_looping(&self) -> bool {
+        self.repeated >= MOST_REPEATED
+    }
+
+    fn begin(&mut self, walk: Option<WalkId>) {
+        let is_window = |walk: Option<WalkId>| walk.is_some_and(|walk| walk.is_window);
+        if is_window(walk) && is_window(self.walk) {
+            self.seen.begin_window();
+        } else {
+            self.seen.begin_walk();
+        }
+        self.walk = walk;
+        self.repeated = 0;
+    }
+}
+
+/// Says that the pages of the service would never end.
+pub(super) fn looping(why: impl Into<String>) -> Failure {
+    let request = "GET /v2/batches".to_owned();
+    let fault = Fault::Broken(why.into());
+    ServiceError { request, fault }.into_failure(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::error::Kind;
+
+    /// A page of a walk with these batches.
+    fn page(number: u64, is_window: bool, ids: impl IntoIterator<Item = u32>) -> Page {
+        let mut page = Page {
+            walk: Some(WalkId { number, is_window }),
+            ..Page::default()
+        };
+        for id in ids {
+            let text = format!(
+                r#"{{"batch_id":"b{id}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"warnings":true}}"#
+            );
+            page.push(Batch::read(&text).batch.expect("a batch"));
+        }
+        page
+    }
+
+    /// Notes pages of one walk; returns how many were taken before it failed.
+    fn taken(received: &mut Received, pages: impl IntoIterator<Item = Page>) -> usize {
+        let failed = |page: Page| received.note(&page).err();
+        match pages
+            .into_iter()
+            .map(failed)
+            .enumerate()
+            .find(|(_, failed)| failed.is_some())
+        {
+            Some((place, failure)) => {
+                assert_eq!(failure.map(|failure| failure.kind), Some(Kind::Protocol));
+                place
+            }
+            None => usize::MAX,
+        }
+    }
+
+    #[test]
+    fn ten_pages_with_nothing_new_are_an_error() {
+        let again = |_| page(1, false, 0..3);
+        assert_eq!(taken(&mut Received::new(), (0..50).map(again)), 10);
+        // In a circle: the walk comes back to where it was long before.
+        let circle = |number: u32| page(1, false, number % 40 * 3..number % 40 * 3 + 3);
+        assert_eq!(taken(&mut Received::new(), (0..100).map(circle)), 40 + 9);
+    }
+
+    #[test]
+    fn one_new_batch_ends_the_row_and_empty_pages_neither_count_nor_end_it() {
+        let mut received = Received::new();
+        let nine = (0..200).map(|number| match number % 10 {
+            9 => page(1, false, [0, number]),
+            _ => page(1, false, 0..3),
+        });
+        assert_eq!(taken(&mut received, nine), usize::MAX);
+        let empty = (0..200).map(|_| page(1, false, []));
+        assert_eq!(taken(&mut received, empty), usize::MAX);
+        let between = (0..40).map(|number| page(1, false, 0..number % 2));
+        assert_eq!(taken(&mut Received::new(), between), 2 * 10 + 1);
+    }
+
+    #[test]
+    fn a_walk_that_begins_again_may_bring_what_was_received_before() {
+        let mut received = Received::new();
+        for (walk, is_window) in (0..200).zip([false, true, true].into_iter().cycle()) {
+            let pages = (0..15).map(|id| page(walk, is_window, [id]));
+            assert_eq!(taken(&mut received, pages), usize::MAX, "{walk}");
+        }
+    }
+
+    #[test]
+    fn windows_that_follow_each_other_may_share_many_pages() {
+        let mut received = Received::new();
+        for walk in 0..200 {
+            // All batches but the first of each window were in the one before.
+            let pages = (walk..walk + 20).map(|id| page(u64::from(walk), true, [id]));
+            assert_eq!(taken(&mut received, pages), usize::MAX, "{walk}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_walk_is_not_judged() {
+        let mut received = Received::new();
+        for _ in 0..30 {
+            let flat = Page {
+                walk: None,
+                ..page(1, false, 0..3)
+            };
+            assert!(received.note(&flat).is_ok());
+        }
+    }
+}

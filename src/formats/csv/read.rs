@@ -1,0 +1,225 @@
+//! `csv` and `tsv`, in every dialect that can be written.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+
+use csv::{ErrorKind, ReaderBuilder, StringRecord};
+
+use super::dialect::{Dialect, MARK, with_point};
+use crate::batch::{COLUMNS, Kind, Values, is_number};
+use crate::formats::json::lines::{BadLine, LineChecker};
+use crate::formats::record::{Each, Place, Record, Remarks, Unreadable};
+
+/// The most that one row may hold: a batch is well below a kilobyte. Without a bound, one quote too many
+/// would make one cell of all that follows.
+const ROW_LIMIT: usize = 4 << 20;
+
+/// Reads the rows in `bytes`, which begin with `head`.
+pub(crate) fn read(
+    head: &[u8],
+    bytes: impl Read,
+    usual: u8,
+    layout: Option<&[usize]>,
+    each: &mut Each<'_>,
+) -> Result<Remarks, Unreadable> {
+    let Some(dialect) = Dialect::detect(head, usual, layout)? else {
+        return Ok(Remarks::default());
+    };
+    let mut watched = Watched {
+        bytes,
+        lines: LineChecker::new(dialect.delimiter),
+        bad_line: None,
+        mark: if head.starts_with(MARK) {
+            MARK.len()
+        } else {
+            0
+        },
+        since_row: 0,
+    };
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(dialect.delimiter)
+        .buffer_capacity(128 * 1024)
+        .from_reader(&mut watched);
+    let columns = dialect.columns();
+    let mut separator = Separator::Unknown;
+    let mut mistyped = None;
+    let mut record = StringRecord::new();
+    let mut skip = dialect.header;
+    // Counted here: the csv crate puts the line feed of CR LF to the next row.
+    let mut next = 1;
+    loop {
+        let line = next;
+        let place = Place::Line(line);
+        let more = reader.read_record(&mut record);
+        if let Some(bad) = reader.get_mut().bad_line.take() {
+            return Err(bad.into());
+        }
+        if !more.map_err(|error| broken(error, place, &dialect))? {
+            break;
+        }
+        if reader.get_ref().since_row > ROW_LIMIT {
+            let why = format!("a row is larger than {} MB", ROW_LIMIT >> 20);
+            return Err(Unreadable::broken(place, why));
+        }
+        reader.get_mut().since_row = 0;
+        next += 1 + memchr::memchr_iter(b'\n', record.as_slice().as_bytes()).count() as u64;
+        if std::mem::take(&mut skip) {
+            continue;
+        }
+        if record.len() != dialect.width {
+            let cells = if record.len() == 1 { "cell" } else { "cells" };
+            let why = format!(
+                "{} {cells}, where there should be {}",
+                record.len(),
+                dialect.width
+            );
+            return Err(Unreadable::broken(place, why));
+        }
+        if separator == Separator::Unknown {
+            separator = Separator::of(&record, &dialect);
+        }
+        dialect.check_formulas(&record, place)?;
+        if separator == Separator::Comma && mistyped.is_none() {
+            mistyped = with_wrong_point(&record, &dialect, place);
+        }
+        let row = Row {
+            record: &record,
+            dialect: &dialect,
+            comma: separator == Separator::Comma,
+        };
+        let record = Record {
+            values: &row,
+            columns,
+            sound: false,
+            place,
+        };
+        if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
+            return Ok(Remarks {
+                columns: Some(columns),
+                ..Remarks::default()
+            });
+        }
+    }
+    if !watched.lines.is_complete() {
+        return Err(Unreadable::Broken {
+            place: None,
+            why: "the file ends inside a cell in quotes".to_owned(),
+            hint: Some("it is cut short: copy or export it again"),
+        });
+    }
+    Ok(Remarks {
+        columns: Some(columns),
+        unended: watched.lines.last() != b'\n',
+        mistyped,
+        unknown: dialect.unknown,
+        ..Remarks::default()
+    })
+}
+
+fn broken(error: csv::Error, place: Place, dialect: &Dialect) -> Unreadable {
+    match error.into_kind() {
+        ErrorKind::Io(error) => Unreadable::Io(error),
+        ErrorKind::Utf8 { err, .. } => {
+            let column = (0..COLUMNS.len()).find(|&at| dialect.cells[at] == Some(err.field()));
+            let name = column.map_or("a cell", |column| COLUMNS[column].name);
+            Unreadable::broken(place, format!("`{name}` is not UTF-8"))
+        }
+        kind => Unreadable::broken(place, format!("{kind:?}")),
+    }
+}
+
+/// What stands before the fraction of decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Separator {
+    Unknown,
+    Point,
+    Comma,
+}
+
+impl Separator {
+    /// The first number with a fraction tells it for the whole file: what is written otherwise further
+    /// on was no number for the one who wrote it.
+    fn of(record: &StringRecord, dialect: &Dialect) -> Self {
+        let decimals = (0..COLUMNS.len()).filter(|&column| COLUMNS[column].kind == Kind::Decimal);
+        for cell in decimals.filter_map(|column| record.get(dialect.cells[column]?)) {
+            if cell.contains('.') && is_number(cell) {
+                return Self::Point;
+            }
+            if with_point(cell).is_some() {
+                return Self::Comma;
+            }
+        }
+        Self::Unknown
+    }
+}
+
+/// One row, cell by cell.
+struct Row<'a> {
+    record: &'a StringRecord,
+    dialect: &'a Dialect,
+    /// Decimals have a comma.
+    comma: bool,
+}
+
+impl Values for Row<'_> {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        let cell = self.record.get(self.dialect.cells[column]?)?;
+        // An empty cell is null.
+        let text = Some(self.dialect.undo(cell)).filter(|text| !text.is_empty())?;
+        let decimal = self.comma && COLUMNS[column].kind == Kind::Decimal;
+        Some(
+            decimal
+                .then(|| with_point(text))
+                .flatten()
+                .unwrap_or(Cow::Borrowed(text)),
+        )
+    }
+}
+
+/// Names a decimal point where the decimals of a file have a comma: other programs would read text there.
+fn with_wrong_point(record: &StringRecord, dialect: &Dialect, place: Place) -> Option<String> {
+    let mut columns = dialect.cells.iter().zip(&COLUMNS);
+    let (_, column) = columns.find(|(cell, column)| {
+        let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
+        column.kind == Kind::Decimal && cell.contains('.') && is_number(cell)
+    })?;
+    let name = column.name;
+    Some(format!(
+        "{place}: `{name}` has a decimal point, and earlier decimals have a comma"
+    ))
+}
+
+/// Checks the lines of a file as they are read.
+struct Watched<R> {
+    bytes: R,
+    lines: LineChecker,
+    bad_line: Option<BadLine>,
+    /// Bytes of the byte order mark that are still to come.
+    mark: usize,
+    /// How much was read since the last row was complete.
+    since_row: usize,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        if self.since_row > ROW_LIMIT || self.bad_line.is_some() {
+            // As if it ended here: whoever reads looks why.
+            return Ok(0);
+        }
+        let length = self.bytes.read(room)?;
+        self.since_row += length;
+        let marked = self.mark.min(length);
+        self.mark -= marked;
+        self.bad_line = self.lines.check(&room[marked..length]).err();
+        Ok(length)
+    }
+}
+
+impl From<BadLine> for Unreadable {
+    fn from(bad: BadLine) -> Self {
+        Self::broken(Place::Line(bad.line), bad.why)
+    }
+}

@@ -1,0 +1,168 @@
+//! Which format a file has: by the ending of its name, or by how it begins.
+
+use std::path::Path;
+
+use super::record::Unreadable;
+
+/// What can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A JSON array of batches.
+    Array,
+    /// One JSON object after another.
+    Lines,
+    /// Messages of Singer, one to a line, some of them with a batch.
+    Singer,
+    /// Rows of cells, with this between them unless the first line says otherwise.
+    Separated(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, xlsx, parquet, sqlite, and archives";
+
+/// Tells whether it is a SQLite file, such as an archive.
+pub(crate) fn is_database(head: &[u8]) -> bool {
+    head.starts_with(b"SQLite format 3\0")
+}
+
+/// Tells whether it is a Parquet file.
+pub(crate) fn is_parquet(head: &[u8]) -> bool {
+    head.starts_with(b"PAR1")
+}
+
+/// Tells whether it is a zip archive, such as a spreadsheet.
+pub(crate) fn is_zip(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x03\x04")
+}
+
+/// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.
+pub(crate) fn packing(head: &[u8]) -> Packing {
+    if head.starts_with(&[0x1f, 0x8b]) {
+        Packing::Gzip
+    } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        Packing::Zstd
+    } else {
+        Packing::None
+    }
+}
+
+/// Returns the ending that tells the format, in small letters.
+pub(crate) fn ending(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = name
+        .strip_suffix(".gz")
+        .or_else(|| name.strip_suffix(".zst"))
+        .unwrap_or(&name);
+    let (_, ending) = name.rsplit_once('.')?;
+    Some(ending.to_owned())
+}
+
+/// Tells whether the name says that it holds nothing but lines, one for each batch: without any, they make a
+/// whole file. Everything else has more to say than its batches.
+pub(crate) fn holds_bare_lines(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ending.eq_ignore_ascii_case("ndjson") || ending.eq_ignore_ascii_case("jsonl")
+    })
+}
+
+/// Tells the format from the ending of the name, or else from how the text begins.
+pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unreadable> {
+    let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if is_table(text) {
+        return Err(Unreadable::Foreign {
+            why: "is a table for people: it has no exact values to verify".to_owned(),
+            hint: FORMATS,
+        });
+    }
+    if is_singer(text) {
+        return Ok(Format::Singer);
+    }
+    Ok(match (ending, first) {
+        (Some("csv"), _) => Format::Separated(b','),
+        (Some("tsv"), _) => Format::Separated(b'\t'),
+        // An array may stand in lines and the other way round; which it is, the text knows best.
+        (Some("json"), byte) if byte != Some(&b'{') => Format::Array,
+        (_, Some(b'[')) => Format::Array,
+        // What holds nothing may be an export of nothing.
+        (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => Format::Lines,
+        (_, Some(_)) => Format::Separated(b','),
+    })
+}
+
+/// Tells whether this is what `-f singer` writes: what batches are comes first.
+fn is_singer(text: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        r#type: &'a str,
+    }
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    serde_json::from_slice(first).is_ok_and(|message: Message<'_>| message.r#type == "SCHEMA")
+}
+
+/// Tells whether this is what `-f table` writes: a rule below the headings.
+fn is_table(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let rule = lines.nth(1).unwrap_or_default();
+    !rule.is_empty() && {
+        let rule = String::from_utf8_lossy(rule);
+        rule.contains('─') && rule.chars().all(|letter| matches!(letter, '─' | ' '))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, head: &str) -> Option<Format> {
+        format(ending(Path::new(name)).as_deref(), head.as_bytes()).ok()
+    }
+
+    #[test]
+    fn the_name_tells_the_format_or_else_the_text() {
+        for (name, head, expected) in [
+            ("a.csv", "[", Format::Separated(b',')),
+            ("A.TSV.GZ", "", Format::Separated(b'\t')),
+            ("a.json.zst", " [", Format::Array),
+            ("a.json", "{", Format::Lines),
+            ("a.json", "", Format::Array),
+            ("a.jsonl", "", Format::Lines),
+            ("a", "\u{feff}[", Format::Array),
+            ("a.bak", "\n{", Format::Lines),
+            ("a.txt", "batch_id;batch_name", Format::Separated(b',')),
+            ("gz", "", Format::Lines),
+        ] {
+            assert_eq!(of(name, head), Some(expected), "{name} {head}");
+        }
+        assert_eq!(of("a.txt", "name  crop\n────  ────\nx     y\n"), None);
+        assert_eq!(of("a.csv", "comment\n──\n─x\n"), None);
+    }
+
+    #[test]
+    fn only_lines_may_be_none() {
+        for (name, may_be_empty) in [
+            ("a.ndjson", true),
+            ("a.JSONL", true),
+            ("a.ndjson.gz", false),
+            ("a.json", false),
+            ("a.csv", false),
+            ("a.xlsx", false),
+            ("ndjson", false),
+        ] {
+            assert_eq!(holds_bare_lines(Path::new(name)), may_be_empty, "{name}");
+        }
+    }
+
+    #[test]
+    fn how_it_is_packed_is_known_by_how_it_begins() {
+        assert_eq!(packing(b"\x1f\x8b\x08"), Packing::Gzip);
+        assert_eq!(packing(b"batch_id"), Packing::None);
+    }
+}

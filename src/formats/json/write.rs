@@ -1,0 +1,64 @@
+//! `json` and `ndjson`: objects as they were received, one to a line.
+
+use std::io::{self, Write as _};
+
+use super::object::Objects;
+use crate::batch::Batch;
+use crate::batch::filter::Fields;
+use crate::formats::{BatchWriter, Notes};
+use crate::storage::Output;
+
+pub(crate) struct Json {
+    output: Output,
+    objects: Objects,
+    /// An array, or lines.
+    array: bool,
+    any: bool,
+}
+
+impl Json {
+    pub(crate) fn array(output: Output, fields: Fields, numbers: bool) -> Self {
+        Self {
+            output,
+            objects: Objects::new(fields, numbers, false),
+            array: true,
+            any: false,
+        }
+    }
+
+    pub(crate) fn lines(output: Output, fields: Fields, numbers: bool) -> Self {
+        Self {
+            array: false,
+            ..Self::array(output, fields, numbers)
+        }
+    }
+}
+
+impl BatchWriter for Json {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if self.array {
+            self.output
+                .write_all(if self.any { b",\n" } else { b"[\n" })?;
+        }
+        self.any = true;
+        let object = self.objects.object(batch);
+        self.output.write_all(object.as_bytes())?;
+        if self.array {
+            Ok(())
+        } else {
+            self.output.write_all(b"\n")
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        if self.array {
+            self.output
+                .write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;
+        }
+        Ok((self.output, Notes::default()))
+    }
+}

@@ -1,0 +1,5 @@
+//! `parquet`: typed columns, for engines.
+
+pub(crate) mod read;
+pub(crate) mod write;
+pub(crate) use read::read;

@@ -1,0 +1,191 @@
+//! `parquet`: typed columns, for engines that load and skip.
+//!
+//! Values are held column by column until they make a row group; each group goes to the output as a
+//! whole, so that memory follows the size of a group and not that of the export. What a column cannot
+//! hold exactly is refused, never rounded. Rows of a group are sorted by date unless `--sort` is given.
+
+// The types of the columns, values until they make a row group, and the order of its rows.
+mod held;
+mod order;
+mod schema;
+
+// Decimals as whole numbers.
+mod hundredths;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::types::Type;
+
+use crate::batch::digest::{self, SetDigest};
+use crate::batch::filter::Fields;
+use crate::batch::{Batch, COLUMNS, Representation};
+use crate::error::{self, Failure};
+use crate::formats::{BatchWriter, Facts, Notes};
+use crate::storage::Output;
+use crate::text;
+use held::{Held, Inexact};
+use order::RowOrder;
+use schema::properties;
+
+/// A row group ends at so many rows, the number that DuckDB takes at once, or at so many bytes held. Engines
+/// read groups side by side, so a few hundred thousand rows keep several cores busy.
+const GROUP_ROWS: usize = 122_880;
+const GROUP_BYTES: usize = 48 << 20;
+
+pub(crate) struct Parquet {
+    writer: SerializedFileWriter<Through>,
+    columns: Vec<Held>,
+    order: RowOrder,
+    rows: usize,
+    /// Bytes held.
+    size: usize,
+    digest: SetDigest,
+    facts: Vec<(&'static str, String)>,
+}
+
+impl Parquet {
+    pub(crate) fn new(
+        output: Output,
+        fields: &Fields,
+        about: &Facts,
+        extracted: String,
+    ) -> Result<Self, Failure> {
+        let mut columns: Vec<Held> = fields.columns.iter().copied().map(Held::field).collect();
+        if !fields.named {
+            columns.push(Held::extra());
+        }
+        let types: Result<Vec<_>, ParquetError> = columns.iter().map(Held::describe).collect();
+        let schema = types.and_then(|types| {
+            Type::group_type_builder("batches")
+                .with_fields(types)
+                .build()
+        });
+        let order = RowOrder::new(fields, about.sorting);
+        let writer = schema.and_then(|schema| {
+            let properties = properties(&columns, order.declared(&columns));
+            let properties = Arc::new(properties);
+            SerializedFileWriter::new(Through(Some(output)), Arc::new(schema), properties)
+        });
+        let mut facts = vec![
+            ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("trayscan.range", about.range.clone()),
+            ("trayscan.extracted", extracted),
+        ];
+        let source = Some(about.source.clone()).filter(|source| !source.is_empty());
+        facts.extend(source.map(|source| ("trayscan.base_url", source)));
+        Ok(Self {
+            writer: writer.map_err(|error| Failure::from_output(io_error(error)))?,
+            columns,
+            order,
+            rows: 0,
+            size: 0,
+            digest: SetDigest::new(&fields.columns).with_unknown_fields(!fields.named),
+            facts,
+        })
+    }
+
+    /// Writes what is held as one row group.
+    fn end_group(&mut self) -> Result<(), ParquetError> {
+        self.size = 0;
+        let rows = std::mem::take(&mut self.rows);
+        if rows == 0 {
+            return Ok(());
+        }
+        let order = self.order.permutation(&self.columns, rows);
+        let mut group = self.writer.next_row_group()?;
+        for held in &mut self.columns {
+            let column = group.next_column()?;
+            // There is one for each column of the schema, which was made from the same list.
+            let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
+            held.write(&mut column, order.as_deref())?;
+            column.close()?;
+        }
+        group.close().map(drop)
+    }
+}
+
+impl BatchWriter for Parquet {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        for held in &mut self.columns {
+            match held.add(batch) {
+                Ok(size) => self.size += size,
+                Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
+            }
+        }
+        self.digest.add_kept(batch, Representation::Typed);
+        self.rows += 1;
+        if self.rows >= GROUP_ROWS || self.size >= GROUP_BYTES {
+            self.end_group().map_err(io_error)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        self.end_group().map_err(io_error)?;
+        let mut facts = std::mem::take(&mut self.facts);
+        facts.push(("trayscan.batches", self.digest.count().to_string()));
+        facts.push(("trayscan.set_digest", self.digest.finish()));
+        facts.push(("trayscan.digest_version", digest::VERSION.to_string()));
+        let unknown = self.digest.finish_unknown();
+        facts.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
+        for (key, value) in facts {
+            let fact = KeyValue::new(key.to_owned(), value);
+            self.writer.append_key_value_metadata(fact);
+        }
+        self.writer.finish().map_err(io_error)?;
+        self.writer.flush()?;
+        let output = self.writer.inner_mut().0.take();
+        let output = output.ok_or_else(|| io::Error::other("the output was taken away"))?;
+        Ok((output, Notes::default()))
+    }
+}
+
+/// The output, until it is taken out again.
+struct Through(Option<Output>);
+
+impl Write for Through {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Some(output) => output.write(bytes),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Output::flush)
+    }
+}
+
+/// Returns what the output said, where it was the output.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+fn refused(batch: &Batch, column: usize, into: &str) -> io::Error {
+    let value = batch.plain(column).unwrap_or_default();
+    let refused = Failure::new(
+        error::Kind::Protocol,
+        format!(
+            "batch `{}`: `{}` is {}, which {into} cannot hold exactly",
+            text::brief(&batch.id()),
+            COLUMNS[column].name,
+            text::brief(&value)
+        ),
+    )
+    .hint("leave the field out with `--fields`, or write json or csv, which keep every digit");
+    io::Error::other(refused)
+}

@@ -1,0 +1,184 @@
+//! The order of the rows in a row group, and what the file declares of it.
+//!
+//! Engines read less where neighbours in time are neighbours in the file. Without `--sort`, the rows of
+//! each group are sorted by creation date, then by identifier; with it, they stay as they come.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use ::parquet::file::metadata::SortingColumn;
+
+use super::held::Held;
+use crate::batch::filter::{Fields, Sorting};
+use crate::batch::{BATCH_ID, CREATION_DATE};
+
+/// The order of rows.
+pub(super) struct RowOrder {
+    /// Fields that rows are sorted by, each with whether the largest value comes first. Nulls come last.
+    keys: Vec<(usize, bool)>,
+    /// `--sort` has sorted the rows already.
+    is_given: bool,
+}
+
+impl RowOrder {
+    pub(super) fn new(fields: &Fields, sorting: Option<Sorting>) -> Self {
+        let given = sorting.map(|sorting| (sorting.column, sorting.descending));
+        // `--sort` breaks ties in this order, too.
+        let all = given
+            .into_iter()
+            .chain([(CREATION_DATE, false), (BATCH_ID, false)]);
+        let mut keys: Vec<(usize, bool)> = Vec::new();
+        for (column, descending) in all {
+            // Without this column, the order of the rows cannot be seen from here on.
+            if !fields.columns.contains(&column) {
+                break;
+            }
+            if keys.iter().all(|(known, _)| *known != column) {
+                keys.push((column, descending));
+            }
+        }
+        Self {
+            keys,
+            is_given: given.is_some(),
+        }
+    }
+
+    /// Returns what the footer declares.
+    pub(super) fn declared(&self, columns: &[Held]) -> Option<Vec<SortingColumn>> {
+        let place = |column: usize| columns.iter().position(|held| held.column == Some(column));
+        let declared = self.keys.iter().filter_map(|(column, descending)| {
+            Some(SortingColumn {
+                column_idx: i32::try_from(place(*column)?).ok()?,
+                descending: *descending,
+                nulls_first: false,
+            })
+        });
+        Some(declared.collect()).filter(|keys: &Vec<_>| !keys.is_empty())
+    }
+
+    /// Returns the rows in the order in which they must be written; nothing if they are in it already.
+    pub(super) fn permutation(&self, columns: &[Held], rows: usize) -> Option<Vec<usize>> {
+        if self.is_given || self.keys.is_empty() {
+            return None;
+        }
+        let find = |column: usize| columns.iter().find(|held| held.column == Some(column));
+        let dates = find(CREATION_DATE)?.numbers_with_nulls_last()?;
+        let ids = find(BATCH_ID);
+        let compare = |left: &usize, right: &usize| {
+            let by_date = dates[*left].cmp(&dates[*right]);
+            by_date.then_with(|| {
+                ids.map_or(Ordering::Equal, |ids| ids.text(*left).cmp(ids.text(*right)))
+            })
+        };
+        if (1..rows).all(|row| compare(&(row - 1), &row).is_le()) {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.sort_by(compare);
+        Some(order)
+    }
+}
+
+impl Held {
+    /// Returns the number of each row; the largest one for a null, which no date is.
+    fn numbers_with_nulls_last(&self) -> Option<Cow<'_, [i64]>> {
+        let (levels, numbers) = self.numbers()?;
+        if levels.len() == numbers.len() {
+            return Some(Cow::Borrowed(numbers));
+        }
+        let mut numbers = numbers.iter().copied();
+        let number = |level: &i16| {
+            let number = (*level == 1).then(|| numbers.next()).flatten();
+            number.unwrap_or(i64::MAX)
+        };
+        Some(Cow::Owned(levels.iter().map(number).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, COLUMNS};
+
+    fn held(columns: &[usize], rows: &[(&str, &str)]) -> Vec<Held> {
+        let mut held: Vec<Held> = columns.iter().copied().map(Held::field).collect();
+        for (id, date) in rows {
+            let json = format!("{{\"batch_id\":\"{id}\",\"batch_creation_date\":{date}}}");
+            let batch = Batch::read(&json).batch.expect("a batch");
+            for column in &mut held {
+                assert!(column.add(&batch).is_ok());
+            }
+        }
+        held
+    }
+
+    fn fields(columns: &[usize]) -> Fields {
+        Fields {
+            columns: columns.to_vec(),
+            named: true,
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_by_date_then_identifier_and_nulls_come_last() {
+        const MORNING: &str = "\"2026-05-01T06:00:00Z\"";
+        const NOON: &str = "\"2026-05-01T12:00:00Z\"";
+        let both = [BATCH_ID, CREATION_DATE];
+        let order = RowOrder::new(&fields(&both), None);
+        let permutation = |rows: &[(&str, &str)]| order.permutation(&held(&both, rows), rows.len());
+        let mixed = [
+            ("d", "null"),
+            ("c", NOON),
+            ("b", NOON),
+            ("a", "null"),
+            ("e", MORNING),
+        ];
+        assert_eq!(permutation(&mixed), Some(vec![4, 2, 1, 3, 0]));
+        assert_eq!(
+            permutation(&[("e", MORNING), ("b", NOON), ("a", "null")]),
+            None
+        );
+        assert_eq!(permutation(&[]), None);
+        // Without identifiers, rows of one date stay as they came.
+        let dates = [CREATION_DATE];
+        let order = RowOrder::new(&fields(&dates), None);
+        let rows = [("c", NOON), ("b", NOON), ("e", MORNING)];
+        let permutation = order.permutation(&held(&dates, &rows), rows.len());
+        assert_eq!(permutation, Some(vec![2, 0, 1]));
+    }
+
+    #[test]
+    fn only_what_is_true_is_declared() {
+        let declared = |columns: &[usize], sorting: Option<&str>| {
+            let sorting = sorting.map(|word| Sorting::parse(word).expect(word));
+            let columns: Vec<Held> = columns.iter().copied().map(Held::field).collect();
+            let names = columns.iter().filter_map(|held| held.column);
+            let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting);
+            let declared = order.declared(&columns).unwrap_or_default().into_iter();
+            let keys = declared.map(|key| (key.column_idx, key.descending));
+            keys.collect::<Vec<_>>()
+        };
+        let images = COLUMNS
+            .iter()
+            .position(|column| column.name == "number_of_images")
+            .expect("a column");
+        let all = [images, BATCH_ID, CREATION_DATE];
+        assert_eq!(declared(&all, None), [(2, false), (1, false)]);
+        assert_eq!(
+            declared(&all, Some("number_of_images:desc")),
+            [(0, true), (2, false), (1, false)]
+        );
+        assert_eq!(
+            declared(&all, Some("batch_creation_date:desc")),
+            [(2, true), (1, false)]
+        );
+        // Sorted by what is not in the file, or not known to be sorted at all.
+        assert_eq!(declared(&all, Some("crop_type")), []);
+        assert_eq!(declared(&[BATCH_ID, images], None), []);
+        let images_and_id = [images, BATCH_ID];
+        assert_eq!(
+            declared(&images_and_id, Some("number_of_images")),
+            [(0, false)]
+        );
+    }
+}

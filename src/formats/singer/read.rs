@@ -1,0 +1,149 @@
+//! Messages of Singer: a target loads what they describe, so the description must fit the batches.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, find_column};
+
+/// What was described so far.
+#[derive(Default)]
+pub(crate) struct SingerStream {
+    /// Its name, and the columns of its schema, one bit each.
+    described: Option<(String, u32)>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    r#type: String,
+    stream: Option<String>,
+    #[serde(borrow)]
+    record: Option<&'a RawValue>,
+    schema: Option<ObjectSchema>,
+    key_properties: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct ObjectSchema {
+    properties: BTreeMap<String, Property>,
+}
+
+#[derive(Deserialize)]
+struct Property {
+    r#type: Vec<String>,
+    format: Option<String>,
+}
+
+impl SingerStream {
+    /// Takes a message; returns its record if it has one.
+    pub(crate) fn take<'a>(&mut self, text: &'a str) -> Result<Option<&'a str>, String> {
+        let message: Message<'a> =
+            serde_json::from_str(text).map_err(|_| "it is no message of Singer".to_owned())?;
+        match (message.r#type.as_str(), &message.stream, &self.described) {
+            ("SCHEMA", Some(stream), _) => {
+                let columns = described(&message)?;
+                self.described = Some((stream.clone(), columns));
+                Ok(None)
+            }
+            ("RECORD", Some(stream), Some((name, _))) if stream == name => match message.record {
+                Some(record) => Ok(Some(record.get())),
+                None => Err("the message has no record".to_owned()),
+            },
+            ("STATE" | "ACTIVATE_VERSION", ..) => Ok(None),
+            ("SCHEMA", None, _) => Err("the schema has no stream".to_owned()),
+            ("RECORD", ..) => {
+                Err("the record belongs to no stream that a schema describes".to_owned())
+            }
+            _ => Err("it is no message of Singer".to_owned()),
+        }
+    }
+
+    /// Checks that each field of `batch` is described.
+    pub(crate) fn check(&self, batch: &Batch) -> Result<(), String> {
+        let columns = self.described.as_ref().map_or(0, |(_, columns)| *columns);
+        match (batch.columns() & !columns).trailing_zeros() as usize {
+            column if column < COLUMNS.len() => Err(format!(
+                "the schema does not describe `{}`",
+                COLUMNS[column].name
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the columns that a schema describes, each with the type of its field.
+fn described(message: &Message<'_>) -> Result<u32, String> {
+    let schema = message.schema.as_ref().ok_or("the message has no schema")?;
+    let keys = message.key_properties.as_deref().unwrap_or_default();
+    if keys != [COLUMNS[BATCH_ID].name] {
+        return Err("the key of the schema is not `batch_id`".to_owned());
+    }
+    let mut columns = 0;
+    for (name, property) in &schema.properties {
+        let column = find_column(name)
+            .ok_or_else(|| format!("the schema describes `{name}`, which no batch has"))?;
+        let (kind, format) = match COLUMNS[column].kind {
+            Kind::Text => ("string", None),
+            Kind::Date => ("string", Some("date-time")),
+            Kind::Integer => ("integer", None),
+            Kind::Decimal => ("number", None),
+            Kind::Boolean => ("boolean", None),
+        };
+        let has_type = property.r#type.iter().any(|found| found == kind);
+        let is_known = |found: &String| found == kind || found == "null";
+        if !has_type
+            || !property.r#type.iter().all(is_known)
+            || property.format.as_deref() != format
+        {
+            return Err(format!(
+                "the schema gives `{name}` another type than its field has"
+            ));
+        }
+        columns |= 1 << column;
+    }
+    Ok(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{"type":"SCHEMA","stream":"batches","schema":{"type":"object","properties":{"batch_id":{"type":["string"]},"batch_creation_date":{"type":["null","string"],"format":"date-time"},"avg_germination_rate":{"type":["null","number"]}}},"key_properties":["batch_id"]}"#;
+    const RECORD: &str = r#"{"type":"RECORD","stream":"batches","record":{"batch_id":"a"}}"#;
+
+    #[test]
+    fn a_schema_comes_first_and_describes_the_fields() {
+        let mut stream = SingerStream::default();
+        assert!(stream.take(RECORD).is_err(), "nothing is described yet");
+        assert_eq!(stream.take(SCHEMA), Ok(None));
+        assert_eq!(stream.take(RECORD), Ok(Some(r#"{"batch_id":"a"}"#)));
+        assert_eq!(stream.take(r#"{"type":"STATE","value":{}}"#), Ok(None));
+        assert!(stream.take(&RECORD.replace("batches", "botches")).is_err());
+        assert!(stream.take(&RECORD.replace("RECORD", "RECURD")).is_err());
+        let batch = |text: &str| Batch::read_part(text).batch.expect("a batch");
+        assert_eq!(stream.check(&batch(r#"{"batch_id":"a","more":1}"#)), Ok(()));
+        assert!(
+            stream
+                .check(&batch(r#"{"batch_id":"a","comment":"x"}"#))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_schema_that_does_not_fit_is_refused() {
+        for (from, to) in [
+            ("avg_germination_rate", "avg_germinatiom_rate"),
+            ("\"number\"", "\"string\""),
+            ("date-time", "date-tine"),
+            ("\"format\"", "\"formax\""),
+            ("[\"batch_id\"]", "[]"),
+            ("\"properties\"", "\"propertias\""),
+            ("\"stream\"", "\"strean\""),
+        ] {
+            let forged = SCHEMA.replacen(from, to, 1);
+            assert_ne!(forged, SCHEMA);
+            assert!(SingerStream::default().take(&forged).is_err(), "{forged}");
+        }
+    }
+}

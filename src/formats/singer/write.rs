@@ -1,0 +1,231 @@
+//! `singer`: messages for the targets of the Singer specification: what batches are, each of them, and how
+//! far they reach.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::batch::filter::Fields;
+use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment};
+use crate::error::{self, Failure};
+use crate::formats::json::object::Objects;
+use crate::formats::{BatchWriter, Facts, Notes};
+use crate::storage::Output;
+use crate::text;
+
+/// The one stream.
+const STREAM: &str = "batches";
+
+pub(crate) struct Singer {
+    output: Output,
+    objects: Objects,
+    columns: Vec<usize>,
+    is_begun: bool,
+    /// When the batches were asked for: nothing later is known to have come.
+    extracted: String,
+    /// The date that an earlier run ended with.
+    earlier: Option<String>,
+    /// The latest date that came, or that an earlier run ended with.
+    latest: Option<String>,
+    facts: Arc<Facts>,
+}
+
+impl Singer {
+    /// Begins a stream of batches that were `extracted` at some moment, after one that ended with `earlier`.
+    pub(crate) fn new(
+        output: Output,
+        fields: Fields,
+        extracted: String,
+        earlier: Option<String>,
+        facts: Arc<Facts>,
+    ) -> Result<Self, Failure> {
+        if !fields.columns.contains(&BATCH_ID) {
+            return Err(Failure::new(
+                error::Kind::Usage,
+                "singer needs `batch_id`: targets tell batches apart by it",
+            )
+            .hint("add it to `--fields`"));
+        }
+        Ok(Self {
+            output,
+            columns: fields.columns.clone(),
+            objects: Objects::new(fields, true, true),
+            is_begun: false,
+            extracted,
+            latest: earlier.clone(),
+            earlier,
+            facts,
+        })
+    }
+
+    /// Says what batches are, before anything else.
+    fn begin(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return Ok(());
+        }
+        let properties: Map<String, Value> = self
+            .columns
+            .iter()
+            .map(|&column| (COLUMNS[column].name.to_owned(), schema(column)))
+            .collect();
+        let bookmarks: Vec<&str> = self
+            .columns
+            .iter()
+            .filter(|&&column| column == CREATION_DATE)
+            .map(|&column| COLUMNS[column].name)
+            .collect();
+        self.say(&json!({
+            "type": "SCHEMA",
+            "stream": STREAM,
+            "schema": {"type": "object", "properties": properties},
+            "key_properties": [COLUMNS[BATCH_ID].name],
+            "bookmark_properties": bookmarks,
+        }))
+    }
+
+    fn say(&mut self, message: &Value) -> io::Result<()> {
+        serde_json::to_writer(&mut self.output, message)?;
+        self.output.write_all(b"\n")
+    }
+}
+
+/// Says what a field holds. Only the key is never null: with `--lenient`, anything else may be.
+fn schema(column: usize) -> Value {
+    let kind = match COLUMNS[column].kind {
+        _ if column == BATCH_ID => return json!({"type": ["string"]}),
+        Kind::Date => return json!({"type": ["null", "string"], "format": "date-time"}),
+        Kind::Text => "string",
+        Kind::Integer => "integer",
+        Kind::Decimal => "number",
+        Kind::Boolean => "boolean",
+    };
+    json!({"type": ["null", kind]})
+}
+
+impl BatchWriter for Singer {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        self.begin()?;
+        let object = self.objects.object(batch);
+        writeln!(
+            self.output,
+            r#"{{"type":"RECORD","stream":"{STREAM}","record":{object},"time_extracted":"{}"}}"#,
+            self.extracted
+        )?;
+        if let Some(created) = batch.typed(CREATION_DATE) {
+            let is_later = |known: &String| Moment::parse(known) < Moment::parse(&created);
+            if self.latest.as_ref().is_none_or(is_later) {
+                self.latest = Some(created.into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// Says how far the batches reach, once all of them were said: whoever stops before has no state.
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        self.begin()?;
+        let bookmark = if self.facts.is_cut.load(Ordering::Relaxed) {
+            // Batches may have been left out anywhere, before the latest one too.
+            self.earlier.take()
+        } else {
+            // A date in the future would keep what comes until then from being fetched.
+            self.latest.take().map(|latest| {
+                if Moment::parse(&latest) > Moment::parse(&self.extracted) {
+                    self.extracted.clone()
+                } else {
+                    latest
+                }
+            })
+        };
+        let bookmarks = match bookmark {
+            Some(bookmark) => json!({STREAM: {
+                "replication_key": COLUMNS[CREATION_DATE].name,
+                "replication_key_value": bookmark,
+            }}),
+            None => json!({}),
+        };
+        self.say(&json!({"type": "STATE", "value": {"bookmarks": bookmarks}}))?;
+        Ok((self.output, Notes::default()))
+    }
+}
+
+/// What an earlier run ended with.
+pub(crate) struct State {
+    bookmark: Option<String>,
+}
+
+impl State {
+    /// Reads the last STATE in the file at `path`, as a target hands it on or as it was written; an empty
+    /// file is the state before the first run.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::new(
+                error::Kind::Usage,
+                format!("cannot read the state `{name}`"),
+            )
+            .caused_by(error)
+            .hint("for a first run, name an empty file")
+        })?;
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        // A file for people may have its object on many lines.
+        let value: Value = match last {
+            None => return Ok(Self { bookmark: None }),
+            Some(last) => serde_json::from_str(last)
+                .or_else(|_| serde_json::from_str(&text))
+                .map_err(|error| no_state(path).caused_by(error))?,
+        };
+        let value = value.get("value").unwrap_or(&value);
+        // What many hand on before the first run.
+        if value.as_object().is_some_and(Map::is_empty) {
+            return Ok(Self { bookmark: None });
+        }
+        let bookmarks = value.get("bookmarks").ok_or_else(|| no_state(path))?;
+        let key = COLUMNS[CREATION_DATE].name;
+        match &bookmarks[STREAM]["replication_key"] {
+            Value::Null => {}
+            Value::String(other) if other == key => {}
+            other => {
+                let message = format!(
+                    "`{name}` is a state by {}, and this one goes by `{key}`",
+                    text::brief(&other.to_string())
+                );
+                return Err(Failure::new(error::Kind::Usage, message)
+                    .hint("it may be of another tap; for a first run, name an empty file"));
+            }
+        }
+        let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
+            Value::Null => None,
+            Value::String(date) if Moment::parse(date).is_some() => Some(date.clone()),
+            _ => return Err(no_state(path)),
+        };
+        Ok(Self { bookmark })
+    }
+
+    pub(crate) fn bookmark(&self) -> Option<String> {
+        self.bookmark.clone()
+    }
+
+    /// Returns from which second on to ask, so long before the end of the earlier run.
+    pub(crate) fn start(&self, lookback: Duration) -> Option<i64> {
+        let reached = Moment::parse(self.bookmark.as_ref()?)?.second;
+        let lookback = i64::try_from(lookback.as_secs()).unwrap_or(i64::MAX);
+        // No year has fewer than four digits.
+        Some(reached.saturating_sub(lookback).max(Moment::FIRST))
+    }
+}
+
+fn no_state(path: &Path) -> Failure {
+    Failure::new(
+        error::Kind::Usage,
+        format!("`{}` holds no state of `-f singer`", path.display()),
+    )
+    .hint("it should hold the last STATE that a target handed on: {\"bookmarks\": …}")
+}

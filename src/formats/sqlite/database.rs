@@ -1,0 +1,374 @@
+//! A plain database: the table of batches and nothing of an archive's own, for an export.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, OpenFlags};
+
+use crate::batch::{
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, Kind, Values,
+    find_column, significant_digits,
+};
+use crate::error::{self, Failure};
+use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, tells_damage};
+
+/// Pages of the file that are kept in memory, in KiB.
+const CACHE: i64 = 2 * 1024;
+
+/// The column of fields that the interface does not know.
+const EXTRA: &str = "extra";
+
+/// A database in the making.
+pub(crate) struct Plain {
+    db: Connection,
+    insert: String,
+    columns: Vec<usize>,
+    /// Fields that nobody announced go into a column of their own.
+    has_extra: bool,
+}
+
+/// A number that a column cannot hold as it is.
+#[derive(Debug)]
+pub(crate) struct TooLong {
+    pub(crate) column: usize,
+}
+
+impl Plain {
+    /// Begins a database with these columns in the empty file at `path`. Nobody else knows the file yet, so
+    /// no journal is needed: it is published whole or not at all.
+    pub(crate) fn create(
+        path: &Path,
+        columns: &[usize],
+        has_extra: bool,
+    ) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = connect(path, flags)?;
+        db.pragma_update(None, "journal_mode", "OFF")?;
+        db.pragma_update(None, "synchronous", "OFF")?;
+        db.pragma_update(None, "cache_size", -CACHE)?;
+        let mut definitions: Vec<String> = columns
+            .iter()
+            .map(|&column| column_definition(column))
+            .collect();
+        let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
+        if has_extra {
+            definitions.push(format!("{EXTRA} TEXT"));
+            names.push(EXTRA);
+        }
+        let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+        db.execute_batch(&format!(
+            "BEGIN; CREATE TABLE batches (\n    {}\n) STRICT",
+            definitions.join(",\n    ")
+        ))?;
+        Ok(Self {
+            db,
+            insert: format!(
+                "INSERT INTO batches ({}) VALUES ({})",
+                names.join(", "),
+                places.join(", ")
+            ),
+            columns: columns.to_vec(),
+            has_extra,
+        })
+    }
+
+    /// Adds `batch`; tells where a number of it cannot be kept.
+    pub(crate) fn add(&self, batch: &Batch) -> rusqlite::Result<Result<(), TooLong>> {
+        let mut insert = self.db.prepare_cached(&self.insert)?;
+        for (place, &column) in (1..).zip(&self.columns) {
+            if let Err(too_long) = bind(&mut insert, place, batch, column)? {
+                insert.clear_bindings();
+                return Ok(Err(too_long));
+            }
+        }
+        if self.has_extra {
+            insert.raw_bind_parameter(self.columns.len() + 1, batch.extra())?;
+        }
+        insert.raw_execute()?;
+        Ok(Ok(()))
+    }
+
+    /// Builds the indexes that people want, and ends the one transaction.
+    pub(crate) fn finish(self) -> rusqlite::Result<()> {
+        // What sorting takes comes in the place of what was kept, and not beside it.
+        self.db.release_memory()?;
+        for column in [CREATION_DATE, CROP_TYPE] {
+            if self.columns.contains(&column) {
+                let name = COLUMNS[column].name;
+                let sql = format!("CREATE INDEX batches_by_{name} ON batches ({name})");
+                self.db.execute_batch(&sql)?;
+            }
+        }
+        self.db.execute_batch("COMMIT")?;
+        self.db.close().map_err(|(_, error)| error)
+    }
+}
+
+fn bind(
+    insert: &mut CachedStatement<'_>,
+    place: usize,
+    batch: &Batch,
+    column: usize,
+) -> rusqlite::Result<Result<(), TooLong>> {
+    if column == BATCH_ID {
+        return insert.raw_bind_parameter(place, batch.id()).map(Ok);
+    }
+    let value = batch.typed(column);
+    let text = value.as_deref();
+    match COLUMNS[column].kind {
+        Kind::Text | Kind::Date => insert.raw_bind_parameter(place, text)?,
+        Kind::Boolean => insert.raw_bind_parameter(place, text.map(|text| text == "true"))?,
+        Kind::Integer => match text.map(str::parse::<i64>).transpose() {
+            Ok(number) => insert.raw_bind_parameter(place, number)?,
+            Err(_) => return Ok(Err(TooLong { column })),
+        },
+        Kind::Decimal => {
+            if text.is_some_and(|text| significant_digits(text) > EXACT_DIGITS) {
+                return Ok(Err(TooLong { column }));
+            }
+            let number = text.and_then(|text| text.parse::<f64>().ok());
+            insert.raw_bind_parameter(place, number)?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// The table of a database that an export made.
+pub(crate) struct PlainTable {
+    path: PathBuf,
+    db: Connection,
+    /// Fields that have a column.
+    columns: Vec<usize>,
+    /// It has a column for fields that the interface does not know.
+    has_extra: bool,
+    /// Columns that no batch has.
+    unknown: Vec<String>,
+}
+
+/// What takes the rows of a table, one by one, until it has enough.
+type Take<'a> = dyn FnMut(&PlainRow) -> Result<ControlFlow<()>, Failure> + 'a;
+
+/// A row, as plain text.
+pub(crate) struct PlainRow {
+    texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    extra: Option<String>,
+}
+
+impl Values for PlainRow {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
+    }
+}
+
+impl PlainTable {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let refused = || {
+            let message = format!(
+                "`{}` is no archive, and has no table `batches` of an export",
+                path.display()
+            );
+            Failure::new(error::Kind::Usage, message)
+                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive")
+        };
+        let failure =
+            |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
+        let db = connect(path, flags).map_err(failure)?;
+        check_table(&db, path)?;
+        let (mut columns, mut unknown) = (Vec::new(), Vec::new());
+        for name in column_names(&db).map_err(failure)? {
+            match find_column(&name) {
+                Some(column) => columns.push(column),
+                None => unknown.push(name),
+            }
+        }
+        if columns.is_empty() {
+            return Err(refused());
+        }
+        let has_extra = unknown.iter().any(|name| name == EXTRA);
+        unknown.retain(|name| name != EXTRA);
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            columns,
+            has_extra,
+            unknown,
+        })
+    }
+
+    /// Returns whether it keeps fields that the interface does not know.
+    pub(crate) fn keeps_unknown_fields(&self) -> bool {
+        self.has_extra
+    }
+
+    /// Returns the names of columns that no batch has.
+    pub(crate) fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// Returns the fields that have a column, one bit each.
+    pub(crate) fn columns(&self) -> u32 {
+        self.columns.iter().fold(0, |all, column| all | 1 << column)
+    }
+
+    /// Hands each row to `take`.
+    pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
+        let failure = |error| {
+            damaged(&self.path, error).unwrap_or_else(|error| sqlite::failure(&self.path, error))
+        };
+        let extra = self.has_extra.then_some(EXTRA);
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .map(|&column| COLUMNS[column].name)
+            .chain(extra)
+            .collect();
+        let sql = format!("SELECT {} FROM batches", names.join(", "));
+        let mut rows = self.db.prepare(&sql).map_err(failure)?;
+        let mut rows = rows.query([]).map_err(failure)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(failure)? {
+            count += 1;
+            let mut texts = [const { None }; COLUMNS.len()];
+            for (place, &column) in self.columns.iter().enumerate() {
+                let cell = row.get_ref(place).map_err(failure)?;
+                match text(cell, COLUMNS[column].kind) {
+                    Ok(text) => texts[column] = text,
+                    Err(found) => {
+                        let Column { name, kind, .. } = COLUMNS[column];
+                        return Err(self.wrong_type(count, name, kind, found));
+                    }
+                }
+            }
+            let mut extra = None;
+            if self.has_extra {
+                let cell = row.get_ref(self.columns.len()).map_err(failure)?;
+                extra = text(cell, Kind::Text)
+                    .map_err(|found| self.wrong_type(count, EXTRA, Kind::Text, found))?;
+            }
+            if take(&PlainRow { texts, extra })? == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            // Who takes only the first row wants to know the columns, and that should not take long.
+            if count == 1 {
+                check_pages(&self.db, &self.path)?;
+            }
+        }
+        if count == 0 {
+            check_pages(&self.db, &self.path)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn wrong_type(&self, row: u64, name: &str, kind: Kind, found: &str) -> Failure {
+        // Damage explains it better, if there is any.
+        if let Err(failure) = check_pages(&self.db, &self.path) {
+            return failure;
+        }
+        let expected = match kind {
+            Kind::Text | Kind::Date => "text",
+            Kind::Integer => "an integer",
+            Kind::Decimal => "a number",
+            Kind::Boolean => "0 or 1",
+        };
+        let path = self.path.display();
+        let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
+        Failure::new(error::Kind::Protocol, message)
+            .hint("somebody has changed the database; export it again")
+    }
+}
+
+/// Tells of an error that comes of damage; hands back any other.
+fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
+    if tells_damage(&error) {
+        Ok(damage(path, error.into()))
+    } else {
+        Err(error)
+    }
+}
+
+/// Returns the names of the columns of the table.
+fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
+    let names = names.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// Returns what a cell says; an error names what it is, where its column does not hold that.
+fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>, &'static str> {
+    Ok(Some(match (cell, kind) {
+        (ValueRef::Null, _) => return Ok(None),
+        (ValueRef::Integer(number @ 0..=1), Kind::Boolean) => (number == 1).to_string(),
+        (ValueRef::Integer(number), Kind::Integer | Kind::Decimal) => number.to_string(),
+        // The shortest text that gives the same number: the digits that were written.
+        (ValueRef::Real(number), Kind::Decimal) if number.is_finite() => number.to_string(),
+        (ValueRef::Text(text), Kind::Text | Kind::Date) => match std::str::from_utf8(text) {
+            Ok(text) => text.to_owned(),
+            Err(_) => return Err("not UTF-8"),
+        },
+        (ValueRef::Integer(_), _) => return Err("an integer"),
+        (ValueRef::Real(_), _) => return Err("a floating-point number"),
+        (ValueRef::Text(_), _) => return Err("text"),
+        (ValueRef::Blob(_), _) => return Err("a blob"),
+    }))
+}
+
+/// Says what the column for a field of a batch is.
+pub(crate) fn column_definition(column: usize) -> String {
+    let Column { name, kind, .. } = COLUMNS[column];
+    let kind = match kind {
+        Kind::Text | Kind::Date => "TEXT",
+        Kind::Integer | Kind::Boolean => "INTEGER",
+        Kind::Decimal => "REAL",
+    };
+    let key = if column == BATCH_ID {
+        " PRIMARY KEY NOT NULL"
+    } else {
+        ""
+    };
+    format!("{name} {kind}{key}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_the_types_of_their_columns() {
+        for (cell, kind, expected) in [
+            (ValueRef::Null, Kind::Decimal, Ok(None)),
+            (ValueRef::Integer(1), Kind::Boolean, Ok(Some("true"))),
+            (ValueRef::Integer(2), Kind::Boolean, Err("an integer")),
+            (ValueRef::Integer(7), Kind::Integer, Ok(Some("7"))),
+            (ValueRef::Integer(87), Kind::Decimal, Ok(Some("87"))),
+            (ValueRef::Integer(7), Kind::Text, Err("an integer")),
+            (ValueRef::Real(87.5), Kind::Decimal, Ok(Some("87.5"))),
+            (
+                ValueRef::Real(f64::INFINITY),
+                Kind::Decimal,
+                Err("a floating-point number"),
+            ),
+            (
+                ValueRef::Real(7.0),
+                Kind::Integer,
+                Err("a floating-point number"),
+            ),
+            (ValueRef::Text(b"87.5"), Kind::Decimal, Err("text")),
+            (ValueRef::Text(b"true"), Kind::Boolean, Err("text")),
+            (ValueRef::Text(b"a\0b"), Kind::Text, Ok(Some("a\0b"))),
+            (ValueRef::Text(b"\xff"), Kind::Text, Err("not UTF-8")),
+            (ValueRef::Blob(b"a"), Kind::Text, Err("a blob")),
+        ] {
+            let found = text(cell, kind);
+            let found = found.as_ref().map(Option::as_deref).map_err(|found| *found);
+            assert_eq!(found, expected, "{cell:?} as {kind:?}");
+        }
+    }
+}

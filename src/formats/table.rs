@@ -1,0 +1,200 @@
+//! `table`: for people at a terminal. Picks the columns that fit, aligns numbers, marks warnings.
+
+use std::borrow::Cow;
+use std::io::{self, Write as _};
+
+use anstyle::{AnsiColor, Style as Ansi};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{BatchWriter, Notes, Style};
+use crate::batch::{Batch, COLUMNS, CREATION_DATE, Kind, WARNINGS};
+use crate::storage::Output;
+use crate::text;
+
+/// Columns by how much people want to see them.
+const BY_INTEREST: [usize; COLUMNS.len()] =
+    [2, 3, 8, 11, 17, 1, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
+/// The most that a text takes where room is short.
+const TEXT_WIDTH: usize = 40;
+const GAP: &str = "  ";
+
+const HEADER: Ansi = Ansi::new().bold();
+const MARK: Ansi = AnsiColor::Yellow.on_default().bold();
+
+pub(super) struct Table {
+    output: Output,
+    style: Style,
+    /// Every cell, one after another, and where each ends.
+    text: String,
+    ends: Vec<usize>,
+    widths: Vec<usize>,
+}
+
+impl Table {
+    pub(super) fn new(output: Output, style: Style) -> Self {
+        let widths = style
+            .fields
+            .columns
+            .iter()
+            .map(|&column| COLUMNS[column].label.width())
+            .collect();
+        Self {
+            output,
+            style,
+            text: String::new(),
+            ends: Vec::new(),
+            widths,
+        }
+    }
+
+    /// Returns the places of the columns that are shown.
+    fn shown(&self) -> Vec<usize> {
+        let columns = &self.style.fields.columns;
+        let all: Vec<usize> = (0..columns.len()).collect();
+        // Whoever names columns gets them.
+        let Some(width) = self.style.width.filter(|_| !self.style.fields.named) else {
+            return all;
+        };
+        let mut room = width + GAP.len();
+        let mut shown: Vec<usize> = Vec::new();
+        let places = BY_INTEREST
+            .iter()
+            .filter_map(|column| columns.iter().position(|other| other == column));
+        for place in places {
+            let needed = self.widths[place] + GAP.len();
+            if needed > room && !shown.is_empty() {
+                continue;
+            }
+            room = room.saturating_sub(needed);
+            shown.push(place);
+        }
+        shown.sort_unstable();
+        shown
+    }
+
+    fn cell(&self, row: usize, place: usize) -> &str {
+        let index = row * self.widths.len() + place;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+
+    fn line(
+        &self,
+        line: &mut String,
+        shown: &[usize],
+        cell: impl Fn(usize) -> (Cow<'static, str>, Ansi),
+    ) {
+        line.clear();
+        for (number, &place) in shown.iter().enumerate() {
+            let (text, style) = cell(place);
+            let blank = " ".repeat(self.widths[place].saturating_sub(text.width()));
+            let column = self.style.fields.columns[place];
+            let is_last = number + 1 == shown.len();
+            let styled = if self.style.color && !text.is_empty() {
+                Cow::Owned(format!("{style}{text}{style:#}"))
+            } else {
+                text
+            };
+            if number > 0 {
+                line.push_str(GAP);
+            }
+            if COLUMNS[column].kind.is_numeric() {
+                line.push_str(&blank);
+                line.push_str(&styled);
+            } else {
+                line.push_str(&styled);
+                if !is_last {
+                    line.push_str(&blank);
+                }
+            }
+        }
+        line.truncate(line.trim_end_matches(' ').len());
+        line.push('\n');
+    }
+}
+
+/// Says a value for people.
+fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
+    let Some(text) = batch.plain(column) else {
+        return String::new();
+    };
+    match COLUMNS[column].kind {
+        Kind::Date if column == CREATION_DATE && batch.created().is_some() => {
+            format!("{} {}", &text[..10], &text[11..19])
+        }
+        Kind::Boolean if column == WARNINGS => {
+            if text == "true" {
+                "!".to_owned()
+            } else {
+                String::new()
+            }
+        }
+        Kind::Text => shorten(&text::one_line(&text), narrow),
+        _ => text::one_line(&text).into_owned(),
+    }
+}
+
+fn shorten(text: &str, narrow: bool) -> String {
+    if !narrow || text.width() <= TEXT_WIDTH {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for letter in text.chars() {
+        short.push(letter);
+        if short.width() >= TEXT_WIDTH {
+            short.pop();
+            break;
+        }
+    }
+    short + "…"
+}
+
+impl BatchWriter for Table {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let narrow = self.style.width.is_some() && !self.style.fields.named;
+        for place in 0..self.widths.len() {
+            let cell = shown_value(batch, self.style.fields.columns[place], narrow);
+            self.widths[place] = self.widths[place].max(cell.width());
+            self.text.push_str(&cell);
+            self.ends.push(self.text.len());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        let shown = self.shown();
+        let columns = &self.style.fields.columns;
+        let mut line = String::new();
+        let label = |place: usize| (Cow::Borrowed(COLUMNS[columns[place]].label), HEADER);
+        self.line(&mut line, &shown, label);
+        let mut page = line.clone();
+        let rule = |place: usize| (Cow::Owned("─".repeat(self.widths[place])), Ansi::new());
+        self.line(&mut line, &shown, rule);
+        page.push_str(&line);
+        let hidden_columns = columns.len() - shown.len();
+        self.output.write_all(page.as_bytes())?;
+        for row in 0..self.ends.len() / self.widths.len() {
+            let cell = |place: usize| {
+                let style = if self.style.fields.columns[place] == WARNINGS {
+                    MARK
+                } else {
+                    Ansi::new()
+                };
+                (Cow::Owned(self.cell(row, place).to_owned()), style)
+            };
+            self.line(&mut line, &shown, cell);
+            self.output.write_all(line.as_bytes())?;
+        }
+        Ok((
+            self.output,
+            Notes {
+                hidden_columns,
+                ..Notes::default()
+            },
+        ))
+    }
+}

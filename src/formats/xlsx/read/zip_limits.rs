@@ -1,0 +1,501 @@
+//! How large a workbook is once it is unpacked, found out before any of it is kept.
+//!
+//! A few kilobytes can hold gigabytes. What is read cell by cell may be of any size, as long as no cell
+//! is; what is kept as a whole may not.
+
+use std::io::{self, Read, Seek};
+
+use memchr::{memchr, memchr3};
+use zip::ZipArchive;
+
+use super::markup::attribute;
+use super::package::{Package, PackagePart, Relation, SheetLink, check_zip};
+use super::wellformed::WellFormed;
+use crate::formats::record::Unreadable;
+use crate::text;
+
+/// What the texts that cells share may take, and what any other part but the sheets may.
+const TEXTS: u64 = 512 << 20;
+const PART: u64 = 64 << 20;
+/// What all of it may take: parts may share their packed bytes, and a few megabytes be terabytes.
+const ALL: u64 = 16 << 30;
+/// What one cell may take, its tags and all. Its text has 32,767 characters at most.
+const CELL: u64 = 2 << 20;
+/// What each shared text takes besides its letters.
+const EACH_TEXT: u64 = 40;
+/// So much of a tag is looked at: its name and its attributes.
+const TAG: usize = 64 << 10;
+
+/// What is kept of all links and references, and what each takes besides its letters.
+const KEPT: usize = 64 << 20;
+const EACH_NOTE: usize = 100;
+
+/// Reads every part to its end: refuses a workbook that would not fit into memory, whose checksums are wrong,
+/// or that computes. Returns what its parts say of each other. What is no zip archive is for the reader to tell.
+pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> {
+    let mut package = Package::default();
+    let broken = |why: String| Unreadable::Broken {
+        place: None,
+        why,
+        hint: Some("it is no export, or somebody altered it: export it again"),
+    };
+    check_zip(&mut bytes).map_err(broken)?;
+    let Ok(mut archive) = ZipArchive::new(bytes) else {
+        return Ok(package);
+    };
+    let (mut total, mut kept) = (ALL, KEPT);
+    for place in 0..archive.len() {
+        let part = archive
+            .by_index(place)
+            .map_err(|error| broken(format!("the spreadsheet cannot be unpacked: {error}")))?;
+        let name = String::from_utf8_lossy(part.name_raw());
+        let name = name.to_lowercase().replace('\\', "/");
+        let is_sheet = name.contains("worksheets/") && !name.contains("/_rels/");
+        let limits = Limits {
+            bytes: if is_sheet { total } else { PART },
+            texts: name.ends_with("sharedstrings.xml"),
+            cells: is_sheet,
+            tags: matches!(name.rsplit_once('.'), Some((_, "xml" | "rels"))),
+        };
+        let mut measure = Measure {
+            room: kept,
+            ..Measure::default()
+        };
+        let read = measure.read(part, &limits);
+        total = total.saturating_sub(measure.bytes);
+        kept = measure.room;
+        let added = read.and_then(|()| package.add(&name, measure.part));
+        added
+            .map_err(|why| broken(format!("`{}` in the spreadsheet {why}", text::brief(&name))))?;
+    }
+    package.check().map_err(broken)?;
+    Ok(package)
+}
+
+struct Limits {
+    bytes: u64,
+    /// It holds the texts that cells share.
+    texts: bool,
+    /// It is read cell by cell.
+    cells: bool,
+    /// It is XML, whose tags tell of other parts.
+    tags: bool,
+}
+
+/// Where in XML a byte stands.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// In a tag, whose beginning is kept.
+    Tag,
+    /// In a tag, between these.
+    Quoted(u8),
+    /// In a comment or the like, until this.
+    Until(&'static [u8]),
+}
+
+#[derive(Default)]
+struct Measure {
+    state: State,
+    /// The beginning of a tag, or the end of a comment.
+    kept: Vec<u8>,
+    bytes: u64,
+    texts: u64,
+    /// How many texts there should be.
+    promised: u64,
+    /// Where the last cell began; nothing after the last one.
+    cell: Option<u64>,
+    /// What its tags say.
+    part: PackagePart,
+    /// How much of that may still be kept.
+    room: usize,
+    /// Text is kept as the meaning of a name.
+    in_name: bool,
+    /// The cell has its text in itself.
+    in_text: bool,
+    /// Formats of cells are being listed.
+    in_formats: bool,
+    xml: WellFormed,
+}
+
+impl Measure {
+    fn read(&mut self, mut part: impl Read, limits: &Limits) -> Result<(), String> {
+        self.cell = limits.cells.then_some(0);
+        let mut room = vec![0; 64 * 1024];
+        loop {
+            let length = match part.read(&mut room) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(format!("cannot be unpacked: {error}")),
+            };
+            if limits.tags {
+                self.xml.characters(&room[..length])?;
+            }
+            if limits.cells || limits.texts || limits.tags {
+                self.scan(&room[..length], limits)?;
+            } else {
+                self.bytes += length as u64;
+            }
+            self.judge(limits)?;
+        }
+        if self.promised > self.texts.saturating_mul(4).saturating_add(1 << 16) {
+            return Err("says that it holds far more texts than it does".to_owned());
+        }
+        if limits.tags {
+            self.xml.finish()?;
+        }
+        Ok(())
+    }
+
+    fn judge(&self, limits: &Limits) -> Result<(), String> {
+        let (size, limit) = if limits.texts {
+            (self.bytes + self.texts * EACH_TEXT, TEXTS)
+        } else {
+            (self.bytes, limits.bytes)
+        };
+        if size > limit {
+            return Err(format!("unpacks to more than {} MiB", limit >> 20));
+        }
+        match self.cell {
+            Some(begin) if self.bytes - begin > CELL => {
+                Err(format!("has a cell of more than {} MiB", CELL >> 20))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes through some bytes, tag by tag.
+    fn scan(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), String> {
+        let start = self.bytes;
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            match self.state {
+                State::Text => {
+                    let Some(found) = memchr(b'<', rest) else {
+                        self.keep_text(rest, limits)?;
+                        break;
+                    };
+                    self.keep_text(&rest[..found], limits)?;
+                    at += found + 1;
+                    self.state = State::Tag;
+                    self.kept.clear();
+                }
+                State::Tag => at += self.scan_tag(rest, start + at as u64, limits)?,
+                State::Quoted(quote) => {
+                    let Some(found) = memchr(quote, rest) else {
+                        self.keep(rest);
+                        break;
+                    };
+                    self.keep(&rest[..=found]);
+                    at += found + 1;
+                    self.state = State::Tag;
+                }
+                State::Until(end) => {
+                    self.kept.push(rest[0]);
+                    at += 1;
+                    if self.kept.ends_with(end) {
+                        self.state = State::Text;
+                        if end == b"?>" && limits.tags {
+                            self.xml.instruction(&self.kept)?;
+                        }
+                    } else if self.kept.len() > 512 {
+                        self.kept.drain(..self.kept.len() - end.len());
+                    }
+                }
+            }
+        }
+        self.bytes = start + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Goes on in a tag; returns how far.
+    fn scan_tag(&mut self, rest: &[u8], place: u64, limits: &Limits) -> Result<usize, String> {
+        // Comments and the like may hold anything: they are known by how they begin.
+        if matches!(self.kept.first(), None | Some(b'!')) && self.kept.len() < 8 {
+            self.kept.push(rest[0]);
+            let until: Option<&[u8]> = match &self.kept[..] {
+                b"!--" => Some(b"-->"),
+                b"![CDATA[" => Some(b"]]>"),
+                b"?" => Some(b"?>"),
+                [.., b'>'] => {
+                    self.end_tag(place, limits)?;
+                    None
+                }
+                _ => None,
+            };
+            if let Some(end) = until {
+                self.state = State::Until(end);
+                self.kept.clear();
+            }
+            return Ok(1);
+        }
+        let Some(found) = memchr3(b'"', b'\'', b'>', rest) else {
+            self.keep(rest);
+            return Ok(rest.len());
+        };
+        self.keep(&rest[..=found]);
+        match rest[found] {
+            b'>' => self.end_tag(place + found as u64, limits)?,
+            quote => self.state = State::Quoted(quote),
+        }
+        Ok(found + 1)
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = TAG.saturating_sub(self.kept.len());
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// Checks text between tags, and keeps that which counts.
+    fn keep_text(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), String> {
+        if limits.tags {
+            self.xml.text(bytes)?;
+        }
+        if self.in_name {
+            self.take_room(bytes.len())?;
+            if let Some((_, meaning)) = self.part.names.last_mut() {
+                meaning.push_str(&String::from_utf8_lossy(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_room(&mut self, size: usize) -> Result<(), String> {
+        let rest = self.room.checked_sub(size + EACH_NOTE);
+        self.room = rest.ok_or("has too many links or references")?;
+        Ok(())
+    }
+
+    /// Notes what a tag says of other parts, and refuses formulas.
+    fn note_tag(&mut self, tag: &[u8], local: &[u8]) -> Result<(), String> {
+        self.in_name = false;
+        if self.part.root.is_empty() && !local.is_empty() && !b"?/!".contains(&local[0]) {
+            self.part.root = String::from_utf8_lossy(local).into_owned();
+        }
+        let get = |name: &str| attribute(tag, name);
+        let is_noted = match (self.part.root.as_str(), local) {
+            ("worksheet", b"f") => return Err("has a formula".to_owned()),
+            ("worksheet", b"c") => return self.note_cell(tag),
+            ("worksheet", b"is") if !self.in_text => {
+                return Err("has text in a cell of another type".to_owned());
+            }
+            ("styleSheet", b"cellXfs" | b"/cellXfs") => {
+                self.in_formats = local == b"cellXfs" && !tag.ends_with(b"/>");
+                false
+            }
+            ("styleSheet", b"xf") => {
+                self.part.formats += u64::from(self.in_formats);
+                false
+            }
+            ("worksheet", b"hyperlink" | b"mergeCell" | b"dimension")
+            | ("Relationships", b"Relationship")
+            | ("Types", b"Default" | b"Override")
+            | ("workbook", b"sheet" | b"definedName") => true,
+            _ => false,
+        };
+        if !is_noted {
+            return Ok(());
+        }
+        let size = tag.len();
+        let part = &mut self.part;
+        let text = |name: &str| get(name).ok_or_else(|| format!("lacks an attribute `{name}`"));
+        match local {
+            b"hyperlink" => part.links.push(SheetLink {
+                cells: text("ref")?,
+                relation: get("id"),
+                location: get("location"),
+            }),
+            b"mergeCell" => part.merged = true,
+            b"dimension" => part.dimension = get("ref"),
+            b"Relationship" => part.relations.push(Relation {
+                id: text("Id")?,
+                kind: text("Type")?.to_lowercase(),
+                target: text("Target")?,
+                is_external: get("TargetMode")
+                    .is_some_and(|mode| mode.eq_ignore_ascii_case("external")),
+            }),
+            b"Default" => {
+                text("ContentType")?;
+                part.endings.push(text("Extension")?.to_lowercase());
+            }
+            b"Override" => {
+                let name = text("PartName")?.to_lowercase();
+                let name = name.trim_start_matches('/').to_owned();
+                part.types.push((name, text("ContentType")?.to_lowercase()));
+            }
+            b"sheet" => part.sheets.push((text("name")?, text("id")?)),
+            _ => {
+                part.names.push((text("name")?, String::new()));
+                self.in_name = !tag.ends_with(b"/>");
+            }
+        }
+        self.take_room(size)
+    }
+
+    /// Notes the format of a cell, and refuses unknown types and results of formulas.
+    fn note_cell(&mut self, tag: &[u8]) -> Result<(), String> {
+        self.in_text = false;
+        for attribute in self.xml.attributes() {
+            let value = attribute.value(tag);
+            match attribute.name(tag) {
+                b"t" => match value {
+                    b"b" | b"d" | b"e" | b"n" | b"s" => {}
+                    b"inlineStr" => self.in_text = true,
+                    b"str" => return Err("has the result of a formula".to_owned()),
+                    _ => return Err("has a cell of an unknown type".to_owned()),
+                },
+                b"s" => {
+                    let format = std::str::from_utf8(value)
+                        .ok()
+                        .and_then(|text| text.parse().ok());
+                    let format: u64 = format.ok_or("has a cell without a format")?;
+                    self.part.last_format = self.part.last_format.max(Some(format));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn end_tag(&mut self, place: u64, limits: &Limits) -> Result<(), String> {
+        self.state = State::Text;
+        let tag = std::mem::take(&mut self.kept);
+        let local = local_name(&tag);
+        if let Some(begin) = self.cell {
+            // Judged at each, for many may stand in what is read at a time.
+            if place - begin > CELL {
+                return Err(format!("has a cell of more than {} MiB", CELL >> 20));
+            }
+            match local {
+                b"c" | b"row" => self.cell = Some(place),
+                // What comes behind is not read.
+                _ if local.ends_with(b"sheetData") && local[0] == b'/' => self.cell = None,
+                _ => {}
+            }
+        }
+        if limits.texts {
+            match local {
+                b"si" => self.texts += 1,
+                b"sst" => self.promised = self.promised.max(promised(&tag)),
+                _ => {}
+            }
+        }
+        if limits.tags {
+            if tag.len() >= TAG {
+                return Err(format!("has a tag of more than {} KiB", TAG >> 10));
+            }
+            if tag.starts_with(b"!") {
+                return Err("declares entities".to_owned());
+            }
+            self.xml.tag(&tag)?;
+            self.note_tag(&tag, local)?;
+        }
+        self.kept = tag;
+        Ok(())
+    }
+}
+
+/// Returns the name of a tag without its prefix; that of an end tag begins with a slash.
+fn local_name(tag: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/>".contains(byte) && *byte != tag[0];
+    let end = tag.iter().position(is_end);
+    let name = &tag[..end.unwrap_or(tag.len())];
+    match memchr(b':', name) {
+        Some(colon) if name.first() != Some(&b'/') => &name[colon + 1..],
+        _ => name,
+    }
+}
+
+/// Reads how many texts a tag promises; as many as can be where that cannot be told.
+fn promised(tag: &[u8]) -> u64 {
+    let tag = String::from_utf8_lossy(tag);
+    if tag.len() >= TAG {
+        return u64::MAX;
+    }
+    let Some((_, rest)) = tag.split_once("uniqueCount") else {
+        return 0;
+    };
+    let rest = rest.trim_start_matches(['=', ' ', '"', '\'']);
+    let end = rest.find(|letter: char| !letter.is_ascii_digit());
+    let digits = &rest[..end.unwrap_or(rest.len())];
+    if digits.is_empty() {
+        0
+    } else {
+        digits.parse().unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHEET: Limits = Limits {
+        bytes: u64::MAX,
+        texts: false,
+        cells: true,
+        tags: false,
+    };
+    const TEXT: Limits = Limits {
+        bytes: PART,
+        texts: true,
+        cells: false,
+        tags: false,
+    };
+
+    fn measured(text: &str, limits: &Limits) -> Result<Measure, String> {
+        // In pieces of every size, as packed bytes come.
+        let mut measure = Measure::default();
+        measure.read(text.as_bytes(), limits)?;
+        for size in [1, 3, 7] {
+            let mut again = Measure {
+                cell: limits.cells.then_some(0),
+                ..Measure::default()
+            };
+            for piece in text.as_bytes().chunks(size) {
+                again.scan(piece, limits)?;
+            }
+            assert_eq!(again.texts, measure.texts);
+            assert_eq!(again.cell.is_some(), measure.cell.is_some());
+        }
+        Ok(measure)
+    }
+
+    #[test]
+    fn cells_are_measured_and_what_hides_between_them() {
+        let long = "x".repeat(5 << 20);
+        let cells = "<c r=\"A1\"><v>1</v></c>".repeat(1 << 18);
+        let sheet = |inside: &str| format!("<worksheet><sheetData><row>{inside}</row></sheetData>");
+        for (inside, fits) in [
+            (cells.clone(), true),
+            (format!("<c><is><t>{long}</t></is></c>"), false),
+            (format!("<x:c t=\"{long}\"/>"), false),
+            (format!("<!-- {} -->", "<c>".repeat(1 << 20)), false),
+            (format!("<y z='{}'/>", "<c>".repeat(1 << 20)), false),
+            (format!("<![CDATA[{}]]>", "<c>".repeat(1 << 20)), false),
+            (format!("<?pi {}?>", "<c>".repeat(1 << 20)), false),
+            (
+                format!("<c><is>{}</is></c>", "<r><t>long</t></r>".repeat(1 << 18)),
+                false,
+            ),
+        ] {
+            let found = measured(&sheet(&inside), &SHEET).is_ok();
+            assert_eq!(found, fits, "{}", &inside[..20]);
+        }
+        // Links behind the cells are not read.
+        assert!(measured(&format!("{}{long}", sheet("<c/>")), &SHEET).is_ok());
+    }
+
+    #[test]
+    fn texts_are_counted_and_promises_kept() {
+        let texts = "<si><t>a</t></si>".repeat(100);
+        let found = measured(&format!("<sst uniqueCount=\"100\">{texts}</sst>"), &TEXT);
+        assert_eq!(found.map(|found| found.texts), Ok(100));
+        for count in ["9999999999", "99999999999999999999999"] {
+            let text = format!("<sst count='1' uniqueCount = '{count}'>{texts}</sst>");
+            assert!(measured(&text, &TEXT).is_err(), "{count}");
+        }
+    }
+}

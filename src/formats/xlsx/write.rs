@@ -1,0 +1,346 @@
+//! `xlsx`: a workbook for people: typed cells, live links, and a sheet that says what it is.
+//!
+//! Rows go to a file without a name beside the output, which is packed at the end: whatever their number,
+//! they take no memory. Text stands in its cells and in no table of its own, for the same reason.
+
+// What stands in a cell, how it looks, and how wide its column is.
+mod cell;
+mod styles;
+
+// Instants in days, and text that XML can carry.
+mod escapes;
+mod excel_date;
+
+// The sheet that tells what the others are.
+mod about;
+
+use std::borrow::Cow;
+use std::error::Error as _;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rust_xlsxwriter::{
+    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError,
+};
+
+use crate::batch::digest::SetDigest;
+use crate::batch::filter::Fields;
+use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, Representation, WARNINGS};
+use crate::error::{self, Failure};
+use crate::formats::{BatchWriter, Facts, LeftOut, Notes, Style};
+use crate::storage::Output;
+use crate::terminal;
+use crate::text;
+use cell::{Cell, cell};
+use styles::{HEADER_HEIGHT, Looks, Widths, shown_as};
+
+/// Rows of a sheet, its header among them.
+const ROWS: u32 = 1_048_576;
+/// Links of a sheet: past them, Excel calls the file damaged.
+const LINKS: u32 = 65_530;
+/// As the format counts kinds of paper.
+const A4: u8 = 9;
+
+pub(crate) struct Xlsx {
+    book: Workbook,
+    path: PathBuf,
+    output: Output,
+    fields: Fields,
+    facts: Arc<Facts>,
+    extracted: String,
+    looks: [Looks; 2],
+    widths: Widths,
+    digest: SetDigest,
+    sheets: Vec<Sheet>,
+    /// Rows and links that a sheet may have.
+    limits: (u32, u32),
+    escaped_cells: u64,
+    left_out: LeftOut,
+}
+
+/// How far a sheet has come.
+struct Sheet {
+    rows: u32,
+    links: u32,
+    /// Links that are text for want of room.
+    dead: u32,
+}
+
+impl Xlsx {
+    pub(crate) fn new(mut output: Output, style: Style) -> Result<Self, Failure> {
+        let path = output.hand_out().map_err(Failure::from_output)?;
+        let mut book = Workbook::new();
+        if let Some(folder) = path.parent() {
+            let tempdir = book.set_tempdir(folder);
+            tempdir.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
+        }
+        let marked = Format::new().set_background_color(Color::RGB(0xFF_F2_CC));
+        let mut new = Self {
+            book,
+            path,
+            output,
+            digest: SetDigest::new(&style.fields.columns),
+            widths: Widths::new(&style.fields.columns),
+            fields: style.fields,
+            facts: style.facts,
+            extracted: style.extracted,
+            looks: [Looks::new(&Format::new()), Looks::new(&marked)],
+            sheets: Vec::new(),
+            limits: (ROWS, LINKS),
+            escaped_cells: 0,
+            left_out: LeftOut::default(),
+        };
+        let begun = new.begin_sheet();
+        begun.map_err(|error| Failure::from_output(new.output.blame(error)))?;
+        Ok(new)
+    }
+
+    fn begin_sheet(&mut self) -> io::Result<()> {
+        let name = match self.sheets.len() {
+            0 => "Batches".to_owned(),
+            before => format!("Batches {}", before + 1),
+        };
+        let columns = &self.fields.columns;
+        let book = &mut self.book;
+        checked(|| {
+            let sheet = book.add_worksheet_with_constant_memory()?;
+            sheet.set_name(name)?.set_freeze_panes(1, 0)?;
+            sheet.set_row_height(0, HEADER_HEIGHT)?;
+            for (place, &column) in (0..).zip(columns) {
+                let look = shown_as(&MEANINGS[column].heading());
+                sheet.write_string_with_format(0, place, COLUMNS[column].name, &look)?;
+            }
+            Ok(())
+        })?;
+        self.sheets.push(Sheet {
+            rows: 1,
+            links: 0,
+            dead: 0,
+        });
+        Ok(())
+    }
+
+    fn refused(batch: &Batch, why: &str) -> io::Error {
+        let id = batch.id();
+        let message = format!("batch `{}`: {why}", text::brief(&id));
+        let hint =
+            "leave the field out with `--fields`, or write json or csv, which keep everything";
+        io::Error::other(Failure::new(error::Kind::Protocol, message).hint(hint))
+    }
+}
+
+impl Xlsx {
+    fn add(&mut self, batch: &Batch) -> io::Result<()> {
+        if self
+            .sheets
+            .last()
+            .is_none_or(|sheet| sheet.rows == self.limits.0)
+        {
+            self.begin_sheet()?;
+        }
+        let cells = self
+            .fields
+            .columns
+            .iter()
+            .map(|&column| cell(batch, column));
+        let mut cells = cells
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|why| Self::refused(batch, &why))?;
+        let index = self.sheets.len() - 1;
+        let sheet = &mut self.sheets[index];
+        for (place, cell) in cells.iter_mut().enumerate() {
+            self.widths.fit(place, cell.width());
+            if let Cell::Link { text, .. } = cell {
+                if sheet.links == self.limits.1 {
+                    sheet.dead += 1;
+                    *cell = Cell::Text(std::mem::take(text));
+                } else {
+                    sheet.links += 1;
+                }
+            } else if let Cell::Escaped { text, has_foreign } = cell {
+                self.escaped_cells += u64::from(*has_foreign);
+                *cell = Cell::Text(Cow::Owned(std::mem::take(text)));
+            }
+        }
+        let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
+        let looks = &self.looks[usize::from(is_marked)];
+        let row = sheet.rows;
+        let book = &mut self.book;
+        checked(|| {
+            let page = book.worksheet_from_index(index)?;
+            for (place, cell) in (0..).zip(&cells) {
+                cell.write(page, (row, place), looks, is_marked)?;
+            }
+            Ok(())
+        })?;
+        sheet.rows += 1;
+        self.digest.add_kept(batch, Representation::Text);
+        self.left_out.note(batch, &self.fields);
+        Ok(())
+    }
+
+    /// Packs everything that was written into one file.
+    fn pack(&mut self) -> io::Result<()> {
+        let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
+        self.write_about()?;
+        let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
+        let (widths, columns) = (&self.widths, &self.fields.columns);
+        checked(|| {
+            for (index, sheet) in sheets.iter().enumerate() {
+                let page = book.worksheet_from_index(index)?;
+                page.autofilter(0, 0, sheet.rows - 1, width.saturating_sub(1))?;
+                for (place, width) in (0..).zip(widths.columns()) {
+                    page.set_column_width(place, width)?;
+                }
+                prepare_printing(page).set_repeat_rows(0, 0)?;
+                for (place, &column) in (0..).zip(columns) {
+                    // Excel would mark each `007` as a mistake.
+                    if COLUMNS[column].kind == Kind::Text && sheet.rows > 1 {
+                        let doubt = IgnoreError::NumberStoredAsText;
+                        page.ignore_error_range(1, place, sheet.rows - 1, place, doubt)?;
+                    }
+                }
+            }
+            book.worksheet_from_index(0)?.set_active(true);
+            if let Some(made) = Moment::parse(&self.extracted) {
+                let made = ExcelDateTime::from_timestamp(made.second)?;
+                let properties = DocProperties::new().set_title("Tray scan batches");
+                book.set_properties(&properties.set_creation_datetime(&made));
+            }
+            // Not created anew: it has its owner and mode already.
+            book.save_to_writer(File::options().write(true).truncate(true).open(path)?)
+        })
+    }
+}
+
+impl BatchWriter for Xlsx {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let added = self.add(batch);
+        added.map_err(|error| self.output.blame(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+        let packed = self.pack();
+        packed.map_err(|error| self.output.blame(error))?;
+        let notes = Notes {
+            escaped_cells: self.escaped_cells,
+            left_out: self.left_out.names(),
+            ..Notes::default()
+        };
+        Ok((self.output, notes))
+    }
+}
+
+/// Has a sheet printed across, all columns on one page, with its name and page below.
+fn prepare_printing(sheet: &mut Worksheet) -> &mut Worksheet {
+    sheet
+        .set_landscape()
+        .set_paper_size(A4)
+        .set_print_fit_to_pages(1, 0)
+        .set_margins(0.4, 0.4, 0.5, 0.6, 0.3, 0.3)
+        .set_footer("&L&A&RPage &P of &N")
+}
+
+/// Does `work` on the workbook. Where a file cannot be written, rust_xlsxwriter panics: that is no bug
+/// here, but a full disk.
+fn checked<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> io::Result<T> {
+    match terminal::caught(work) {
+        Ok(done) => done.map_err(io_error),
+        Err(what) => {
+            let kinds = [
+                ("StorageFull", io::ErrorKind::StorageFull),
+                ("QuotaExceeded", io::ErrorKind::QuotaExceeded),
+                ("FileTooLarge", io::ErrorKind::FileTooLarge),
+            ];
+            let known = kinds.iter().find(|(name, _)| what.contains(name));
+            Err(known.map_or_else(
+                || io::Error::other(what.as_str()),
+                |(_, kind)| (*kind).into(),
+            ))
+        }
+    }
+}
+
+fn io_error(error: XlsxError) -> io::Error {
+    match error {
+        XlsxError::IoError(error) => error,
+        other => {
+            let mut causes = std::iter::successors(other.source(), |cause| (*cause).source());
+            let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+            let kind = cause.map_or(io::ErrorKind::Other, io::Error::kind);
+            io::Error::new(kind, other.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::csv::CsvOptions;
+    use crate::storage::{Compression, Place, Target};
+    use calamine::Reader as _;
+
+    fn batch(number: u32) -> Batch {
+        let text = format!(
+            r#"{{"batch_id":"{number}","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":1,"analysis_link":"https://example.org/{number}","warnings":false}}"#
+        );
+        Batch::read(&text).batch.expect("a batch")
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_sheet_goes_on() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("a.xlsx");
+        let target = Target::open(&Place::File(path.clone()), false).expect("a target");
+        let output = Output::new(target, Compression::None).expect("an output");
+        let style = Style {
+            fields: Fields::all(),
+            numbers: false,
+            csv: CsvOptions::default(),
+            width: None,
+            color: false,
+            extracted: "2026-05-02T00:00:00Z".to_owned(),
+            bookmark: None,
+            facts: Arc::default(),
+        };
+        let mut writer = Box::new(Xlsx::new(output, style).expect("a writer"));
+        writer.limits = (4, 2);
+        for number in 0..7 {
+            writer.write(&batch(number)).expect("written");
+        }
+        let (output, _) = writer.finish().expect("finished");
+        output.publish().expect("published");
+
+        let mut book: calamine::Xlsx<_> = calamine::open_workbook(&path).expect("a workbook");
+        assert_eq!(
+            book.sheet_names(),
+            ["Batches", "Batches 2", "Batches 3", "About"]
+        );
+        for (sheet, rows, links) in [("Batches", 4, 2), ("Batches 2", 4, 2), ("Batches 3", 2, 1)] {
+            let range = book.worksheet_range(sheet).expect("a sheet");
+            assert_eq!(range.height(), rows, "{sheet}");
+            assert_eq!(range[(0, 0)].to_string(), "batch_id");
+            let live = book.hyperlinks_by_sheet_name(sheet).expect("links");
+            assert_eq!(live.len(), links, "{sheet}");
+        }
+        let about = book.worksheet_range("About").expect("a sheet");
+        let mut rows = about.rows();
+        let links = rows.find(|row| row[0] == "Links").expect("a row");
+        assert!(links[1].to_string().contains("the 2 beyond"), "{links:?}");
+
+        let mut ids = Vec::new();
+        let mut source = crate::verify::source::Source::open(&path).expect("a file");
+        let read = source.read(None, &mut |record| {
+            ids.push(record.values.plain(0).unwrap_or_default().into_owned());
+            Ok(std::ops::ControlFlow::Continue(()))
+        });
+        read.expect("batches");
+        assert_eq!(ids, ["0", "1", "2", "3", "4", "5", "6"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Text that XML can carry.
+
+/// Tells whether XML cannot carry all of `text`.
+pub(super) fn has_foreign(text: &str) -> bool {
+    text.contains(is_foreign)
+}
+
+fn is_foreign(letter: char) -> bool {
+    matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The most digits that the code of a character has.
+const DIGITS: usize = 6;
+
+/// Returns `text` with visible escapes for what XML cannot carry, such as `\u{1}`; nothing where it can
+/// carry all of it. A text that looks like such an escape is escaped too, so that each can be undone.
+pub(super) fn visible(text: &str) -> Option<String> {
+    let is_escape = |rest: &str| {
+        let digits = rest.strip_prefix("\\u{").and_then(|rest| {
+            // The reader undoes no longer escapes, and a longer search would take quadratic time.
+            let end = rest.bytes().take(DIGITS + 1).position(|byte| byte == b'}');
+            end.map(|end| &rest[..end])
+        });
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let letter = code.and_then(char::from_u32);
+        letter.is_some_and(|letter| letter == '\\' || is_foreign(letter))
+    };
+    if !has_foreign(text)
+        && !text
+            .match_indices("\\u{")
+            .any(|(at, _)| is_escape(&text[at..]))
+    {
+        return None;
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for (at, letter) in text.char_indices() {
+        if is_foreign(letter) || letter == '\\' && is_escape(&text[at..]) {
+            escaped.extend(letter.escape_unicode());
+        } else {
+            escaped.push(letter);
+        }
+    }
+    Some(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::xlsx::read::undo_escapes;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_control_character_and_a_text_that_looks_like_its_escape_differ() {
+        assert_eq!(visible("\u{1}").as_deref(), Some(r"\u{1}"));
+        assert_eq!(visible(r"\u{1}").as_deref(), Some(r"\u{5c}u{1}"));
+        assert_eq!(visible(r"\u{5c}u{1}").as_deref(), Some(r"\u{5c}u{5c}u{1}"));
+    }
+
+    #[test]
+    fn what_only_looks_like_an_escape_stays() {
+        for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
+            let escaped = visible(text).unwrap_or_else(|| text.to_owned());
+            assert_eq!(undo_escapes(&escaped), text);
+        }
+    }
+
+    // In quadratic time, this would take hours.
+    #[test]
+    fn escapes_without_an_end_take_no_longer_than_other_text() {
+        let text = r"\u{".repeat(1_000_000);
+        assert_eq!(visible(&text), None);
+        let text = format!("\0{text}");
+        assert_eq!(visible(&text), Some(text.replace('\0', r"\u{0}")));
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|9|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
+            let escaped = visible(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(undo_escapes(&escaped), text);
+        }
+    }
+}

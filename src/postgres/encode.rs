@@ -1,0 +1,340 @@
+//! A batch as a row in the binary form of the server: exact, or refused.
+
+use std::borrow::Cow;
+
+use super::escapes::{self, HalfPair};
+use super::layout::{Field, Layout};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+
+const NULL: [u8; 4] = (-1_i32).to_be_bytes();
+
+/// Seconds from 1970 to 2000, which PostgreSQL counts from.
+const EPOCH: i64 = 946_684_800;
+
+/// The most digits that a `numeric` has before the point, and behind it.
+const WHOLE_LIMIT: usize = 131_072;
+const FRACTION_LIMIT: usize = 16_383;
+
+/// Rows as they go to the server: the cells of each column one after the other, each with its length before it, as
+/// they stand in an array.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) rows: u32,
+    pub(super) columns: Vec<Vec<u8>>,
+}
+
+/// Rows that wait to be sent.
+pub(super) struct Rows {
+    layout: Layout,
+    piece: Piece,
+    /// Texts with escapes for what cannot stand there.
+    pub(super) escaped: u64,
+}
+
+/// A value that its column cannot hold as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Inexact {
+    pub(super) column: Option<usize>,
+    /// Why.
+    pub(super) why: String,
+}
+
+impl Rows {
+    pub(super) fn new(layout: Layout) -> Self {
+        let mut rows = Self {
+            layout,
+            piece: Piece::default(),
+            escaped: 0,
+        };
+        rows.take();
+        rows
+    }
+
+    /// Returns how many bytes wait.
+    pub(super) fn len(&self) -> usize {
+        self.piece.columns.iter().map(Vec::len).sum()
+    }
+
+    /// Takes what waits.
+    pub(super) fn take(&mut self) -> Piece {
+        let empty = Piece {
+            rows: 0,
+            columns: vec![Vec::new(); self.layout.fields.len()],
+        };
+        std::mem::replace(&mut self.piece, empty)
+    }
+
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), Inexact> {
+        for (field, cells) in self.layout.fields.iter().zip(&mut self.piece.columns) {
+            let before = cells.len();
+            let inexact = |why: &str| Inexact {
+                column: field.column,
+                why: why.to_owned(),
+            };
+            match add_cell(field, batch, cells) {
+                Ok(is_escaped) => self.escaped += u64::from(is_escaped),
+                Err(why) => return Err(inexact(why)),
+            }
+            if field.not_null && cells[before..] == NULL {
+                return Err(inexact("the table takes no null there"));
+            }
+        }
+        self.piece.rows += 1;
+        Ok(())
+    }
+}
+
+/// Adds one cell; tells whether it needed escapes.
+fn add_cell(field: &Field, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
+    let Some(column) = field.column else {
+        return add_extra(batch, bytes);
+    };
+    let value = match column {
+        BATCH_ID => Some(batch.id()),
+        column => batch.typed(column),
+    };
+    let Some(text) = value else {
+        bytes.extend_from_slice(&NULL);
+        return Ok(false);
+    };
+    match COLUMNS[column].kind {
+        Kind::Text => return Ok(add_text(&text, bytes)),
+        Kind::Boolean => add(&[u8::from(text == "true")], bytes),
+        Kind::Integer => {
+            let number: i64 = text.parse().map_err(|_| "bigint cannot hold it")?;
+            add(&number.to_be_bytes(), bytes);
+        }
+        Kind::Decimal => {
+            if let Some((all, behind)) = field.digits
+                && !fits(&text, all, behind)
+            {
+                return Err("the table has fewer digits for it, and it is not rounded");
+            }
+            add_sized(bytes, |bytes| add_numeric(&text, bytes))
+                .ok_or("numeric cannot hold so many digits")?;
+        }
+        Kind::Date => {
+            let moment = Moment::parse(&text).and_then(|moment| moment.microseconds());
+            let since = moment.and_then(|moment| moment.checked_sub(EPOCH * 1_000_000));
+            let since = since.ok_or("timestamptz is exact to the microsecond only")?;
+            add(&since.to_be_bytes(), bytes);
+        }
+    }
+    Ok(false)
+}
+
+fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
+    let Some(json) = batch.extra() else {
+        bytes.extend_from_slice(&NULL);
+        return Ok(false);
+    };
+    let escaped = escapes::visible_in_json(&json)
+        .map_err(|HalfPair| "half of a surrogate pair is in it, which jsonb cannot hold")?;
+    let is_escaped = escaped.is_some();
+    let json = escaped.unwrap_or(json);
+    add_sized(bytes, |bytes| {
+        // The version of the form.
+        bytes.push(1);
+        bytes.extend_from_slice(json.as_bytes());
+        Some(())
+    });
+    Ok(is_escaped)
+}
+
+fn add_text(text: &str, bytes: &mut Vec<u8>) -> bool {
+    let escaped = escapes::visible(text);
+    let is_escaped = escaped.is_some();
+    let text = escaped.map_or(Cow::Borrowed(text), Cow::Owned);
+    add(text.as_bytes(), bytes);
+    is_escaped
+}
+
+fn add(value: &[u8], bytes: &mut Vec<u8>) {
+    add_sized(bytes, |bytes| {
+        bytes.extend_from_slice(value);
+        Some(())
+    });
+}
+
+/// Adds what `write` writes, with its length before it.
+fn add_sized(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<()> {
+    let at = bytes.len();
+    bytes.extend_from_slice(&NULL);
+    write(bytes)?;
+    // A page is far smaller than that.
+    let length = i32::try_from(bytes.len() - at - NULL.len()).unwrap_or(i32::MAX);
+    bytes[at..at + NULL.len()].copy_from_slice(&length.to_be_bytes());
+    Some(())
+}
+
+/// Splits a number into its sign and the digits that say something; those behind the point all do.
+fn digits(text: &str) -> (bool, &str, &str) {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let is_negative = unsigned.len() < text.len();
+    (is_negative, whole.trim_start_matches('0'), fraction)
+}
+
+/// Tells whether a column of `all` digits, `behind` of them behind the point, holds the number exactly.
+fn fits(text: &str, all: usize, behind: usize) -> bool {
+    let (_, whole, fraction) = digits(text);
+    whole.len() <= all - behind && fraction.trim_end_matches('0').len() <= behind
+}
+
+/// Writes a number of any length: groups of four digits, how many of them stand before the point, and how
+/// many digits are shown behind it. Nothing where PostgreSQL has no room for it.
+fn add_numeric(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    let (is_negative, whole, mut fraction) = digits(text);
+    if fraction.len() > FRACTION_LIMIT {
+        fraction = fraction.trim_end_matches('0');
+    }
+    if whole.len() > WHOLE_LIMIT || fraction.len() > FRACTION_LIMIT {
+        return None;
+    }
+    let padding = (4 - whole.len() % 4) % 4;
+    let digits = std::iter::repeat_n(b'0', padding).chain(whole.bytes());
+    let digits: Vec<u8> = digits.chain(fraction.bytes()).collect();
+    let group = |digits: &[u8]| {
+        let number = digits.iter().fold(0, |number: u16, digit| {
+            number * 10 + u16::from(digit - b'0')
+        });
+        // The last group may be short.
+        number * 10_u16.pow(4 - u32::try_from(digits.len()).unwrap_or(4))
+    };
+    let groups: Vec<u16> = digits.chunks(4).map(group).collect();
+    let first = groups.iter().position(|group| *group != 0);
+    let last = groups.iter().rposition(|group| *group != 0);
+    let (groups, before) = match (first, last) {
+        (Some(first), Some(last)) => {
+            let before = whole.len().div_ceil(4);
+            let weight = i64::try_from(before).ok()? - 1 - i64::try_from(first).ok()?;
+            (&groups[first..=last], i16::try_from(weight).ok()?)
+        }
+        _ => (&[][..], 0),
+    };
+    let sign: u16 = if is_negative && !groups.is_empty() {
+        0x4000
+    } else {
+        0
+    };
+    bytes.extend_from_slice(&u16::try_from(groups.len()).ok()?.to_be_bytes());
+    bytes.extend_from_slice(&before.to_be_bytes());
+    bytes.extend_from_slice(&sign.to_be_bytes());
+    bytes.extend_from_slice(&u16::try_from(fraction.len()).ok()?.to_be_bytes());
+    for group in groups {
+        bytes.extend_from_slice(&group.to_be_bytes());
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::filter::Fields;
+
+    /// Groups, groups before the point less one, sign, digits behind the point.
+    type Parts = (Vec<u16>, i16, u16, u16);
+
+    fn numeric(text: &str) -> Option<Parts> {
+        let mut bytes = Vec::new();
+        add_numeric(text, &mut bytes)?;
+        let words: Vec<u16> = bytes
+            .chunks(2)
+            .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+            .collect();
+        assert_eq!(usize::from(words[0]), words.len() - 4);
+        Some((
+            words[4..].to_vec(),
+            words[1].cast_signed(),
+            words[2],
+            words[3],
+        ))
+    }
+
+    // As PostgreSQL itself sends them: select numeric_send('…').
+    #[test]
+    fn numbers_are_groups_of_four_digits() {
+        for (text, groups, before, sign, shown) in [
+            ("87.50", &[87, 5000][..], 0, 0, 2),
+            ("-12345678.9", &[1234, 5678, 9000], 1, 0x4000, 1),
+            ("0", &[], 0, 0, 0),
+            ("-0.00", &[], 0, 0, 2),
+            ("0.00012", &[1, 2000], -1, 0, 5),
+            ("0.0000000100", &[1], -2, 0, 10),
+            ("10000", &[1], 1, 0, 0),
+            ("007", &[7], 0, 0, 0),
+            ("123456789.0", &[1, 2345, 6789], 2, 0, 1),
+        ] {
+            let expected = (groups.to_vec(), before, sign, shown);
+            assert_eq!(numeric(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_past_every_limit_are_none() {
+        assert!(numeric(&"9".repeat(WHOLE_LIMIT)).is_some());
+        assert!(numeric(&"9".repeat(WHOLE_LIMIT + 1)).is_none());
+        assert!(numeric(&format!("0.{}", "9".repeat(FRACTION_LIMIT))).is_some());
+        assert!(numeric(&format!("0.{}", "9".repeat(FRACTION_LIMIT + 1))).is_none());
+        assert!(numeric(&format!("0.5{}", "0".repeat(FRACTION_LIMIT + 1))).is_some());
+    }
+
+    #[test]
+    fn a_table_of_few_digits_takes_what_fits() {
+        for (text, expected) in [
+            ("9999999999.99", true),
+            ("-87.5", true),
+            ("1.500", true),
+            ("1.505", false),
+            ("10000000000", false),
+            ("0000000000001", true),
+        ] {
+            assert_eq!(fits(text, 12, 2), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_are_microseconds_since_2000_however_utc_is_written() {
+        let cells = |date: &str| {
+            let fields = Fields::parse("batch_creation_date").expect("fields");
+            let mut rows = Rows::new(Layout::new(&fields, false));
+            let batch = Batch::read(&format!(
+                r#"{{"batch_id":"a","batch_name":"n","batch_creation_date":"{date}","number_of_images":1,"warnings":true}}"#
+            ));
+            assert_eq!(batch.flaws, [], "{date}");
+            rows.add(&batch.batch.expect("a batch"))
+                .map(|()| rows.take())
+        };
+        let new_year = cells("2017-01-01T00:00:00Z").expect("exact");
+        let micros = 536_544_000_000_000_i64.to_be_bytes();
+        assert!(new_year.columns[0].ends_with(&micros));
+        for same in ["2017-01-01T00:00:00.000+00:00", "2016-12-31T23:59:60Z"] {
+            assert_eq!(cells(same).expect("exact"), new_year, "{same}");
+        }
+        assert!(cells("2017-01-01T00:00:00.123456+00:00").is_ok());
+        assert!(cells("2017-01-01T00:00:00.1234567+00:00").is_err());
+    }
+
+    #[test]
+    fn a_row_is_its_cells() {
+        let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
+        let mut rows = Rows::new(Layout::new(&fields, false));
+        let batch = Batch::read(
+            r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
+        );
+        rows.add(&batch.batch.expect("a batch")).expect("exact");
+        assert_eq!(rows.escaped, 1);
+        let expected = Piece {
+            rows: 1,
+            columns: vec![
+                b"\0\0\0\x06a\\u{0}".to_vec(),
+                b"\xff\xff\xff\xff".to_vec(),
+                b"\0\0\0\x08\0\0\0\0\0\0\x01\x02".to_vec(),
+                b"\0\0\0\x01\x01".to_vec(),
+            ],
+        };
+        assert_eq!(rows.len(), 31);
+        assert_eq!(rows.take(), expected);
+        assert_eq!(rows.len(), 0);
+    }
+}

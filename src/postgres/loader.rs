@@ -1,0 +1,126 @@
+//! Batches on their way into a table.
+//!
+//! They wait in a temporary file until all of them are there. So no connection is kept and no transaction is open
+//! while the service is awaited, and what goes wrong with the server at the end can be tried again.
+
+use super::address::Address;
+use super::encode::{Inexact, Rows};
+use super::layout::{EXTRA, Layout};
+use super::retry::persist;
+use super::session::{Reach, Way, joined, on_thread};
+use super::spool::Spool;
+use super::upsert::{self, Counts, Upsert};
+use crate::batch::filter::Fields;
+use crate::batch::{BATCH_ID, Batch, COLUMNS};
+use crate::error::{Failure, Kind};
+use crate::text;
+
+/// Bytes of a piece, which is sent at once.
+const PIECE: usize = 1 << 20;
+
+/// The way into a table. Dropped without [`Loading::finish`], nothing of it is there.
+pub(crate) struct Loading {
+    way: Way,
+    upsert: Upsert,
+    rows: Rows,
+    spool: Spool,
+}
+
+impl Loading {
+    /// Checks that everything can be written.
+    pub(crate) fn open(
+        address: &Address,
+        reach: Reach,
+        fields: &Fields,
+        lenient: bool,
+    ) -> Result<Self, Failure> {
+        if !fields.columns.contains(&BATCH_ID) {
+            return Err(Failure::new(
+                Kind::Usage,
+                "without `batch_id`, nobody can tell which row of the table is which batch",
+            )
+            .hint("add `batch_id` to `--fields`"));
+        }
+        let way = Way {
+            address: address.clone(),
+            reach,
+        };
+        let layout = Layout::new(fields, lenient);
+        let (way, upsert) = joined(on_thread(async move || {
+            let rehearse = async || Upsert::rehearse(&way, layout.clone()).await;
+            let upsert = persist(way.reach.policy, rehearse).await?;
+            Ok((way, upsert))
+        })?)?;
+        Ok(Self {
+            rows: Rows::new(upsert.layout().clone()),
+            spool: Spool::new(),
+            way,
+            upsert,
+        })
+    }
+
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        self.rows
+            .add(batch)
+            .map_err(|inexact| refused(batch, &inexact))?;
+        if self.rows.len() >= PIECE {
+            self.spool.add(&self.rows.take())?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything into the table; the only road to anything there. Tells how many texts have escapes.
+    pub(crate) fn finish(self) -> Result<(Counts, u64), Failure> {
+        let Self {
+            way,
+            upsert,
+            mut rows,
+            mut spool,
+        } = self;
+        if rows.len() > 0 {
+            spool.add(&rows.take())?;
+        }
+        let table = way.address.table.quoted();
+        let counts = joined(on_thread(async move || upsert.run(&way, &mut spool).await)?);
+        let counts = counts.map_err(|failure| {
+            if upsert::may_be_done() {
+                return failure;
+            }
+            let message = format!("export stopped; the table {table} is as it was before");
+            Failure::new(failure.kind, message).caused_by(failure)
+        })?;
+        Ok((counts, rows.escaped))
+    }
+}
+
+/// Says what a run that did not finish leaves in the table.
+pub(crate) fn left_behind(address: &Address) -> String {
+    let table = address.table.quoted();
+    if upsert::may_be_done() {
+        format!("the table {table} is as it was before, or has all of it")
+    } else {
+        format!("the table {table} is as it was before")
+    }
+}
+
+fn refused(batch: &Batch, inexact: &Inexact) -> Failure {
+    let name = inexact.column.map_or(EXTRA, |column| COLUMNS[column].name);
+    let value = match inexact.column {
+        Some(column) => batch.plain(column).unwrap_or_default().into_owned(),
+        None => batch.extra().unwrap_or_default(),
+    };
+    let value = if value.is_empty() {
+        "null".to_owned()
+    } else {
+        text::brief(&value)
+    };
+    Failure::new(
+        Kind::Protocol,
+        format!(
+            "batch `{}`: `{name}` is {value}: {}",
+            text::brief(&batch.id()),
+            inexact.why
+        ),
+    )
+    .hint("leave the field out with `--fields`, or write json or csv, which keep everything")
+}

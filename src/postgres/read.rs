@@ -1,0 +1,328 @@
+//! Batches on their way back, as text that the server itself writes: what is read shares nothing with
+//! how it was written.
+
+use std::borrow::Cow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use futures_util::TryStreamExt as _;
+
+use super::address::Address;
+use super::escapes;
+use super::failure::{self, Trouble};
+use super::inspect::{self, Found};
+use super::layout::EXTRA;
+use super::quoted;
+use super::retry::persist;
+use super::session::{Limit, Purpose, Reach, Session, Way, on_thread};
+use crate::batch::range::{Range, written};
+use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column};
+use crate::error::{self, Failure};
+
+/// Rows that are handed on together.
+const TOGETHER: usize = 500;
+/// How many times as many may wait.
+const WAITING: usize = 2;
+
+/// A table that is read.
+#[derive(Clone)]
+pub(crate) struct Reading {
+    address: Address,
+    reach: Option<Reach>,
+    range: Option<Range>,
+    /// Columns that are read; nothing for all.
+    wanted: Option<Vec<usize>>,
+}
+
+/// One row, as plain text.
+pub(crate) struct Row {
+    texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    extra: Option<String>,
+}
+
+impl Values for Row {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
+    }
+}
+
+/// Rows that come.
+pub(crate) struct Coming {
+    /// Columns that the table has, one bit each.
+    pub(crate) columns: u32,
+    /// It has a column for unknown fields.
+    pub(crate) has_extra: bool,
+    /// Columns that no batch has.
+    pub(crate) unknown: Vec<String>,
+    answers: Receiver<Answer>,
+    rows: std::vec::IntoIter<Row>,
+}
+
+enum Answer {
+    Table(Vec<usize>, bool, Vec<String>),
+    Rows(Vec<Row>),
+    End,
+    Failed(Box<Failure>),
+}
+
+impl Reading {
+    pub(crate) fn new(address: Address) -> Self {
+        Self {
+            address,
+            reach: None,
+            range: None,
+            wanted: None,
+        }
+    }
+
+    /// Says how the server is reached.
+    pub(crate) fn reach_as(&mut self, reach: Reach) {
+        self.reach = Some(reach);
+    }
+
+    /// Reads no batch that was created outside `range`, and no column beside these: a table holds those of
+    /// many exports.
+    pub(crate) fn limit(&mut self, range: Option<Range>, columns: Option<Vec<usize>>) {
+        self.range = range;
+        self.wanted = columns;
+    }
+
+    /// Begins to read.
+    pub(crate) fn open(&self) -> Result<Coming, Failure> {
+        let Self {
+            address,
+            reach,
+            range,
+            wanted,
+        } = self.clone();
+        let reach = reach.ok_or_else(|| {
+            let why = "nobody said how the server of the table is reached";
+            Failure::new(error::Kind::Internal, why)
+        })?;
+        let way = Way { address, reach };
+        let (tell, answers) = sync_channel(WAITING);
+        // Its end is the last answer.
+        let _ = on_thread(async move || {
+            let answer = match read(&way, range, wanted.as_deref(), &tell).await {
+                Ok(()) => Answer::End,
+                Err(failure) => Answer::Failed(Box::new(failure)),
+            };
+            // Nobody listens who has enough.
+            let _ = tell.send(answer);
+            Ok(())
+        })?;
+        match answers.recv() {
+            Ok(Answer::Table(fields, has_extra, unknown)) => Ok(Coming {
+                has_extra,
+                columns: fields.iter().fold(0, |all, column| all | 1 << column),
+                unknown,
+                answers,
+                rows: Vec::new().into_iter(),
+            }),
+            Ok(Answer::Failed(failure)) => Err(*failure),
+            _ => Err(ended()),
+        }
+    }
+}
+
+fn ended() -> Failure {
+    Failure::new(
+        error::Kind::Internal,
+        "the thread that reads the table has ended",
+    )
+}
+
+/// Hands everything on.
+async fn read(
+    way: &Way,
+    range: Option<Range>,
+    wanted: Option<&[usize]>,
+    tell: &SyncSender<Answer>,
+) -> Result<(), Failure> {
+    let (session, found) = persist(way.reach.policy, async || look(way).await).await?;
+    let (mut fields, has_extra, unknown) = columns(&found, &way.address)?;
+    if let Some(wanted) = wanted {
+        fields.retain(|field| wanted.contains(field));
+    }
+    let statement = select(&found.name, &fields, has_extra, range);
+    let answer = Answer::Table(fields.clone(), has_extra, unknown);
+    if tell.send(answer).is_err() {
+        return Ok(());
+    }
+    let handed_on = hand_on(&session, &statement, &fields, has_extra, tell).await;
+    session.close().await;
+    handed_on.map_err(|trouble| trouble.failure)
+}
+
+/// Looks for the table, in a transaction that only reads.
+async fn look(way: &Way) -> Result<(Session<'_>, Found), Trouble> {
+    let session = way.connect().await?;
+    session.begin(Purpose::Read).await?;
+    let address = &way.address;
+    let Some(found) = inspect::find(&session, &address.table.quoted()).await? else {
+        return Err(Failure::new(
+            error::Kind::Usage,
+            format!(
+                "PostgreSQL at {} has no table {}",
+                address.server(),
+                address.table.quoted()
+            ),
+        )
+        .hint("look at its name, and its schema: `table=schema.name`")
+        .into());
+    };
+    Ok((session, found))
+}
+
+/// Hands rows on until they end, or nobody wants more.
+async fn hand_on(
+    session: &Session<'_>,
+    statement: &str,
+    fields: &[usize],
+    has_extra: bool,
+    tell: &SyncSender<Answer>,
+) -> Result<(), Trouble> {
+    let doing = "read the table";
+    let failed = |error: tokio_postgres::Error| failure::of(&session.way.address, doing, &error);
+    let mut coming = std::pin::pin!(session.stream(doing, statement).await?);
+    let mut rows = Vec::new();
+    loop {
+        let next = session.within(doing, Limit::Long, coming.try_next());
+        let next = next.await?;
+        let is_last = next.is_none();
+        if let Some(next) = next {
+            rows.push(row(&next, fields, has_extra).map_err(failed)?);
+        }
+        if is_last || rows.len() == TOGETHER {
+            let rows = Answer::Rows(std::mem::take(&mut rows));
+            if tell.send(rows).is_err() || is_last {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Takes a row as it came.
+fn row(
+    from: &tokio_postgres::Row,
+    fields: &[usize],
+    has_extra: bool,
+) -> Result<Row, tokio_postgres::Error> {
+    let mut row = Row {
+        texts: [const { None }; COLUMNS.len()],
+        extra: None,
+    };
+    for (place, &column) in fields.iter().enumerate() {
+        let text: Option<&str> = from.try_get(place)?;
+        row.texts[column] = text.map(|text| match COLUMNS[column].kind {
+            Kind::Text => escapes::undone(text).into_owned(),
+            _ => text.to_owned(),
+        });
+    }
+    if has_extra {
+        let extra: Option<&str> = from.try_get(fields.len())?;
+        row.extra = extra.map(|json| escapes::undone_in_json(json).into_owned());
+    }
+    Ok(row)
+}
+
+/// Finds the fields of batches among the columns of a table, and names the others.
+fn columns(found: &Found, address: &Address) -> Result<(Vec<usize>, bool, Vec<String>), Failure> {
+    let (mut fields, mut has_extra, mut unknown) = (Vec::new(), false, Vec::new());
+    for column in &found.columns {
+        match find_column(&column.name) {
+            Some(field) => fields.push(field),
+            None if column.name == EXTRA => has_extra = true,
+            None => unknown.push(column.name.clone()),
+        }
+    }
+    if fields.contains(&BATCH_ID) {
+        return Ok((fields, has_extra, unknown));
+    }
+    Err(Failure::new(
+        error::Kind::Usage,
+        format!(
+            "{} of PostgreSQL at {} has no `batch_id`, and is no table of batches",
+            found.name,
+            address.server()
+        ),
+    )
+    .hint("name a table that `trayscan export` wrote, with `table=`"))
+}
+
+/// Asks for every column as text; dates as the service writes them.
+fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) -> String {
+    let text = |&column: &usize| {
+        let name = quoted(COLUMNS[column].name);
+        match COLUMNS[column].kind {
+            // Others can have put dates there that no service writes; they are shown as they are.
+            Kind::Date => format!(
+                "case when {name} >= '0001-01-01Z' and {name} < '10000-01-01Z' then to_char({name} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') else {name}::text end"
+            ),
+            _ => format!("{name}::text"),
+        }
+    };
+    let extra = has_extra.then(|| format!("{}::text", quoted(EXTRA)));
+    let texts: Vec<String> = fields.iter().map(text).chain(extra).collect();
+    let mut conditions = Vec::new();
+    if let Some(range) = range {
+        let date = quoted("batch_creation_date");
+        conditions.extend(
+            range
+                .start
+                .map(|start| format!("{date} >= '{}'", written(start))),
+        );
+        let until = if range.excludes_end { "<" } else { "<=" };
+        conditions.extend(
+            range
+                .end
+                .map(|end| format!("{date} {until} '{}'", written(end))),
+        );
+    }
+    let conditions = if conditions.is_empty() {
+        String::new()
+    } else {
+        format!(" where {}", conditions.join(" and "))
+    };
+    format!("select {} from {table}{conditions}", texts.join(", "))
+}
+
+impl Coming {
+    /// Returns the next row; nothing after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Row>, Failure> {
+        loop {
+            if let Some(row) = self.rows.next() {
+                return Ok(Some(row));
+            }
+            match self.answers.recv() {
+                Ok(Answer::Rows(rows)) => self.rows = rows.into_iter(),
+                Ok(Answer::End) => return Ok(None),
+                Ok(Answer::Failed(failure)) => return Err(*failure),
+                Ok(Answer::Table(..)) | Err(_) => return Err(ended()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_a_condition() {
+        let range = Range {
+            start: Some(1_777_593_600),
+            end: Some(1_777_680_000),
+            excludes_end: true,
+        };
+        assert_eq!(
+            select("\"t\"", &[BATCH_ID], false, Some(range)),
+            "select \"batch_id\"::text from \"t\" where \"batch_creation_date\" >= '2026-05-01T00:00:00Z' and \"batch_creation_date\" < '2026-05-02T00:00:00Z'"
+        );
+        assert!(!select("\"t\"", &[BATCH_ID], false, None).contains("where"));
+    }
+}

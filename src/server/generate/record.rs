@@ -1,0 +1,255 @@
+//! One batch, from its place in the sequence.
+//!
+//! Counts add up: what germinated and what did not are all cells, what is usable has germinated, and
+//! the rates follow from the counts. Nulls stand where the interface allows them and where a scan
+//! would leave them.
+
+use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
+use fastrand::Rng;
+use serde::{Serialize, Serializer};
+
+use super::crops::{CROPS, Crop};
+use super::remarks::{FAILURES, REMARKS};
+use crate::server::rng::mix;
+
+const PEOPLE: [&str; 9] = [
+    "anna",
+    "bram",
+    "chiara",
+    "dilnoza",
+    "emeka",
+    "françois",
+    "haruka",
+    "ines",
+    "jan.de.vries",
+];
+
+/// The batch as it is answered, in the order of the interface (section 2).
+#[derive(Serialize)]
+struct Record<'a> {
+    batch_id: &'a str,
+    batch_name: String,
+    batch_creation_date: String,
+    crop_type: Option<&'a str>,
+    number_of_images: u32,
+    total_cells_per_tray: Option<u32>,
+    avg_germinated_seedlings: Option<Hundredths>,
+    avg_non_germinated_seedlings: Option<Hundredths>,
+    avg_germination_rate: Option<Hundredths>,
+    avg_usable_seedlings: Option<Hundredths>,
+    avg_non_usable_cells: Option<Hundredths>,
+    avg_usable_seedling_rate: Option<Hundredths>,
+    avg_coefficient_of_variation: Option<Hundredths>,
+    avg_median_seedling_size_mm2: Option<Hundredths>,
+    scanned_by_email: Option<String>,
+    analysis_link: Option<String>,
+    comment: Option<&'a str>,
+    warnings: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tray_material: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scanner: Option<Scanner>,
+}
+
+/// A field that the interface does not know, and no plain text or number either.
+#[derive(Serialize)]
+struct Scanner {
+    id: u32,
+    lamps: [Option<bool>; 2],
+}
+
+/// A decimal with two fraction digits, carried as a JSON string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hundredths(u32);
+
+impl Serialize for Hundredths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}.{:02}", self.0 / 100, self.0 % 100))
+    }
+}
+
+/// What went well in an average tray of a batch.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    cells: u32,
+    germinated: Hundredths,
+    usable: Hundredths,
+}
+
+impl Counts {
+    /// Averages `germinated` and `usable` seedlings, counted in `trays` trays, half up.
+    fn average(cells: u32, trays: u32, germinated: u32, usable: u32) -> Self {
+        let average = |sum: u32| Hundredths((sum * 100 + trays / 2) / trays);
+        Self {
+            cells,
+            germinated: average(germinated),
+            usable: average(usable),
+        }
+    }
+
+    /// The cells that are not among `those`.
+    fn others(&self, those: Hundredths) -> Hundredths {
+        Hundredths(self.cells * 100 - those.0)
+    }
+
+    /// What `those` are of all cells, in percent, half up.
+    fn rate(&self, those: Hundredths) -> Hundredths {
+        Hundredths((those.0 * 100 + self.cells / 2) / self.cells)
+    }
+}
+
+/// Writes batch number `index`, created at `created`, as a JSON object to the end of `text`.
+pub(super) fn write(
+    seed: u64,
+    index: usize,
+    created: i64,
+    unknown_fields: bool,
+    text: &mut Vec<u8>,
+) {
+    let mut rng = Rng::with_seed(mix(seed, index as u64));
+    let created = DateTime::from_timestamp_micros(created).expect("within the three years");
+    let batch_id = identifier(&mut rng);
+    let crop = sown_in(created, &mut rng);
+    let house = rng.u32(1..=8);
+    let lot = rng.u32(1000..10_000);
+
+    // Now and then a scan fails: there are pictures, or not even those, but no figures.
+    let failed = one_in(40, &mut rng);
+    let images = if failed {
+        rng.u32(0..3)
+    } else {
+        rng.u32(1..=24)
+    };
+    let cells = *rng.choice(crop.trays).expect("every crop has its trays");
+    let cells_known = !one_in(60, &mut rng);
+    let counts = (!failed && cells_known).then(|| counted(crop, cells, images, &mut rng));
+    // Where nothing came up there is nothing to measure.
+    let any_seedlings = !failed && counts.is_none_or(|counts| counts.germinated.0 > 0);
+    let size = around(crop.size, 250, &mut rng);
+    let variation = around(crop.variation, 300, &mut rng);
+
+    let poor = counts.is_some_and(|counts| counts.rate(counts.germinated).0 < 7000);
+    let remark = *rng
+        .choice(if failed { &FAILURES[..] } else { &REMARKS[..] })
+        .expect("some");
+    let commented = failed || poor || one_in(4, &mut rng);
+    let person = *rng.choice(&PEOPLE).expect("some");
+
+    let record = Record {
+        batch_name: format!(
+            "{} W{:02} house {house} lot {lot}",
+            crop.name,
+            created.iso_week().week()
+        ),
+        batch_creation_date: created.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        crop_type: (!one_in(30, &mut rng)).then_some(crop.name),
+        number_of_images: images,
+        total_cells_per_tray: cells_known.then_some(cells),
+        avg_germinated_seedlings: counts.map(|counts| counts.germinated),
+        avg_non_germinated_seedlings: counts.map(|counts| counts.others(counts.germinated)),
+        avg_germination_rate: counts.map(|counts| counts.rate(counts.germinated)),
+        avg_usable_seedlings: counts.map(|counts| counts.usable),
+        avg_non_usable_cells: counts.map(|counts| counts.others(counts.usable)),
+        avg_usable_seedling_rate: counts.map(|counts| counts.rate(counts.usable)),
+        avg_coefficient_of_variation: any_seedlings.then_some(variation),
+        avg_median_seedling_size_mm2: any_seedlings.then_some(size),
+        scanned_by_email: (!one_in(16, &mut rng)).then(|| format!("{person}@nursery.example")),
+        analysis_link: (!failed).then(|| format!("https://scan.example.com/analysis/{batch_id}")),
+        comment: commented.then_some(remark),
+        warnings: failed || poor || one_in(25, &mut rng),
+        tray_material: unknown_fields.then_some("peat-free, 40 % coir"),
+        scanner: unknown_fields.then_some(Scanner {
+            id: house,
+            lamps: [Some(true), None],
+        }),
+        batch_id: &batch_id,
+    };
+    serde_json::to_writer(text, &record).expect("memory takes every record");
+}
+
+fn one_in(often: u32, rng: &mut Rng) -> bool {
+    rng.u32(0..often) == 0
+}
+
+/// An identifier in the form of a random UUID.
+fn identifier(rng: &mut Rng) -> String {
+    let bits = rng.u128(..) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
+}
+
+/// Picks a crop by what is sown in the month.
+fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static Crop {
+    let month = created.month0() as usize;
+    let mut share = rng.u32(0..CROPS.iter().map(|crop| crop.months[month]).sum());
+    for crop in &CROPS {
+        match share.checked_sub(crop.months[month]) {
+            Some(rest) => share = rest,
+            None => return crop,
+        }
+    }
+    &CROPS[0]
+}
+
+/// Counts seedlings in `images` trays: mostly near what the crop does, sometimes far below.
+fn counted(crop: &Crop, cells: u32, images: u32, rng: &mut Rng) -> Counts {
+    let ill = one_in(30, rng);
+    let germination = if ill {
+        rng.u32(0..crop.germination * 3 / 4)
+    } else {
+        around(crop.germination, 45, rng).0.min(1000)
+    };
+    let usable_of_germinated = around(crop.usable * 1000 / crop.germination, 30, rng)
+        .0
+        .min(1000);
+    let sown = cells * images;
+    let germinated = (sown * germination + rng.u32(0..1000)) / 1000;
+    let usable = germinated * usable_of_germinated / 1000;
+    Counts::average(cells, images, germinated.min(sown), usable)
+}
+
+/// Returns a number around `usual`, most often within `spread` per mille of it.
+fn around(usual: u32, spread: u32, rng: &mut Rng) -> Hundredths {
+    let swing = 2 * u64::from(usual) * u64::from(spread) / 1000;
+    // Three draws, averaged: a hill with its top in the middle.
+    let drawn = (0..3).map(|_| rng.u64(0..=2 * swing)).sum::<u64>() / 3;
+    let moved = u64::from(usual) + drawn - swing;
+    Hundredths(u32::try_from(moved).expect("near a number of this size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_and_rates_round_half_up() {
+        let counts = Counts::average(72, 8, 505, 500);
+        assert_eq!(counts.germinated, Hundredths(6313));
+        assert_eq!(counts.others(counts.germinated), Hundredths(887));
+        assert_eq!(counts.rate(counts.germinated), Hundredths(8768));
+        assert_eq!(counts.rate(counts.usable), Hundredths(8681));
+    }
+
+    #[test]
+    fn decimals_have_two_fraction_digits() {
+        let text = |number| serde_json::to_string(&Hundredths(number)).expect("text");
+        assert_eq!(text(8750), "\"87.50\"");
+        assert_eq!(text(5), "\"0.05\"");
+    }
+
+    #[test]
+    fn identifiers_look_like_random_uuids() {
+        let id = identifier(&mut Rng::with_seed(1));
+        let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+        assert_eq!(&id[14..15], "4");
+        assert!("89ab".contains(&id[19..20]));
+    }
+}

@@ -1,0 +1,94 @@
+//! Requests that are tried again, as `--retries` and `--retry-wait` say; each wait is told.
+
+use std::time::{Duration, SystemTime};
+
+use object_store::Error;
+use tokio::sync::watch;
+
+use super::address::Address;
+use super::error::Trouble;
+use crate::client::retry::RetryPolicy;
+
+/// How long a request that is under way may still take once the run was told to stop: what it has begun can
+/// be taken back only if its answer is known.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// From when to when a request was under way, by this machine's clock.
+pub(super) type Span = (SystemTime, SystemTime);
+
+/// What came of a request.
+pub(super) struct Tried<T> {
+    pub(super) result: Result<T, Trouble>,
+    /// The tries that may have had an effect although the store did not say so.
+    pub(super) uncertain: Vec<Span>,
+}
+
+/// Makes a request until it succeeds, fails for good, was tried often enough, or until the run is `stopped`.
+pub(super) async fn attempt<T, F>(
+    policy: RetryPolicy,
+    address: &Address,
+    stopped: &watch::Sender<bool>,
+    mut request: impl FnMut() -> F,
+) -> Tried<T>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut uncertain = Vec::new();
+    let mut retry = 0;
+    loop {
+        let began = SystemTime::now();
+        let answered = tokio::select! {
+            answered = request() => answered.map_err(|error| Trouble::new(&error)),
+            () = stop(stopped, GRACE) => Err(Trouble::unusable("the run was stopped")),
+        };
+        let mut trouble = match answered {
+            Ok(answer) => {
+                return Tried {
+                    result: Ok(answer),
+                    uncertain,
+                };
+            }
+            Err(trouble) => trouble,
+        };
+        retry += 1;
+        trouble.tries = retry;
+        if trouble.is_uncertain() {
+            uncertain.push((began, SystemTime::now()));
+        }
+        if !trouble.is_transient() || retry > policy.retries || *stopped.borrow() {
+            return Tried {
+                result: Err(trouble),
+                uncertain,
+            };
+        }
+        let asked = trouble.retry_after;
+        let wait = policy.pause(trouble.wait_status(), asked, retry, fastrand::f64());
+        tell(&trouble, address, wait, retry, policy.retries);
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = stop(stopped, Duration::ZERO) => {
+                return Tried { result: Err(trouble), uncertain };
+            }
+        }
+    }
+}
+
+/// Tells that a request is tried again in a while.
+pub(super) fn tell(trouble: &Trouble, address: &Address, wait: Duration, retry: u32, of: u32) {
+    let (told, seconds) = (trouble.told(address), wait.as_secs_f64());
+    log::warn!("{told}; trying again in {seconds:.1} s ({retry} of {of})");
+}
+
+/// Waits until the run is told to stop, and then so long.
+async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
+    // It fails only where nobody could stop it any more.
+    if stopped
+        .subscribe()
+        .wait_for(|stopped| *stopped)
+        .await
+        .is_err()
+    {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(grace).await;
+}

@@ -1,0 +1,206 @@
+//! Whether there are credentials at all, found out before anything waits for them.
+//!
+//! Without any, `object_store` asks the metadata service of the machine it runs on, again and again for
+//! minutes. Only machines of the cloud have one, and those answer at once; variables of the clouds' own tools
+//! keep it from being asked at all.
+
+use std::env;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
+
+use crate::error::{Failure, Kind};
+use crate::secret::Secret;
+
+/// All three clouds answer here, and nobody else does.
+const METADATA: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 169, 254)),
+    80,
+);
+const AT_ONCE: Duration = Duration::from_millis(800);
+
+/// Variables that hold what must never be shown.
+const SECRETS: [&str; 13] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_MASTER_KEY",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_BEARER_TOKEN",
+];
+
+/// Has every secret of the environment kept out of all messages.
+pub(super) fn conceal_all() {
+    for name in SECRETS {
+        let Some(value) = set(name) else { continue };
+        // Of a signature in a query, each part alone is as secret as all of it.
+        for (_, part) in form_urlencoded::parse(value.trim_start_matches('?').as_bytes()) {
+            if part.len() > 20 {
+                drop(Secret::new(part));
+            }
+        }
+        drop(Secret::new(value));
+    }
+}
+
+/// Refuses line breaks and the like in what `object_store` reads of the environment: no request can hold them.
+/// `is_read` tells which variables that is, by their names in small letters.
+fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    for (name, value) in env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+            continue;
+        };
+        if name.starts_with(prefix)
+            && value.contains(char::is_control)
+            && is_read(&name.to_ascii_lowercase())
+        {
+            let what = format!("{name} holds a line break or another control character");
+            let hint = format!(
+                "a value that was read from a file often ends in a line break: remove it, as `{name}=\"$(cat FILE)\"` does"
+            );
+            return Err(Failure::new(Kind::Usage, what).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what a variable holds, where it holds anything.
+pub(super) fn set(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
+    check_characters("AWS_", |name| name.parse::<S3Key>().is_ok())?;
+    let has = |key: S3Key| {
+        builder
+            .get_config_value(&key)
+            .is_some_and(|value| !value.is_empty())
+    };
+    let lacks = |variable: &str| {
+        missing(
+            &format!("{variable} is not set"),
+            "the key has two halves: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
+        )
+    };
+    match (has(S3Key::AccessKeyId), has(S3Key::SecretAccessKey)) {
+        (true, true) => return Ok(()),
+        (true, false) => return Err(lacks("AWS_SECRET_ACCESS_KEY")),
+        (false, true) => return Err(lacks("AWS_ACCESS_KEY_ID")),
+        (false, false) => {}
+    }
+    let unsigned = builder.get_config_value(&S3Key::SkipSignature).as_deref() == Some("true");
+    let elsewhere = set("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() && set("AWS_ROLE_ARN").is_some()
+        || has(S3Key::ContainerCredentialsRelativeUri)
+        || has(S3Key::ContainerCredentialsFullUri)
+        || has(S3Key::MetadataEndpoint);
+    if unsigned || elsewhere || is_in_the_cloud("AWS_EC2_METADATA_DISABLED") {
+        return Ok(());
+    }
+    let in_files = set("AWS_PROFILE").is_some()
+        || env::home_dir().is_some_and(|home| home.join(".aws").is_dir());
+    let hint = if in_files {
+        "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION; files and profiles of the AWS tools are not read, but `eval \"$(aws configure export-credentials --format env)\"` sets the variables from them"
+    } else {
+        "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+    };
+    Err(missing("there are no credentials for S3", hint))
+}
+
+pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failure> {
+    // The key of a service account is JSON, which may have lines.
+    check_characters("GOOGLE_", |name| {
+        name.parse()
+            .is_ok_and(|key: GcsKey| key != GcsKey::ServiceAccountKey)
+    })?;
+    let value = |key: GcsKey| {
+        builder
+            .get_config_value(&key)
+            .filter(|value| !value.is_empty())
+    };
+    let hint = "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, or run `gcloud auth application-default login`";
+    for (key, variable) in [
+        (GcsKey::ServiceAccount, "GOOGLE_SERVICE_ACCOUNT"),
+        (
+            GcsKey::ApplicationCredentials,
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ),
+    ] {
+        if let Some(path) = value(key) {
+            if !Path::new(&path).is_file() {
+                return Err(missing(&format!("{variable} names no file"), hint));
+            }
+            return Ok(());
+        }
+    }
+    let unsigned = value(GcsKey::SkipSignature).as_deref() == Some("true");
+    let adc = env::home_dir()
+        .map(|home| home.join(".config/gcloud/application_default_credentials.json"));
+    if unsigned
+        || value(GcsKey::ServiceAccountKey).is_some()
+        || value(GcsKey::BearerToken).is_some()
+        || adc.is_some_and(|path| path.is_file())
+        || is_in_the_cloud("NO_GCE_CHECK")
+    {
+        return Ok(());
+    }
+    Err(missing(
+        "there are no credentials for Google Cloud Storage",
+        hint,
+    ))
+}
+
+pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure> {
+    // Two are read because the `az` command does.
+    check_characters("AZURE_", |name| {
+        name.parse::<AzureKey>().is_ok()
+            || ["azure_storage_account", "azure_storage_key"].contains(&name)
+    })?;
+    let has = |key: AzureKey| {
+        builder
+            .get_config_value(&key)
+            .is_some_and(|value| !value.is_empty())
+    };
+    let yes = |key: AzureKey| builder.get_config_value(&key).as_deref() == Some("true");
+    if yes(AzureKey::UseEmulator) {
+        return Ok(());
+    }
+    if !has(AzureKey::AccountName) {
+        return Err(missing(
+            "AZURE_STORAGE_ACCOUNT_NAME is not set",
+            "set it to the storage account that the container is in",
+        ));
+    }
+    let login = has(AzureKey::ClientId)
+        && (has(AzureKey::ClientSecret) || has(AzureKey::FederatedTokenFile));
+    let key = has(AzureKey::AccessKey) || has(AzureKey::SasKey) || has(AzureKey::Token);
+    let other =
+        yes(AzureKey::UseAzureCli) || yes(AzureKey::SkipSignature) || has(AzureKey::MsiEndpoint);
+    if key || login || other || is_in_the_cloud("AZURE_METADATA_DISABLED") {
+        return Ok(());
+    }
+    Err(missing(
+        "there are no credentials for Azure storage",
+        "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_USE_AZURE_CLI=true after `az login`",
+    ))
+}
+
+fn missing(what: &str, hint: &str) -> Failure {
+    Failure::new(Kind::Usage, what).hint(hint)
+}
+
+/// Tells whether somebody answers who knows about this machine, unless `switch` says not to ask.
+fn is_in_the_cloud(switch: &str) -> bool {
+    let is_off = set(switch).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    !is_off && TcpStream::connect_timeout(&METADATA, AT_ONCE).is_ok()
+}

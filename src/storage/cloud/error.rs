@@ -1,0 +1,333 @@
+//! What went wrong with object storage, in words that can be shown.
+//!
+//! Errors and answers repeat addresses that may hold signatures. What is shown is put together anew: the
+//! status, the provider's code and its message, or why there was no answer.
+
+// What to do about it.
+mod advice;
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use hyper::{HeaderMap, Method, header};
+use object_store::Error;
+
+use super::address::Address;
+use crate::client::causes::{TlsProblem, root, trust_hint};
+use crate::client::retry_after;
+use crate::text;
+
+/// A difference of clocks that stores do not accept.
+const SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// Why there was no whole answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// There was no connection, so nothing was sent.
+    Unconnected,
+    TimedOut(Duration),
+    /// The connection broke.
+    Cut,
+}
+
+/// What is known of a failed request.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trouble {
+    /// Nothing where it failed before anything was sent.
+    method: Option<Method>,
+    status: Option<u16>,
+    /// In the provider's words, such as `NoSuchBucket`.
+    code: Option<String>,
+    message: Option<String>,
+    pub(super) retry_after: Option<Duration>,
+    /// Where the bucket is, if the answer says so.
+    region: Option<String>,
+    /// The clocks differ too much.
+    is_skewed: bool,
+    lost: Option<Lost>,
+    /// Why there is no TLS, and what to do about it.
+    tls: Option<(TlsProblem, &'static str)>,
+    is_unsupported: bool,
+    /// In the machine's words, where there is no answer.
+    reason: String,
+    /// How often it was tried in all.
+    pub(super) tries: u32,
+}
+
+impl Trouble {
+    /// Reads an answer that is no success.
+    pub(super) fn of_answer(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let header = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
+        let date = header(header::DATE.as_str());
+        let date = date.and_then(|date| httpdate::parse_http_date(&date).ok());
+        let skew = date.map(|theirs| {
+            let ours = SystemTime::now();
+            let ahead = ours.duration_since(theirs);
+            ahead.or_else(|_| theirs.duration_since(ours))
+        });
+        Self {
+            status: Some(status),
+            code: element(&text, "Code").or_else(|| header("x-ms-error-code")),
+            message: element(&text, "Message"),
+            retry_after: retry_after(headers),
+            region: header("x-amz-bucket-region")
+                .or_else(|| element(&text, "Region"))
+                .filter(|region| is_region(region)),
+            is_skewed: skew.is_some_and(|skew| skew.is_ok_and(|skew| skew > SKEW)),
+            ..Self::default()
+        }
+    }
+
+    /// Finds out why there is no answer.
+    pub(super) fn of_connection(error: reqwest::Error, timeout: Duration) -> Self {
+        let error = error.without_url();
+        let tls = TlsProblem::of(&error).map(|problem| match problem {
+            TlsProblem::Untrusted => (problem, trust_hint(&error)),
+            _ => (
+                problem,
+                "look at the address of the store: is it the right host and port, and https?",
+            ),
+        });
+        let lost = if error.is_timeout() {
+            Lost::TimedOut(timeout)
+        } else if error.is_connect() {
+            Lost::Unconnected
+        } else {
+            Lost::Cut
+        };
+        let mut reason = root(&error);
+        if reason.contains("://") {
+            "the request failed".clone_into(&mut reason);
+        }
+        Self {
+            tls,
+            lost: Some(lost),
+            reason,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn timed_out(time: Duration) -> Self {
+        Self {
+            lost: Some(Lost::TimedOut(time)),
+            ..Self::default()
+        }
+    }
+
+    /// Says that nothing could be sent.
+    pub(super) fn unusable(why: &str) -> Self {
+        Self {
+            reason: why.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Says in which request it happened.
+    pub(super) fn of(mut self, method: &Method) -> Self {
+        self.method = Some(method.clone());
+        self
+    }
+
+    /// Returns what the transport found out, or else what `error` tells.
+    pub(super) fn new(error: &Error) -> Self {
+        let known = anyhow::Chain::new(error).find_map(|cause| cause.downcast_ref::<Self>());
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let mut reason = root(error);
+        if reason.contains("://") {
+            "the request failed".clone_into(&mut reason);
+        }
+        Self {
+            status: match error {
+                Error::NotFound { .. } => Some(404),
+                Error::PermissionDenied { .. } => Some(403),
+                Error::Unauthenticated { .. } => Some(401),
+                _ => None,
+            },
+            is_unsupported: matches!(
+                error,
+                Error::NotImplemented { .. } | Error::NotSupported { .. }
+            ),
+            reason,
+            ..Self::default()
+        }
+    }
+
+    /// Tells whether the same request may succeed later.
+    pub(super) fn is_transient(&self) -> bool {
+        self.tls.is_none()
+            && (self.lost.is_some()
+                || matches!(self.status, Some(408 | 429 | 500 | 502 | 503 | 504))
+                || self.has(&[
+                    "RequestTimeout",
+                    "SlowDown",
+                    "InternalError",
+                    "ServiceUnavailable",
+                    "ConditionalRequestConflict",
+                    "OperationAborted",
+                ]))
+    }
+
+    /// Tells whether the store may have done what it was asked, although it did not say so. One that is busy
+    /// has not.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.is_transient()
+            && self.lost != Some(Lost::Unconnected)
+            && !self.method.as_ref().is_some_and(Method::is_safe)
+            && !matches!(self.wait_status(), Some(429 | 503))
+    }
+
+    /// Returns the status that decides how long to wait. An error may come behind a success.
+    pub(super) fn wait_status(&self) -> Option<u16> {
+        if self.has(&["SlowDown", "ServiceUnavailable", "ServerBusy"]) {
+            Some(503)
+        } else {
+            self.status
+        }
+    }
+
+    /// Says in one line what happened.
+    fn words(&self) -> String {
+        let mut words = match (self.status, &self.code, self.lost) {
+            (Some(status), Some(code), _) => format!("it answered {status} {code}"),
+            (Some(status), None, _) => format!("it answered {status}"),
+            (None, _, Some(Lost::TimedOut(time))) => format!("no answer within {time:?}"),
+            (None, _, Some(Lost::Cut)) => format!("the connection broke: {}", self.reason),
+            (None, _, Some(Lost::Unconnected)) => format!("cannot connect: {}", self.reason),
+            (None, _, None) => self.reason.clone(),
+        };
+        if let Some(message) = &self.message {
+            let line = message.lines().next().unwrap_or_default();
+            words = format!("{words}: {}", line.trim_end_matches('.'));
+        }
+        text::brief(&words)
+    }
+
+    /// Names the request, such as ``PUT `s3://bucket/key` ``.
+    fn request(&self, address: &Address) -> String {
+        match &self.method {
+            Some(method) => format!("{method} `{address}`"),
+            None => format!("`{address}`"),
+        }
+    }
+
+    /// Says which request failed, and how.
+    pub(super) fn told(&self, address: &Address) -> String {
+        let words = self.words();
+        let request = self.request(address);
+        match words.strip_prefix("it answered ") {
+            Some(answer) => format!("{request} answered {answer}"),
+            None => format!("{request}: {words}"),
+        }
+    }
+
+    fn has(&self, codes: &[&str]) -> bool {
+        self.code
+            .as_deref()
+            .is_some_and(|code| codes.contains(&code))
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self.status, Some(401 | 403))
+            || self.has(&[
+                "InvalidAccessKeyId",
+                "AuthenticationFailed",
+                "ExpiredToken",
+                "InvalidToken",
+            ])
+    }
+
+    /// The key is good, but not for what was asked: others may be allowed.
+    pub(super) fn lacks_permission(&self) -> bool {
+        self.status == Some(403)
+            && self.has(&[
+                "AccessDenied",
+                "AuthorizationPermissionMismatch",
+                "AuthorizationResourceTypeMismatch",
+            ])
+    }
+
+    /// The bucket is in another region. An answer without a body has no code.
+    fn is_of_another_region(&self) -> bool {
+        matches!(self.status, Some(301 | 307))
+            || self.status == Some(400) && self.code.is_none()
+            || self.has(&[
+                "AuthorizationHeaderMalformed",
+                "IllegalLocationConstraintException",
+            ])
+    }
+
+    pub(super) fn is_missing(&self) -> bool {
+        // Azure answers for several requests at once, and says so of one of them.
+        self.status == Some(404) || self.has(&["BlobNotFound"])
+    }
+
+    /// The store says that there is an object already, and the request was not to replace it. A conflict can
+    /// have other reasons, such as the state of the bucket.
+    pub(super) fn is_there(&self) -> bool {
+        matches!(self.status, Some(304 | 412)) || self.has(&["BlobAlreadyExists"])
+    }
+
+    /// The store does not know what it was asked to do.
+    pub(super) fn is_unknown_there(&self) -> bool {
+        self.is_unsupported || self.status == Some(501) || self.has(&["NotImplemented"])
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words())
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// Returns the text of the first XML element called `name`.
+pub(super) fn element(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    let (inner, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(inner.trim().to_owned()).filter(|inner| !inner.is_empty() && !inner.contains('<'))
+}
+
+/// Tells whether `text` can be the name of a region, such as `eu-central-1`.
+fn is_region(text: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    !text.is_empty() && text.len() < 40 && text.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_provider_are_told_and_nothing_else() {
+        let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>";
+        let found = Trouble::of_answer(404, &HeaderMap::new(), body.as_bytes());
+        assert_eq!(
+            found.words(),
+            "it answered 404 NoSuchBucket: The specified bucket does not exist"
+        );
+        let error = Error::Generic {
+            store: "S3",
+            source: "Error performing PUT https://a.example/b?sig=hush in 1ms - oh".into(),
+        };
+        assert_eq!(Trouble::new(&error).words(), "the request failed");
+    }
+
+    #[test]
+    fn these_answers_are_tried_again_and_no_others() {
+        let again: Vec<u16> = (100..600)
+            .filter(|&status| Trouble::of_answer(status, &HeaderMap::new(), b"").is_transient())
+            .collect();
+        assert_eq!(again, [408, 429, 500, 502, 503, 504]);
+        let slow = Trouble::of_answer(
+            200,
+            &HeaderMap::new(),
+            b"<Error><Code>SlowDown</Code></Error>",
+        );
+        assert!(slow.is_transient());
+        assert_eq!(slow.wait_status(), Some(503));
+    }
+}

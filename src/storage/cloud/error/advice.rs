@@ -1,0 +1,125 @@
+//! What to tell people of a request that failed: the exit code, and what to do next.
+
+use super::{Lost, Trouble};
+use crate::error::{Failure, Kind, Sent};
+use crate::storage::cloud::Address;
+use crate::storage::cloud::address::Provider;
+
+impl Trouble {
+    /// What to do about it.
+    fn hint(&self, address: &Address) -> String {
+        let vessel = address.provider.vessel();
+        if let Some((_, hint)) = self.tls {
+            return hint.to_owned();
+        }
+        if self.is_transient() {
+            return self.hint_for_later(address);
+        }
+        if self.has(&["RequestTimeTooSkewed", "RequestExpired"])
+            || self.is_skewed && self.is_refused()
+        {
+            return "the clock of this machine is wrong, and a store takes no request that is more than a few minutes off: set the clock".to_owned();
+        }
+        if self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]) {
+            return "the temporary credentials have expired or are not valid: get new ones, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, all three".to_owned();
+        }
+        if self.is_of_another_region() && address.provider == Provider::S3 {
+            return match &self.region {
+                Some(region) => format!(
+                    "the bucket `{}` is in the region {region}: set AWS_REGION={region}",
+                    address.bucket
+                ),
+                None => "set AWS_REGION to the region of the bucket".to_owned(),
+            };
+        }
+        if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
+            return format!(
+                "there may be no {vessel} `{}`: make it first, or look at its name",
+                address.bucket
+            );
+        }
+        if self.is_refused() {
+            let (who, may) = match address.provider {
+                Provider::S3 => (
+                    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)",
+                    "s3:PutObject and s3:AbortMultipartUpload",
+                ),
+                Provider::Gcs => (
+                    "GOOGLE_APPLICATION_CREDENTIALS",
+                    "storage.objects.create, storage.objects.delete and storage.multipartUploads.*",
+                ),
+                Provider::Azure => (
+                    "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN",
+                    "read, create and write",
+                ),
+            };
+            return format!("look at {who}; to write, they must be allowed {may}");
+        }
+        "write a file instead, and copy it there".to_owned()
+    }
+
+    fn hint_for_later(&self, address: &Address) -> String {
+        let (variable, what) = match address.provider {
+            Provider::S3 => ("AWS_ENDPOINT_URL", "AWS_REGION"),
+            Provider::Gcs => ("GOOGLE_BASE_URL", "the network"),
+            Provider::Azure => ("AZURE_STORAGE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"),
+        };
+        match self.lost {
+            Some(Lost::Unconnected) => {
+                format!(
+                    "nobody answered: look at {variable}, where it is set, and at {what}, or try again later"
+                )
+            }
+            Some(Lost::TimedOut(_)) => "try again later, or raise `--timeout`".to_owned(),
+            Some(Lost::Cut) | None => "try again later, or raise `--retries`".to_owned(),
+        }
+    }
+
+    fn kind(&self, otherwise: Kind) -> Kind {
+        if self.tls.is_some() {
+            Kind::Unsafe
+        } else if self.is_transient() {
+            Kind::Unavailable
+        } else {
+            otherwise
+        }
+    }
+
+    fn failure(&self, kind: Kind, what: String, address: &Address) -> Failure {
+        let cause = anyhow::anyhow!(self.words());
+        let cause = match self.tries {
+            0 | 1 => cause,
+            tries => cause.context(format!("tried {tries} times")),
+        };
+        let detail = self.code.clone().map(serde_json::Value::String);
+        Failure::new(kind, what)
+            .caused_by(cause)
+            .hint(self.hint(address))
+            .about(Sent {
+                request: self.request(address).replace('`', ""),
+                status: self.status,
+                detail,
+            })
+    }
+
+    /// Says that `address` cannot be written.
+    pub(in crate::storage::cloud) fn of_writing(&self, address: &Address) -> Failure {
+        let what = format!("cannot write to `{address}`");
+        self.failure(self.kind(Kind::Output), what, address)
+    }
+
+    /// Says that `address` cannot be read.
+    pub(in crate::storage::cloud) fn of_reading(&self, address: &Address) -> Failure {
+        let kind = self.kind(if self.is_refused() {
+            Kind::Credentials
+        } else {
+            Kind::Usage
+        });
+        let failure = self.failure(kind, format!("cannot read `{address}`"), address);
+        if self.is_missing() {
+            failure.hint("no such object: look at its name")
+        } else {
+            failure
+        }
+    }
+}

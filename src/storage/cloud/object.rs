@@ -1,0 +1,438 @@
+//! One object in its bucket, and the requests that write it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt as _;
+use object_store::multipart::PartId;
+use object_store::path::Path as Key;
+use object_store::{
+    Attribute, Attributes, GetOptions, GetResult, MultipartId, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload,
+};
+use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
+
+use super::address::{Address, Provider};
+use super::attempts::{Span, Tried, attempt};
+use super::error::Trouble;
+use super::orphans::{Found, ObjectUri};
+use super::store::{self, Bucket};
+use crate::error::{Failure, Kind};
+
+/// Marks an object with the run that wrote it, to know it again when an answer was lost. Azure takes no
+/// hyphen here, and some proxies no underscore.
+const MARK: &str = "trayscanupload";
+
+/// What an object needs on both sides: where it is written, and where requests are made.
+pub(super) struct Object {
+    pub(super) address: Address,
+    key: Key,
+    bucket: Bucket,
+    mark: String,
+    /// Of the upload in parts that is open.
+    id: AsyncMutex<Option<MultipartId>>,
+    /// Bytes of all parts that have arrived.
+    sent: AtomicU64,
+    /// When requests to begin an upload went unanswered.
+    unanswered: Mutex<Vec<Span>>,
+    /// The store did not answer in the end.
+    silent: AtomicBool,
+    uri: ObjectUri,
+    /// Held for reading by every request of the upload, so that it is taken back after them.
+    requests: RwLock<()>,
+    stopped: watch::Sender<bool>,
+    committed: AtomicBool,
+    /// It could not be found out whether it was published.
+    is_unknown: AtomicBool,
+    /// Why the first part that failed did.
+    failed: Mutex<Option<Failure>>,
+}
+
+impl Object {
+    pub(super) fn new(address: &Address) -> Result<Self, Failure> {
+        let key = Key::parse(&address.key).map_err(|_| {
+            Failure::new(Kind::Usage, format!("`{address}` is no name for an object"))
+                .hint("choose another name with `-o`")
+        })?;
+        Ok(Self {
+            address: address.clone(),
+            key,
+            bucket: store::bucket(address)?,
+            mark: format!("{:032x}", fastrand::u128(..)),
+            id: AsyncMutex::new(None),
+            sent: AtomicU64::new(0),
+            unanswered: Mutex::default(),
+            silent: AtomicBool::new(false),
+            uri: ObjectUri::default(),
+            requests: RwLock::new(()),
+            stopped: watch::Sender::new(false),
+            committed: AtomicBool::new(false),
+            is_unknown: AtomicBool::new(false),
+            failed: Mutex::new(None),
+        })
+    }
+
+    /// Makes a request until it succeeds or fails for good.
+    async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Tried<T>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        attempt(self.bucket.policy, &self.address, &self.stopped, request).await
+    }
+
+    fn attributes(&self) -> Attributes {
+        let mark = Attribute::Metadata(MARK.into());
+        Attributes::from_iter([(mark, self.mark.clone())])
+    }
+
+    /// Begins an upload in parts, where none is open; one that is known can be taken back.
+    async fn begin(&self) -> Result<MultipartId, Trouble> {
+        let mut open = self.id.lock().await;
+        if let Some(id) = &*open {
+            return Ok(id.clone());
+        }
+        let tried = self.ask(|| {
+            let mut options = PutMultipartOptions::default();
+            // Azure begins nothing, and has no place for them here.
+            if self.address.provider != Provider::Azure {
+                options.attributes = self.attributes();
+                self.uri.ask_in(&mut options.extensions);
+            }
+            self.bucket.store.create_multipart_opts(&self.key, options)
+        });
+        let tried = tried.await;
+        lock(&self.unanswered).extend(tried.uncertain);
+        if tried.result.as_ref().is_err_and(Trouble::is_transient) {
+            self.silent.store(true, Ordering::Relaxed);
+        }
+        let id = tried.result?;
+        *open = Some(id.clone());
+        Ok(id)
+    }
+
+    /// Finds out whether the object could be written, by beginning to.
+    pub(super) async fn check(&self) -> Result<(), Failure> {
+        let _request = self.requests.read().await;
+        let began = self.begin().await;
+        began.map_err(|trouble| trouble.of_writing(&self.address))?;
+        if self.address.provider != Provider::Azure {
+            self.abort().await;
+            return Ok(());
+        }
+        // Here nothing was sent yet. To ask for a list changes nothing; who may write need not be
+        // allowed to, but has then shown a good key.
+        let list = || async {
+            let mut listed = self.bucket.store.list(Some(&self.key));
+            listed.next().await.transpose()
+        };
+        match self.ask(list).await.result {
+            Err(trouble) if !trouble.lacks_permission() => Err(trouble.of_writing(&self.address)),
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&self) -> impl Future<Output = object_store::Result<GetResult>> {
+        let options = GetOptions::default().with_head(true);
+        self.bucket.store.get_opts(&self.key, options)
+    }
+
+    pub(super) async fn is_there(&self) -> Result<bool, Failure> {
+        match self.ask(|| self.head()).await.result {
+            Ok(_) => Ok(true),
+            Err(trouble) if trouble.is_missing() => Ok(false),
+            Err(trouble) => Err(trouble.of_writing(&self.address)),
+        }
+    }
+
+    /// Looks which object is in its place.
+    async fn look(&self) -> object_store::Result<Seen> {
+        let found = match self.head().await {
+            Ok(found) => found,
+            Err(error) if Trouble::new(&error).is_missing() => return Ok(Seen::Nothing),
+            Err(error) => return Err(error),
+        };
+        let mark = Attribute::Metadata(MARK.into());
+        match found.attributes.get(&mark) {
+            Some(mark) if **mark == *self.mark => {
+                log::info!(
+                    "`{}` is in its place, although an answer was lost",
+                    self.address
+                );
+                Ok(Seen::Ours)
+            }
+            // There, an object made of parts has no mark.
+            None if self.address.provider == Provider::Azure
+                && found.meta.size == self.sent.load(Ordering::Relaxed) =>
+            {
+                Ok(Seen::Unclear)
+            }
+            _ => Ok(Seen::Other),
+        }
+    }
+
+    pub(super) async fn put(&self, number: usize, part: PutPayload) -> Option<PartId> {
+        let _request = self.requests.read().await;
+        if *self.stopped.borrow() {
+            return None;
+        }
+        let length = part.content_length() as u64;
+        let put = async {
+            let id = self.begin().await?;
+            let store = &self.bucket.store;
+            let put = self.ask(|| store.put_part(&self.key, &id, number, part.clone()));
+            let mut stopped = self.stopped.subscribe();
+            tokio::select! {
+                tried = put => tried.result.map(Some),
+                _ = stopped.wait_for(|stopped| *stopped) => Ok(None),
+            }
+        };
+        match put.await {
+            Ok(part) => {
+                self.sent.fetch_add(length, Ordering::Relaxed);
+                part
+            }
+            Err(trouble) => {
+                lock(&self.failed).get_or_insert_with(|| trouble.of_writing(&self.address));
+                None
+            }
+        }
+    }
+
+    /// Puts the object in its place.
+    pub(super) async fn publish(&self, content: Content, replace: bool) -> Result<(), Failure> {
+        match content {
+            Content::Parts(parts) => self.complete(parts, replace).await?,
+            Content::Whole(whole) if replace => self.replace(whole).await?,
+            Content::Whole(whole) => self.create(whole).await?,
+        }
+        self.abort_orphans().await;
+        Ok(())
+    }
+
+    /// Makes one object of `parts`, in place of what was there.
+    async fn complete(&self, parts: Vec<PartId>, replace: bool) -> Result<(), Failure> {
+        let id = self.begin().await;
+        let id = id.map_err(|trouble| trouble.of_writing(&self.address))?;
+        let store = &self.bucket.store;
+        let complete = || store.complete_multipart(&self.key, &id, parts.clone());
+        if replace {
+            self.confirm(self.ask(complete).await, true).await?;
+        } else {
+            self.ask_if_absent(complete).await?;
+        }
+        self.id.lock().await.take();
+        Ok(())
+    }
+
+    /// Writes all of a small object, in place of what was there.
+    async fn replace(&self, whole: PutPayload) -> Result<(), Failure> {
+        let tried = self.ask(|| self.put_whole(&whole, PutMode::Overwrite));
+        self.confirm(tried.await, true).await
+    }
+
+    /// Writes all of a small object, where there is none.
+    async fn create(&self, whole: PutPayload) -> Result<(), Failure> {
+        let tried = self.ask(|| self.put_whole(&whole, PutMode::Create)).await;
+        match &tried.result {
+            // A store that cannot do both at once is asked before.
+            Err(trouble) if trouble.is_unknown_there() => {
+                self.ask_if_absent(|| self.put_whole(&whole, PutMode::Overwrite))
+                    .await
+            }
+            _ => self.confirm(tried, false).await,
+        }
+    }
+
+    /// Makes a request that would replace an object. Looks before each try that there is none.
+    async fn ask_if_absent<T, F>(&self, request: impl Fn() -> F) -> Result<(), Failure>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let answer_was_lost = AtomicBool::new(false);
+        let tried = self.ask(|| async {
+            match self.look().await? {
+                Seen::Ours => return Ok(true),
+                // To ask again is safe: if somebody else wrote it, Azure has removed our parts, and the request
+                // fails.
+                Seen::Unclear if answer_was_lost.load(Ordering::Relaxed) => {}
+                Seen::Unclear | Seen::Other => return Ok(false),
+                Seen::Nothing => {}
+            }
+            let answered = request().await;
+            if let Err(error) = &answered
+                && Trouble::new(error).is_uncertain()
+            {
+                answer_was_lost.store(true, Ordering::Relaxed);
+            }
+            answered.map(|_| true)
+        });
+        let tried = tried.await;
+        match tried.result {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.appeared()),
+            Err(_) => self.confirm(tried, false).await,
+        }
+    }
+
+    fn put_whole(
+        &self,
+        whole: &PutPayload,
+        mode: PutMode,
+    ) -> impl Future<Output = object_store::Result<object_store::PutResult>> {
+        let options = PutOptions {
+            mode,
+            attributes: self.attributes(),
+            ..PutOptions::default()
+        };
+        let store = &self.bucket.store;
+        store.put_opts(&self.key, whole.clone(), options)
+    }
+
+    /// Decides whether the object is in its place: where it seems not, looks.
+    async fn confirm<T>(&self, tried: Tried<T>, replace: bool) -> Result<(), Failure> {
+        let Err(trouble) = tried.result else {
+            return Ok(());
+        };
+        // A store that has not answered for so long is not waited for once more.
+        let mut policy = self.bucket.policy;
+        if trouble.is_transient() {
+            policy.retries = 0;
+        }
+        let looked = attempt(policy, &self.address, &self.stopped, || self.look()).await;
+        let answer_was_lost = !tried.uncertain.is_empty();
+        let has_appeared = match looked.result {
+            Ok(Seen::Ours) => return Ok(()),
+            Ok(Seen::Other) => true,
+            Ok(Seen::Unclear) => !answer_was_lost,
+            Ok(Seen::Nothing) => false,
+            Err(_) => trouble.is_there() && !answer_was_lost,
+        };
+        if has_appeared && !replace && !trouble.is_transient() {
+            return Err(self.appeared());
+        }
+        let failure = trouble.of_writing(&self.address);
+        Err(if answer_was_lost {
+            self.is_unknown.store(true, Ordering::Relaxed);
+            failure.hint(format!(
+                "an answer was lost, so `{}` may be new all the same: look at it, or run the same command again later",
+                self.address
+            ))
+        } else {
+            failure
+        })
+    }
+
+    /// Tells whether it is not known if the object is new: an answer was lost.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.is_unknown.load(Ordering::Relaxed)
+    }
+
+    fn appeared(&self) -> Failure {
+        Failure::new(
+            Kind::Output,
+            format!(
+                "`{}` has appeared meanwhile, and `--no-clobber` keeps it",
+                self.address
+            ),
+        )
+    }
+
+    /// Returns why a part failed, once.
+    pub(super) fn take_failure(&self) -> Option<Failure> {
+        lock(&self.failed).take()
+    }
+
+    /// Ends requests that are under way, and lets no more begin.
+    pub(super) fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    /// Notes that it is about to be published.
+    pub(super) fn commit(&self) {
+        self.committed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_committed(&self) -> bool {
+        self.committed.load(Ordering::Relaxed)
+    }
+
+    /// Takes back all parts that were sent.
+    pub(super) async fn take_back(&self) {
+        let _alone = self.requests.write().await;
+        self.abort().await;
+        self.abort_orphans().await;
+    }
+
+    /// Aborts uploads that were begun here, and whose answers got lost.
+    async fn abort_orphans(&self) {
+        let spans = std::mem::take(&mut *lock(&self.unanswered));
+        let Some(uploads) = self.bucket.uploads.as_ref().filter(|_| !spans.is_empty()) else {
+            return;
+        };
+        let never = watch::Sender::new(false);
+        let (mut policy, store) = (self.bucket.policy, &self.bucket.store);
+        // A store that has not answered for so long is not waited for once more.
+        if self.silent.load(Ordering::Relaxed) {
+            policy.retries = 0;
+        }
+        let find = || uploads.find(&self.uri, &self.address.key, &spans);
+        let found = attempt(policy, &self.address, &never, find).await.result;
+        let ours = match found {
+            Ok(Found::Ours(ours)) => Some(ours),
+            Ok(Found::Unclear) | Err(_) => None,
+        };
+        let mut is_clear = ours.is_some();
+        for id in ours.unwrap_or_default() {
+            let abort = || store.abort_multipart(&self.key, &id);
+            let tried = attempt(policy, &self.address, &never, abort).await;
+            is_clear &= tried
+                .result
+                .map_or_else(|trouble| trouble.is_missing(), |()| true);
+        }
+        if !is_clear {
+            log::warn!(
+                "the store did not say whether it began an upload of `{}`, so one without parts may be left: look for incomplete multipart uploads there",
+                self.address
+            );
+        }
+    }
+
+    async fn abort(&self) {
+        let Some(id) = self.id.lock().await.take() else {
+            return;
+        };
+        // The run may be over; what was begun is taken back all the same.
+        let never = watch::Sender::new(false);
+        let abort = || self.bucket.store.abort_multipart(&self.key, &id);
+        let tried = attempt(self.bucket.policy, &self.address, &never, abort).await;
+        // Where it is gone already, somebody else has done it.
+        if let Err(trouble) = tried.result
+            && !trouble.is_missing()
+        {
+            log::warn!(
+                "what was sent of `{}` could not be taken back: look for incomplete multipart uploads there",
+                self.address
+            );
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which object is in its place.
+enum Seen {
+    Nothing,
+    /// The one that was written here.
+    Ours,
+    Other,
+    /// It has no mark, and is as large as the one that was written here.
+    Unclear,
+}
+
+/// What an object is made of.
+pub(super) enum Content {
+    Parts(Vec<PartId>),
+    Whole(PutPayload),
+}

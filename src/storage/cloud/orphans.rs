@@ -1,0 +1,247 @@
+//! Uploads that were begun without our knowledge: the store did what it was asked, and its answer got lost.
+//!
+//! `object_store` cannot list uploads, so these requests are made by hand. An upload says nothing of who began
+//! it. It is taken for ours only if it was begun for the same key while one of our requests went unanswered, if
+//! it has no part at the end of our own upload, and if there are no more of them than such requests. What may
+//! belong to another run is left, and told.
+
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use hyper::http::Extensions;
+use hyper::http::uri::InvalidUri;
+use hyper::{HeaderMap, Method, Uri, header};
+use object_store::aws::{AmazonS3, AwsAuthorizer};
+use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
+use object_store::gcp::GoogleCloudStorage;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::attempts::Span;
+use super::error::element;
+
+/// How much the times of a store may be off: they have no fractions, and neither has its clock.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// Lists uploads in a bucket.
+pub(super) struct Uploads {
+    pub(super) client: HttpClient,
+    pub(super) signer: Signer,
+}
+
+/// Whose name is under a request.
+pub(super) enum Signer {
+    S3 { store: AmazonS3, region: String },
+    Gcs(GoogleCloudStorage),
+}
+
+/// Keeps the address of an object, as `object_store` makes it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ObjectUri(Arc<OnceLock<Uri>>);
+
+impl ObjectUri {
+    /// Has the next request tell its address.
+    pub(super) fn ask_in(&self, extensions: &mut Extensions) {
+        extensions.insert(self.clone());
+    }
+
+    /// Keeps the address of a request, where somebody wants to know.
+    pub(super) fn tell(request: &HttpRequest) {
+        if let Some(wanted) = request.extensions().get::<Self>() {
+            wanted.0.get_or_init(|| request.uri().clone());
+        }
+    }
+
+    /// Returns the addresses of the bucket and of the object, without a query.
+    fn split(&self, key: &str) -> Option<(String, String)> {
+        let uri = self.0.get()?;
+        let object = format!("{}://{}{}", uri.scheme_str()?, uri.authority()?, uri.path());
+        // Google's have the slashes of a key as escapes.
+        let slashes = if uri.path().contains("%2F") {
+            0
+        } else {
+            key.matches('/').count()
+        };
+        let mut bucket = object.as_str();
+        for _ in 0..=slashes {
+            bucket = bucket.rsplit_once('/')?.0;
+        }
+        Some((bucket.to_owned(), object))
+    }
+}
+
+/// An upload that is listed.
+struct Listed {
+    id: String,
+    initiated: SystemTime,
+}
+
+/// What was found.
+pub(super) enum Found {
+    /// Surely ours, by their ids.
+    Ours(Vec<String>),
+    /// Some may belong to another run.
+    Unclear,
+}
+
+impl Uploads {
+    /// Finds the uploads for `key` that were begun in one of `spans`.
+    pub(super) async fn find(
+        &self,
+        uri: &ObjectUri,
+        key: &str,
+        spans: &[Span],
+    ) -> object_store::Result<Found> {
+        let Some((bucket, object)) = uri.split(key) else {
+            return Ok(Found::Unclear);
+        };
+        let prefix = utf8_percent_encode(key, NON_ALPHANUMERIC);
+        let (headers, list) = self
+            .get(format!("{bucket}?prefix={prefix}&uploads="))
+            .await?;
+        let ahead = clock(&headers);
+        let mut ours = Vec::new();
+        for upload in listed(&list, key) {
+            if !spans.iter().any(|span| is_within(&upload, *span, ahead)) {
+                continue;
+            }
+            let id = utf8_percent_encode(&upload.id, NON_ALPHANUMERIC);
+            let (_, parts) = self.get(format!("{object}?uploadId={id}")).await?;
+            // One with parts is at work, and not here.
+            if !parts.contains("<PartNumber>") {
+                ours.push(upload.id);
+            }
+        }
+        Ok(if ours.len() > spans.len() {
+            Found::Unclear
+        } else {
+            Found::Ours(ours)
+        })
+    }
+
+    async fn get(&self, uri: String) -> object_store::Result<(HeaderMap, String)> {
+        let uri: Uri = uri.parse().map_err(failed::<InvalidUri>)?;
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = uri;
+        match &self.signer {
+            Signer::S3 { store, region } => {
+                let credential = store.credentials().get_credential().await?;
+                AwsAuthorizer::new(&credential, "s3", region).try_authorize(&mut request, None)?;
+            }
+            Signer::Gcs(store) => {
+                let credential = store.credentials().get_credential().await?;
+                let bearer = format!("Bearer {}", credential.bearer);
+                let bearer = header::HeaderValue::from_str(&bearer).map_err(failed)?;
+                request.headers_mut().insert(header::AUTHORIZATION, bearer);
+            }
+        }
+        let response = self.client.execute(request).await.map_err(failed)?;
+        let (parts, body) = response.into_parts();
+        let body = body.bytes().await.map_err(failed)?;
+        Ok((parts.headers, String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+fn failed<E: Error + Send + Sync + 'static>(error: E) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "list of uploads",
+        source: Box::new(error),
+    }
+}
+
+/// Returns how much the store's clock is ahead of ours, and how much behind.
+fn clock(headers: &HeaderMap) -> (Duration, Duration) {
+    let date = headers.get(header::DATE);
+    let date = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    let (ours, theirs) = (SystemTime::now(), date.unwrap_or_else(SystemTime::now));
+    (
+        theirs.duration_since(ours).unwrap_or_default(),
+        ours.duration_since(theirs).unwrap_or_default(),
+    )
+}
+
+/// Tells whether an upload was begun in a span of time.
+fn is_within(upload: &Listed, (from, to): Span, (ahead, behind): (Duration, Duration)) -> bool {
+    let initiated = upload.initiated + behind;
+    initiated + SLACK >= from + ahead && initiated <= to + ahead + SLACK
+}
+
+/// Reads the uploads for `key` from a list of them.
+fn listed(list: &str, key: &str) -> Vec<Listed> {
+    let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
+        let initiated = element(upload, "Initiated")?;
+        let initiated = chrono::DateTime::parse_from_rfc3339(&initiated).ok()?;
+        let is_meant = element(upload, "Key").map(|key| unescaped(&key)).as_deref() == Some(key);
+        is_meant.then_some(Listed {
+            id: unescaped(&element(upload, "UploadId")?),
+            initiated: initiated.into(),
+        })
+    });
+    uploads.collect()
+}
+
+fn unescaped(text: &str) -> String {
+    let text = text.replace("&lt;", "<").replace("&gt;", ">");
+    let text = text.replace("&quot;", "\"").replace("&apos;", "'");
+    text.replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_bucket_is_found_in_that_of_an_object() {
+        for (uri, key, bucket) in [
+            (
+                "https://s3.example/b/x/y.csv?uploads=",
+                "x/y.csv",
+                "https://s3.example/b",
+            ),
+            (
+                "https://b.s3.example/x/y%20z.csv",
+                "x/y z.csv",
+                "https://b.s3.example",
+            ),
+            (
+                "https://gcs.example/b/x%2Fy%2Ecsv",
+                "x/y.csv",
+                "https://gcs.example/b",
+            ),
+        ] {
+            let told = ObjectUri::default();
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            *request.uri_mut() = uri.parse().expect(uri);
+            told.ask_in(request.extensions_mut());
+            ObjectUri::tell(&request);
+            let (found, object) = told.split(key).expect(uri);
+            assert_eq!(found, bucket);
+            assert_eq!(object, uri.split('?').next().unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn only_uploads_for_the_key_and_in_the_span_count() {
+        let list = "<R><Upload><Key>a&amp;b</Key><UploadId>1</UploadId><Initiated>2026-01-01T00:00:10.000Z</Initiated></Upload>\
+            <Upload><Key>a&amp;b.c</Key><UploadId>2</UploadId><Initiated>2026-01-01T00:00:10.000Z</Initiated></Upload></R>";
+        let found = listed(list, "a&b");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].id, "1");
+        let at = |second: u64| {
+            let begin = chrono::DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z");
+            SystemTime::from(begin.expect("a date")) + Duration::from_secs(second)
+        };
+        let (same, hour) = (Duration::ZERO, Duration::from_secs(3600));
+        for (from, to, clock, expected) in [
+            (at(9), at(11), (same, same), true),
+            (at(11), at(12), (same, same), true),
+            (at(13), at(20), (same, same), false),
+            (at(0), at(7), (same, same), false),
+            (at(9), at(11), (hour, same), false),
+            (at(3609), at(3611), (same, hour), true),
+        ] {
+            assert_eq!(is_within(&found[0], (from, to), clock), expected);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Buckets: which one, over which connection, with whose credentials.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
+use object_store::client::HttpConnector as _;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
+use object_store::multipart::MultipartStore;
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use reqwest::Certificate;
+
+use super::address::{Address, Provider};
+use super::credentials::{self, set};
+use super::orphans::{Signer, Uploads};
+use super::transport::Transport;
+use crate::client::Manners;
+use crate::client::retry::RetryPolicy;
+use crate::client::{BaseUrl, read_certificates};
+use crate::error::{Failure, Kind};
+use crate::text;
+
+/// What is needed of a store.
+pub(super) trait Store: ObjectStore + MultipartStore {}
+
+impl<T: ObjectStore + MultipartStore> Store for T {}
+
+/// One bucket.
+#[derive(Clone)]
+pub(super) struct Bucket {
+    pub(super) store: Arc<dyn Store>,
+    /// How often and after which waits a request is tried again.
+    pub(super) policy: RetryPolicy,
+    /// Nothing where an upload has no beginning, as with Azure.
+    pub(super) uploads: Option<Arc<Uploads>>,
+}
+
+/// Opened once each: they keep their connections and tokens.
+static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
+
+/// How buckets are reached, besides what the variables of each cloud say.
+#[derive(Clone)]
+struct Way {
+    /// Plain http to other machines is allowed.
+    allow_http: bool,
+    /// Trusted besides the system's.
+    certificates: Vec<Certificate>,
+    policy: RetryPolicy,
+    timeout: Duration,
+}
+
+/// The defaults of the settings, until [`reach_as`] says otherwise.
+static WAY: Mutex<Way> = Mutex::new(Way {
+    allow_http: false,
+    certificates: Vec::new(),
+    policy: RetryPolicy {
+        retries: 5,
+        wait: Duration::from_secs(4),
+    },
+    timeout: Duration::from_secs(60),
+});
+
+/// Has buckets reached as the settings say, for the rest of the run.
+pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
+    let mut certificates = Vec::new();
+    if let Some(path) = &manners.ca_cert {
+        for der in read_certificates(&path.value)? {
+            certificates.push(Certificate::from_der(&der).map_err(|error| {
+                Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
+            })?);
+        }
+    }
+    *WAY.lock().unwrap_or_else(PoisonError::into_inner) = Way {
+        allow_http: manners.allow_http.value,
+        certificates,
+        policy: RetryPolicy {
+            retries: manners.retries.value,
+            wait: manners.retry_wait.value,
+        },
+        timeout: manners.timeout.value,
+    };
+    Ok(())
+}
+
+/// Returns the bucket that `address` is in. Nothing is asked over the network.
+pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
+    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let buckets = buckets.get_or_insert_default();
+    let name = (address.provider, address.bucket.clone());
+    if let Some(bucket) = buckets.get(&name) {
+        return Ok(bucket.clone());
+    }
+    credentials::conceal_all();
+    let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (store, uploads) = open(address, &way)?;
+    let bucket = Bucket {
+        store,
+        policy: way.policy,
+        uploads: uploads.map(Arc::new),
+    };
+    Ok(buckets.entry(name).or_insert(bucket).clone())
+}
+
+type Opened = (Arc<dyn Store>, Option<Uploads>);
+
+fn open(address: &Address, way: &Way) -> Result<Opened, Failure> {
+    let name = &address.bucket;
+    // Trying again is ours: each wait is told, and each try is signed anew.
+    let retry = RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    };
+    let transport = Transport {
+        timeout: way.timeout,
+        certificates: way.certificates.clone(),
+    };
+    let opened: Result<Opened, object_store::Error> = match address.provider {
+        Provider::S3 => {
+            let builder = AmazonS3Builder::from_env();
+            credentials::check_s3(&builder)?;
+            let endpoint = builder
+                .get_config_value(&S3Key::S3Endpoint)
+                .or_else(|| builder.get_config_value(&S3Key::Endpoint));
+            let options = options(way, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
+            let client = transport.connect(&options);
+            let region = builder.get_config_value(&S3Key::Region);
+            // An upload by nobody is nobody's to list.
+            let is_signed =
+                builder.get_config_value(&S3Key::SkipSignature).as_deref() != Some("true");
+            let built = builder
+                .with_bucket_name(name)
+                .with_client_options(options)
+                .with_http_connector(transport)
+                .with_retry(retry)
+                .build();
+            client.and_then(|client| {
+                let store = built?;
+                let signer = Signer::S3 {
+                    store: store.clone(),
+                    region: region.unwrap_or_else(|| "us-east-1".to_owned()),
+                };
+                let uploads = is_signed.then_some(Uploads { client, signer });
+                Ok((Arc::new(store) as _, uploads))
+            })
+        }
+        Provider::Gcs => {
+            let builder = GoogleCloudStorageBuilder::from_env();
+            credentials::check_gcs(&builder)?;
+            let endpoint = builder.get_config_value(&GcsKey::BaseUrl);
+            let options = options(way, "GOOGLE_BASE_URL", endpoint.as_deref())?;
+            let client = transport.connect(&options);
+            let built = builder
+                .with_bucket_name(name)
+                .with_client_options(options)
+                .with_http_connector(transport)
+                .with_retry(retry)
+                .build();
+            client.and_then(|client| {
+                let store = built?;
+                let signer = Signer::Gcs(store.clone());
+                let uploads = Uploads { client, signer };
+                Ok((Arc::new(store) as _, Some(uploads)))
+            })
+        }
+        Provider::Azure => {
+            let mut builder = MicrosoftAzureBuilder::from_env();
+            // The names that the `az` command uses.
+            for (variable, key) in [
+                ("AZURE_STORAGE_ACCOUNT", AzureKey::AccountName),
+                ("AZURE_STORAGE_KEY", AzureKey::AccessKey),
+            ] {
+                if let (Some(value), None) = (set(variable), builder.get_config_value(&key)) {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            credentials::check_azure(&builder)?;
+            let emulated =
+                builder.get_config_value(&AzureKey::UseEmulator).as_deref() == Some("true");
+            let (variable, endpoint) = if emulated {
+                ("AZURITE_BLOB_STORAGE_URL", set("AZURITE_BLOB_STORAGE_URL"))
+            } else {
+                (
+                    "AZURE_STORAGE_ENDPOINT",
+                    builder.get_config_value(&AzureKey::Endpoint),
+                )
+            };
+            let options = options(way, variable, endpoint.as_deref())?;
+            builder
+                .with_container_name(name)
+                .with_client_options(options)
+                .with_http_connector(transport)
+                .with_retry(retry)
+                .build()
+                .map(|store| (Arc::new(store) as _, None))
+        }
+    };
+    opened.map_err(|error| {
+        Failure::new(
+            Kind::Usage,
+            format!("the settings for `{address}` cannot be used"),
+        )
+        .caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
+        .hint("look at the variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
+    })
+}
+
+/// What objects are called by the ends of their names. Nothing says how they are compressed besides: the
+/// object is the compressed file.
+const CONTENT_TYPES: [(&str, &str); 12] = [
+    ("csv", "text/csv"),
+    ("tsv", "text/tab-separated-values"),
+    ("json", "application/json"),
+    ("ndjson", "application/x-ndjson"),
+    ("jsonl", "application/x-ndjson"),
+    ("parquet", "application/vnd.apache.parquet"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    ("sqlite", "application/vnd.sqlite3"),
+    ("db", "application/vnd.sqlite3"),
+    ("html", "text/html; charset=utf-8"),
+    ("gz", "application/gzip"),
+    ("zst", "application/zstd"),
+];
+
+/// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
+fn options(way: &Way, variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
+    let mut options = ClientOptions::new().with_default_content_type("application/octet-stream");
+    for (ending, content_type) in CONTENT_TYPES {
+        options = options.with_content_type_for_suffix(ending, content_type);
+    }
+    let Some(endpoint) = endpoint else {
+        return Ok(options);
+    };
+    let parsed = BaseUrl::parse(endpoint, way.allow_http);
+    let parsed = parsed.map_err(|failure| match failure.kind {
+        Kind::Unsafe => Failure::new(
+            Kind::Unsafe,
+            format!("{variable} is plain http to another machine: everybody between could read the batches"),
+        )
+        .hint("use https, or allow it with `--allow-http`"),
+        kind => Failure::new(kind, format!("{variable} is no address that can be used"))
+            .hint("write it like https://storage.example.com"),
+    })?;
+    Ok(options.with_allow_http(!parsed.is_https()))
+}

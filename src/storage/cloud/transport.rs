@@ -1,0 +1,292 @@
+//! The HTTP client under `object_store`.
+//!
+//! It counts time as `--timeout` means it, and turns every answer that is no success into a [`Trouble`], with
+//! the headers that `object_store` would drop. It never tries again: that is for `attempts`, where each try is
+//! signed anew.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::http::response::Parts;
+use hyper::{Method, StatusCode, Uri};
+use object_store::ClientOptions;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+};
+use reqwest::{Certificate, Client, redirect};
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
+
+use super::error::Trouble;
+use super::orphans::ObjectUri;
+
+/// The most that is read of an answer which is no data.
+const TEXT_LIMIT: usize = 1 << 20;
+/// Where all clouds tell a machine who it is.
+const METADATA: &str = "169.254.169.254";
+
+/// Makes clients.
+#[derive(Clone)]
+pub(super) struct Transport {
+    /// The longest time without a byte.
+    pub(super) timeout: Duration,
+    /// Trusted besides the system's.
+    pub(super) certificates: Vec<Certificate>,
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").finish_non_exhaustive()
+    }
+}
+
+impl HttpConnector for Transport {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allow_http = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let client = Client::builder()
+            .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .http1_only()
+            .https_only(allow_http.as_deref() != Some("true"))
+            .connect_timeout(self.timeout)
+            .tls_certs_merge(self.certificates.iter().cloned())
+            .build()
+            .map_err(|error| object_store::Error::Generic {
+                store: "HTTP client",
+                source: Box::new(error.without_url()),
+            })?;
+        Ok(HttpClient::new(Connection {
+            client,
+            timeout: self.timeout,
+        }))
+    }
+}
+
+struct Connection {
+    client: Client,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+impl HttpService for Connection {
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(self.exchange(request))
+    }
+}
+
+impl Connection {
+    async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        ObjectUri::tell(&request);
+        let request = repeatable(request).await?;
+        // A store that takes or sends a byte now and then must not hold us for ever.
+        let deadline = Instant::now() + self.timeout.saturating_mul(10);
+        let response = match self.send(request, deadline).await {
+            Ok(response) => response,
+            Err(trouble) => return Err(failed(trouble.of(&method))),
+        };
+        let (parts, body) = hyper::Response::from(response).into_parts();
+        let body = Timed {
+            body,
+            timeout: self.timeout,
+            idle: Box::pin(sleep(self.timeout)),
+            deadline,
+            method: method.clone(),
+        };
+        log::debug!("{method} {}: {}", shown(&uri), parts.status);
+        let is_known = parts.status.is_success() || parts.status == StatusCode::NOT_MODIFIED;
+        if is_known && method != Method::POST || uri.host() == Some(METADATA) {
+            let body = HttpResponseBody::new(body);
+            return Ok(HttpResponse::from_parts(parts, body));
+        }
+        let text = text(body).await.map_err(failed)?;
+        // An answer that took long may begin well and end with an error.
+        if is_known && !String::from_utf8_lossy(&text).contains("<Error>") {
+            return Ok(HttpResponse::from_parts(parts, text.into()));
+        }
+        Err(failed(refused(&parts, &text).of(&method)))
+    }
+
+    /// Sends `request`, and waits for the head of the answer as long as anything moves.
+    async fn send(
+        &self,
+        request: HttpRequest,
+        deadline: Instant,
+    ) -> Result<reqwest::Response, Trouble> {
+        let (parts, body) = request.into_parts();
+        let url = parts.uri.to_string().parse();
+        let url = url.map_err(|_| Trouble::unusable("the address is not valid"))?;
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        let sent = Arc::new(AtomicU64::new(0));
+        *request.body_mut() = Some(reqwest::Body::wrap(Counted {
+            body,
+            sent: Arc::clone(&sent),
+        }));
+        let mut answer = Box::pin(self.client.execute(request));
+        let mut seen = 0;
+        loop {
+            let idle = Instant::now() + self.timeout;
+            match timeout_at(idle.min(deadline), &mut answer).await {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(error)) => return Err(Trouble::of_connection(error, self.timeout)),
+                Err(_) if Instant::now() >= deadline => {
+                    return Err(Trouble::timed_out(self.timeout * 10));
+                }
+                Err(_) => {}
+            }
+            let now = sent.load(Ordering::Relaxed);
+            if now == seen {
+                return Err(Trouble::timed_out(self.timeout));
+            }
+            seen = now;
+        }
+    }
+}
+
+/// Has Azure take a list of blocks again after it was taken once and the answer got lost: `object_store` names
+/// blocks that are not committed, and a block that is newest may be either. The length stays: it is signed.
+async fn repeatable(request: HttpRequest) -> Result<HttpRequest, HttpError> {
+    let is_list = |query: &str| query.split('&').any(|pair| pair == "comp=blocklist");
+    if request.method() != Method::PUT || !request.uri().query().is_some_and(is_list) {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let list = body.collect().await?.to_bytes();
+    let list = String::from_utf8_lossy(&list)
+        .replace("<Uncommitted>", "<Latest>")
+        .replace("</Uncommitted>", "</Latest>          ");
+    Ok(HttpRequest::from_parts(parts, Bytes::from(list).into()))
+}
+
+/// Returns the path of an address; queries may hold signatures.
+fn shown(uri: &Uri) -> &str {
+    uri.path()
+}
+
+fn failed(trouble: Trouble) -> HttpError {
+    // Nothing is tried again below us, so the kind does not matter.
+    HttpError::new(HttpErrorKind::Unknown, trouble)
+}
+
+async fn text(mut body: Timed) -> Result<Bytes, Trouble> {
+    let mut text = Vec::new();
+    let mut body = Pin::new(&mut body);
+    while text.len() < TEXT_LIMIT {
+        let frame = std::future::poll_fn(|context| body.as_mut().poll_trouble(context)).await;
+        match frame {
+            None => break,
+            Some(frame) => text.extend_from_slice(&frame?.into_data().unwrap_or_default()),
+        }
+    }
+    Ok(text.into())
+}
+
+fn refused(parts: &Parts, body: &[u8]) -> Trouble {
+    Trouble::of_answer(parts.status.as_u16(), &parts.headers, body)
+}
+
+/// A body on its way to the store, which tells how much of it has gone.
+struct Counted {
+    body: HttpRequestBody,
+    sent: Arc<AtomicU64>,
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A body on its way from the store, which fails where nothing comes for too long.
+struct Timed {
+    body: reqwest::Body,
+    timeout: Duration,
+    idle: Pin<Box<Sleep>>,
+    deadline: Instant,
+    method: Method,
+}
+
+impl Timed {
+    fn poll_trouble(
+        self: &mut Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+        let (timeout, deadline) = (self.timeout, self.deadline);
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(frame) => {
+                let next = (Instant::now() + timeout).min(deadline);
+                self.idle.as_mut().reset(next);
+                Poll::Ready(match frame {
+                    Some(Err(error)) => {
+                        Some(Err(Trouble::of_connection(error, timeout).of(&self.method)))
+                    }
+                    Some(Ok(frame)) => Some(Ok(frame)),
+                    None => None,
+                })
+            }
+            Poll::Pending => match self.idle.as_mut().poll(context) {
+                Poll::Ready(()) => {
+                    Poll::Ready(Some(Err(Trouble::timed_out(timeout).of(&self.method))))
+                }
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+}
+
+impl Body for Timed {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let frame = self.poll_trouble(context);
+        frame.map(|frame| frame.map(|frame| frame.map_err(failed)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

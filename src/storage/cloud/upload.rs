@@ -1,0 +1,230 @@
+//! Bytes on their way to an object: in one request where they are few, or in parts that nobody sees before all of
+//! them are there.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::PutPayload;
+use object_store::multipart::PartId;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinHandle;
+
+use super::address::Address;
+use super::object::{Content, Object};
+use super::publish::{publish_all, told_new};
+use super::{parts, pending, runtime};
+use crate::error::{Failure, Kind};
+
+/// What is on its way at a time, in parts of the smallest size.
+const PARTS_AT_ONCE: usize = 4;
+static ROOM: Semaphore = Semaphore::const_new(PARTS_AT_ONCE);
+/// What small objects may hold in memory until they are published, in KiB. Beyond that they go as parts.
+static HELD: Semaphore = Semaphore::const_new(64 << 10);
+/// A body is sent in pieces of this size, so that it can be seen how far it got.
+const PIECE: usize = 64 << 10;
+
+/// An object that is being written.
+pub(crate) struct Upload {
+    object: Arc<Object>,
+    number: u64,
+    /// What is not sent yet.
+    held: Vec<u8>,
+    /// Room in memory for a small object that waits to be published.
+    room: Option<SemaphorePermit<'static>>,
+    sent: Vec<JoinHandle<Option<PartId>>>,
+    arrived: Vec<PartId>,
+    replace: bool,
+    published: bool,
+}
+
+impl Upload {
+    /// Begins to write the object at `address`. Where it is written `alone`, finds out now whether it can
+    /// be; one of many begins with its first part.
+    pub(crate) fn begin(address: &Address, no_clobber: bool, alone: bool) -> Result<Self, Failure> {
+        let object = Arc::new(Object::new(address)?);
+        let number = pending::begin(&object).map_err(Failure::from_output)?;
+        let upload = Self {
+            object: Arc::clone(&object),
+            number,
+            held: Vec::new(),
+            room: None,
+            sent: Vec::new(),
+            arrived: Vec::new(),
+            replace: !no_clobber,
+            published: false,
+        };
+        let address = address.to_string();
+        waited(async move {
+            if alone {
+                object.check().await?;
+            }
+            if no_clobber && object.is_there().await? {
+                return Err(Failure::new(
+                    Kind::Output,
+                    format!("`{address}` exists, and `--no-clobber` keeps it"),
+                )
+                .hint("choose another name, or leave `--no-clobber` out"));
+            }
+            Ok(())
+        })?;
+        Ok(upload)
+    }
+
+    /// Sends what is held as one part; waits until there is room for it.
+    fn send(&mut self) -> io::Result<()> {
+        self.complain()?;
+        let part = std::mem::take(&mut self.held);
+        self.room = None;
+        let units = part.len().div_ceil(parts::SMALLEST).clamp(1, PARTS_AT_ONCE);
+        let units = u32::try_from(units).unwrap_or(1);
+        let room = runtime::wait(ROOM.acquire_many(units))?;
+        let room = room.map_err(io::Error::other)?;
+        let (object, number) = (Arc::clone(&self.object), self.sent.len());
+        self.sent.push(runtime::start(async move {
+            let put = object.put(number, payload(part)).await;
+            drop(room);
+            put
+        })?);
+        Ok(())
+    }
+
+    /// Tells of a part that failed, as soon as that is known.
+    fn complain(&self) -> io::Result<()> {
+        match self.object.take_failure() {
+            Some(failure) => Err(io::Error::other(failure)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends all of a file that was written elsewhere.
+    pub(crate) fn send_file(&mut self, path: &Path) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                length => self.write_all(&piece[..length])?,
+            }
+        }
+    }
+
+    /// Sends the rest, and does not wait for it. A small object waits to be published, where there is room.
+    pub(crate) fn seal(&mut self) -> io::Result<()> {
+        if self.held.is_empty() || self.room.is_some() {
+            return Ok(());
+        }
+        if self.sent.is_empty() {
+            let units = u32::try_from(self.held.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
+            if let Ok(room) = HELD.try_acquire_many(units) {
+                self.held.shrink_to_fit();
+                self.room = Some(room);
+                return Ok(());
+            }
+        }
+        self.send()
+    }
+
+    /// Waits until everything has arrived.
+    pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
+        self.seal().map_err(Failure::from_output)?;
+        for part in std::mem::take(&mut self.sent) {
+            let part = runtime::wait(part).and_then(|ended| ended.map_err(io::Error::other));
+            let Some(part) = part.map_err(Failure::from_output)? else {
+                self.complain().map_err(Failure::from_output)?;
+                return Err(Failure::new(Kind::Output, "the upload was stopped"));
+            };
+            self.arrived.push(part);
+        }
+        Ok(())
+    }
+
+    /// Puts all of `uploads` in their places, several at a time. Where one fails, no more are begun, and the
+    /// failure says which are new.
+    pub(crate) fn publish_all(mut uploads: Vec<Self>) -> Result<(), Failure> {
+        let mut contents = Vec::with_capacity(uploads.len());
+        for upload in &mut uploads {
+            upload.arrive()?;
+            let (parts, whole) = (
+                std::mem::take(&mut upload.arrived),
+                std::mem::take(&mut upload.held),
+            );
+            contents.push(if parts.is_empty() {
+                Content::Whole(payload(whole))
+            } else {
+                Content::Parts(parts)
+            });
+        }
+        let objects = uploads.iter().zip(contents);
+        let objects: Vec<_> = objects
+            .map(|(upload, content)| (Arc::clone(&upload.object), content, upload.replace))
+            .collect();
+        let published = runtime::wait(publish_all(objects)).map_err(Failure::from_output)?;
+        for &place in &published.new {
+            uploads[place].published = true;
+            pending::published(uploads[place].number);
+        }
+        let Some(failure) = published.failure else {
+            return Ok(());
+        };
+        if uploads.len() == 1 {
+            return Err(failure);
+        }
+        let those = |is_meant: fn(&Self) -> bool| -> Vec<&Address> {
+            let meant = uploads.iter().filter(|upload| is_meant(upload));
+            meant.map(|upload| &upload.object.address).collect()
+        };
+        let new = those(|upload| upload.published);
+        let unknown = those(|upload| upload.object.is_unknown());
+        let told = format!("{failure}; {}", told_new(&new, &unknown, uploads.len()));
+        Err(failure.saying(told))
+    }
+}
+
+/// Cuts `bytes` into pieces.
+fn payload(bytes: Vec<u8>) -> PutPayload {
+    let mut rest = Bytes::from(bytes);
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        pieces.push(rest.split_to(rest.len().min(PIECE)));
+    }
+    PutPayload::from_iter(pieces)
+}
+
+impl Write for Upload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let size = parts::size(self.sent.len());
+        let length = bytes.len().min(size - self.held.len());
+        self.held.extend_from_slice(&bytes[..length]);
+        if self.held.len() == size {
+            self.send()?;
+        }
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if !self.published {
+            pending::take_back(self.number, Arc::clone(&self.object));
+        }
+    }
+}
+
+/// Finds out whether objects could be written beside `address`, and leaves nothing there.
+pub(crate) fn check(address: &Address) -> Result<(), Failure> {
+    Upload::begin(address, false, true).map(drop)
+}
+
+fn waited<F>(work: F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>> + Send + 'static,
+{
+    runtime::wait(work).map_err(Failure::from_output)?
+}

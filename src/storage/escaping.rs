@@ -1,0 +1,95 @@
+//! Text on its way to a terminal: what a terminal would obey is shown as an escape instead.
+
+use crate::text;
+
+/// How the escapes look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// Such as `\u{1b}`.
+    Text,
+    /// Such as `\u001b`, so that JSON stays valid.
+    Json,
+}
+
+/// Escapes a stream of text, which may be cut anywhere.
+#[derive(Debug)]
+pub(crate) struct Escaping {
+    escapes: Escapes,
+    /// What the next bytes decide about: part of a character, or a carriage return.
+    held: Vec<u8>,
+}
+
+impl Escaping {
+    pub(crate) fn new(escapes: Escapes) -> Self {
+        Self {
+            escapes,
+            held: Vec::new(),
+        }
+    }
+
+    /// Returns what to show of `bytes`, and of those that were held back.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+        let mut bytes = [&std::mem::take(&mut self.held), bytes].concat();
+        let whole = match str::from_utf8(&bytes) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => bytes.len(),
+        };
+        self.held = bytes.split_off(whole);
+        if self.held.is_empty() && bytes.last() == Some(&b'\r') {
+            self.held.extend(bytes.pop());
+        }
+        self.shown(&bytes)
+    }
+
+    /// Returns what to show of what is held back at the end.
+    pub(crate) fn finish(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        self.shown(&held)
+    }
+
+    fn shown(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        match self.escapes {
+            // Outside of a string it is a blank, and inside it cannot be.
+            Escapes::Json => text::escape_json(&text.replace('\r', " ")),
+            Escapes::Text => {
+                let lines: Vec<_> = text.split("\r\n").map(text::escape).collect();
+                lines.join("\r\n")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Escapes `text`, cut into pieces of `size` bytes.
+    fn escaped(escapes: Escapes, text: &str, size: usize) -> String {
+        let mut escaping = Escaping::new(escapes);
+        let pieces = text.as_bytes().chunks(size);
+        let mut shown: String = pieces.map(|piece| escaping.push(piece)).collect();
+        shown.push_str(&escaping.finish());
+        shown
+    }
+
+    #[test]
+    fn escapes_do_not_depend_on_where_the_text_is_cut() {
+        let text = "é\u{1b}[2J,\u{202e}\r\n\"\t\ré\u{9b}\"\r\n🌱\u{7f}\r";
+        let expected = "é\\u{1b}[2J,\\u{202e}\r\n\"\t\\u{d}é\\u{9b}\"\r\n🌱\\u{7f}\\u{d}";
+        for size in 1..=text.len() {
+            assert_eq!(escaped(Escapes::Text, text, size), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let text = "{\"a\":\r\n\t\"x\u{7f}\u{202e}\u{9b}é\"}\n";
+        for size in 1..=text.len() {
+            let shown = escaped(Escapes::Json, text, size);
+            assert_eq!(shown, "{\"a\": \n\t\"x\\u007f\\u202e\\u009bé\"}\n");
+            let value: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+            assert_eq!(value["a"], "x\u{7f}\u{202e}\u{9b}é");
+        }
+    }
+}

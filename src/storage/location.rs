@@ -1,0 +1,184 @@
+//! The place that a name means: standard output, a file, an object in a bucket, or a table.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::cleanup;
+use super::cloud;
+use super::target::{is_stdout, resolved};
+use crate::error::{Failure, Kind};
+#[cfg(feature = "postgres")]
+use crate::postgres;
+use crate::text;
+
+/// Where bytes or batches go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Stdout,
+    File(PathBuf),
+    Object(cloud::Address),
+    /// Of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Table(Box<postgres::Address>),
+}
+
+impl Place {
+    /// Decides which place `name` means; none is standard output.
+    pub(crate) fn new(name: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = name.filter(|path| !is_stdout(path)) else {
+            return Ok(Self::Stdout);
+        };
+        if let Some(address) = cloud::Address::parse(path)? {
+            return Ok(Self::Object(address));
+        }
+        let text = path.to_string_lossy();
+        if is_table(&text) {
+            return Self::table(&text);
+        }
+        if text.contains("://") {
+            return Err(Failure::new(
+                Kind::Usage,
+                format!("`{text}`: only files, standard output and object storage can be written"),
+            )
+            .hint("write a file and copy it where it belongs, or to s3://, gs:// or az://"));
+        }
+        Ok(Self::File(path.to_owned()))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn table(text: &str) -> Result<Self, Failure> {
+        Ok(Self::Table(Box::new(postgres::Address::parse(text)?)))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn table(_: &str) -> Result<Self, Failure> {
+        Err(no_postgres())
+    }
+
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// Names the place in messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdout => "standard output".to_owned(),
+            // A name may hold anything, an end of a line too.
+            Self::File(path) => format!("`{}`", text::one_line(&path.to_string_lossy())),
+            Self::Object(address) => format!("`{address}`"),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => format!("`{address}`"),
+        }
+    }
+
+    /// Names the place in a manifest.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Self::Stdout => "-".to_owned(),
+            Self::File(path) => path.display().to_string(),
+            Self::Object(address) => address.to_string(),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => address.to_string(),
+        }
+    }
+
+    /// Its name as a path, for what its ending and its placeholders tell; nothing for standard output.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path.clone()),
+            Self::Object(address) => Some(address.to_string().into()),
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => None,
+        }
+    }
+
+    /// Tells whether both are the same, by whatever names.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(this), Self::File(that)) => resolved(this) == resolved(that),
+            (this, that) => this == that,
+        }
+    }
+
+    /// Removes the file or object, if it is there.
+    pub(crate) fn remove(&self) -> Result<(), Failure> {
+        let removed = match self {
+            Self::File(path) => fs::remove_file(path),
+            Self::Object(address) => return cloud::remove(address),
+            Self::Stdout => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => Ok(()),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::new(
+                Kind::Output,
+                format!("cannot remove {}", self.name()),
+            )
+            .caused_by(error)
+            .hint("check that you may write to its folder")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says what a run that did not finish leaves there.
+    pub(crate) fn left_behind(&self) -> String {
+        match self {
+            Self::File(_) if cleanup::published() > 0 => {
+                format!("{} is new and whole", self.name())
+            }
+            // What is no regular file was written through, and has what came so far.
+            Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
+                format!("{} is as it was before", self.name())
+            }
+            Self::Object(_) if cloud::was_published() => {
+                format!("{} is new and whole", self.name())
+            }
+            Self::Object(_) if cloud::may_be_published() => {
+                format!("{} is as it was before, or new and whole", self.name())
+            }
+            Self::Object(_) => format!("{} is as it was before", self.name()),
+            Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
+            #[cfg(feature = "postgres")]
+            Self::Table(address) => postgres::left_behind(address),
+        }
+    }
+}
+
+/// Returns whether both paths lead to one file, by links or by other names. It need not exist.
+pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
+    match (left.canonicalize(), right.canonicalize()) {
+        (Ok(left), Ok(right)) => left == right || is_hard_link(&left, &right),
+        _ => resolved(left).is_some_and(|left| Some(left) == resolved(right)),
+    }
+}
+
+#[cfg(unix)]
+fn is_hard_link(left: &Path, right: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (left.metadata(), right.metadata()) {
+        (Ok(left), Ok(right)) => (left.dev(), left.ino()) == (right.dev(), right.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_hard_link(_: &Path, _: &Path) -> bool {
+    false
+}
+
+/// Tells whether `text` is meant as the address of a table. It may hold a password, and is not shown.
+pub(crate) fn is_table(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("postgres") || scheme.eq_ignore_ascii_case("postgresql")
+    })
+}
+
+/// Says how to get what this program was built without.
+#[cfg(not(feature = "postgres"))]
+pub(crate) fn no_postgres() -> Failure {
+    Failure::new(Kind::Usage, "this trayscan was built without PostgreSQL")
+        .hint("build it with: cargo install --path . --features postgres")
+}

@@ -1,0 +1,16 @@
+//! TODO
+
+pub(crate) mod cleanup;
+pub(crate) mod cloud;
+pub(crate) mod escaping;
+pub(crate) mod location;
+pub(crate) mod output;
+pub(crate) mod sqlite;
+pub(crate) mod target;
+pub(crate) mod temp_file;
+pub(crate) use escaping::Escapes;
+#[cfg(not(feature = "postgres"))]
+pub(crate) use location::no_postgres;
+pub(crate) use location::{Place, is_same_file, is_table};
+pub(crate) use output::{Compression, Output, Published};
+pub(crate) use target::Target;

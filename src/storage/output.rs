@@ -1,0 +1,250 @@
+//! Bytes on their way to the target, compressed or not. Every write, flush and end is checked.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+use super::escaping::Escapes;
+use super::target::Target;
+use crate::batch::digest::hexadecimal;
+use crate::error::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+const BUFFER: usize = 128 * 1024;
+
+pub(crate) struct Output {
+    encoder: Encoder,
+    live: bool,
+    /// A format writes the file itself, which is not front to back.
+    is_handed_out: bool,
+}
+
+/// What ended up in its place; nothing of the kind in a table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+/// Counts and hashes what goes to the target.
+struct Measured {
+    target: Target,
+    bytes: u64,
+    /// Nothing where nobody wants to know.
+    hash: Option<Sha256>,
+}
+
+impl Measured {
+    /// Counts and hashes what others wrote.
+    fn measure_again(&mut self) -> io::Result<()> {
+        let Some(path) = self.target.beside() else {
+            return Ok(());
+        };
+        self.bytes = path.metadata()?.len();
+        if let Some(hash) = &mut self.hash {
+            let mut file = File::open(path)?;
+            let mut piece = vec![0; BUFFER];
+            loop {
+                let length = file.read(&mut piece)?;
+                if length == 0 {
+                    break;
+                }
+                hash.update(&piece[..length]);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Measured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.target.write(bytes)?;
+        self.bytes += written as u64;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&bytes[..written]);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
+}
+
+enum Encoder {
+    Plain(BufWriter<Measured>),
+    Gzip(GzEncoder<BufWriter<Measured>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Measured>>),
+}
+
+impl Output {
+    pub(crate) fn new(target: Target, compression: Compression) -> io::Result<Self> {
+        let live = target.is_stdout();
+        let measured = Measured {
+            target,
+            bytes: 0,
+            hash: None,
+        };
+        let buffer = BufWriter::with_capacity(BUFFER, measured);
+        let encoder = match compression {
+            Compression::None => Encoder::Plain(buffer),
+            Compression::Gzip => {
+                Encoder::Gzip(GzEncoder::new(buffer, flate2::Compression::default()))
+            }
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(buffer, 0)?;
+                // As gzip has one: else a bit that flipped may go unnoticed.
+                encoder.include_checksum(true)?;
+                Encoder::Zstd(encoder)
+            }
+        };
+        Ok(Self {
+            encoder,
+            live,
+            is_handed_out: false,
+        })
+    }
+
+    /// Hands out the file that will be published, for a format that writes it itself; nothing else may be
+    /// written then.
+    pub(crate) fn hand_out(&mut self) -> io::Result<PathBuf> {
+        self.is_handed_out = true;
+        self.measured().target.prepare_beside()?;
+        let target = &self.measured().target;
+        let beside = target.beside().map(Path::to_owned);
+        beside.ok_or_else(|| {
+            io::Error::other(format!(
+                "{} is no file, and this format needs one",
+                target.name()
+            ))
+        })
+    }
+
+    /// Says that what is handed out becomes a database.
+    pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
+        self.measured().target.expect_database()
+    }
+
+    /// Says where an error happened, for a format that writes the file itself.
+    pub(crate) fn blame(&self, error: io::Error) -> io::Error {
+        let measured = match &self.encoder {
+            Encoder::Plain(buffer) => buffer.get_ref(),
+            Encoder::Gzip(encoder) => encoder.get_ref().get_ref(),
+            Encoder::Zstd(encoder) => encoder.get_ref().get_ref(),
+        };
+        measured.target.annotated(error)
+    }
+
+    fn measured(&mut self) -> &mut Measured {
+        match &mut self.encoder {
+            Encoder::Plain(buffer) => buffer.get_mut(),
+            Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
+            Encoder::Zstd(encoder) => encoder.get_mut().get_mut(),
+        }
+    }
+
+    /// Hashes what is written from now on, which is to be everything.
+    pub(crate) fn hashed(mut self) -> Self {
+        self.measured().hash = Some(Sha256::new());
+        self
+    }
+
+    /// Shows what a terminal would obey as escapes, if this goes to one.
+    pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
+        if let Encoder::Plain(buffer) = &mut self.encoder {
+            buffer.get_mut().target.escape_on_terminal(escapes);
+        }
+    }
+
+    /// Tells whether somebody may be reading along.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Ends the stream of bytes and publishes the target.
+    pub(crate) fn publish(self) -> Result<Published, Failure> {
+        let published = Sealed::publish(vec![self.seal()?])?;
+        Ok(published.into_iter().next().unwrap_or_default())
+    }
+
+    /// Ends the stream of bytes, and gets it to the disk.
+    pub(crate) fn seal(self) -> Result<Sealed, Failure> {
+        let mut sealed = self.end()?;
+        sealed.target.seal().map_err(Failure::from_output)?;
+        Ok(sealed)
+    }
+
+    fn end(self) -> Result<Sealed, Failure> {
+        let buffer = match self.encoder {
+            Encoder::Plain(buffer) => Ok(buffer),
+            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+        };
+        let measured =
+            buffer.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
+        let mut measured = measured.map_err(Failure::from_output)?;
+        if self.is_handed_out {
+            measured.measure_again().map_err(Failure::from_output)?;
+        }
+        let Measured {
+            target,
+            bytes,
+            hash,
+        } = measured;
+        let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
+        Ok(Sealed {
+            target,
+            published: Published { bytes, sha256 },
+        })
+    }
+}
+
+/// What is written and only has to be put in its place.
+pub(crate) struct Sealed {
+    target: Target,
+    published: Published,
+}
+
+impl Sealed {
+    /// Puts all of them in their places, or none.
+    pub(crate) fn publish(all: Vec<Self>) -> Result<Vec<Published>, Failure> {
+        let (mut targets, mut published) = (Vec::new(), Vec::new());
+        for sealed in all {
+            targets.push(sealed.target);
+            published.push(sealed.published);
+        }
+        // Until nothing but publishing is left to do.
+        for target in &mut targets {
+            target.arrive()?;
+        }
+        Target::publish(targets)?;
+        Ok(published)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.encoder {
+            Encoder::Plain(writer) => writer.write(bytes),
+            Encoder::Gzip(writer) => writer.write(bytes),
+            Encoder::Zstd(writer) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Plain(writer) => writer.flush(),
+            Encoder::Gzip(writer) => writer.flush(),
+            Encoder::Zstd(writer) => writer.flush(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! SQLite databases as files: how they are opened, what damage looks like, and what lies beside them.
+//!
+//! SQLite keeps a journal beside a database while programs use it, or when one of them ended without warning. It
+//! knows the journal by its name alone: put another database in its place, and readers see a mixture of both.
+
+use std::error::Error as _;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
+
+use crate::error::{Failure, Kind};
+use crate::text;
+
+/// "tray", where SQLite keeps whose file it is.
+pub(crate) const ARCHIVE_ID: u32 = 0x7472_6179;
+
+/// Returns whether the file at `path` is an archive of `trayscan sync`.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
+    read.is_ok() && head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
+}
+
+/// Opens the file at `path`, whatever it is called: names such as `:memory:` or `file:x?mode=ro` would mean
+/// something else to SQLite.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let place = path.canonicalize().or_else(|_| std::path::absolute(path));
+    Connection::open_with_flags(place.as_deref().unwrap_or(path), flags)
+}
+
+/// Refuses to replace the database at `path`, which is no link, while changes of it wait beside it.
+pub(crate) fn refuse_sidecars(path: &Path) -> Result<(), Failure> {
+    let (changes, undo) = (beside(path, "-wal"), beside(path, "-journal"));
+    let changes = Some(changes).filter(|file| file.metadata().is_ok_and(|found| found.len() > 0));
+    let Some(found) = changes.or(Some(undo).filter(|file| is_hot(file))) else {
+        return Ok(());
+    };
+    Err(Failure::new(
+        Kind::Output,
+        format!(
+            "{} has changes of the database {}, and would ruin one that takes its place",
+            shown(&found),
+            shown(path)
+        ),
+    )
+    .hint("close the program that has the database open, or open it once with sqlite3 so that it tidies up; then try again"))
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Tells whether SQLite would undo changes by it: some programs keep the file, and clear its beginning.
+fn is_hot(journal: &Path) -> bool {
+    let mut first = [0];
+    match File::open(journal).map(|mut file| file.read(&mut first)) {
+        Ok(Ok(length)) => length > 0 && first != [0],
+        // It cannot be looked at, but it is there.
+        _ => journal.metadata().is_ok_and(|found| found.len() > 0),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    format!("`{}`", text::one_line(&path.to_string_lossy()))
+}
+
+/// Says what SQLite could not do as an error of writing.
+pub(crate) fn io_error(error: rusqlite::Error) -> io::Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
+}
+
+/// Tells whether SQLite found the file damaged.
+pub(crate) fn is_damage(failure: &Failure) -> bool {
+    let mut causes = std::iter::successors(failure.source(), |cause| (*cause).source());
+    causes
+        .find_map(|cause| cause.downcast_ref())
+        .is_some_and(tells_damage)
+}
+
+pub(crate) fn tells_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
+}
+
+/// Says what SQLite could not do, as the class of failure that it is.
+pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
+    let code = error.sqlite_error_code();
+    let (kind, what, hint) = match code {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            Kind::Locked,
+            "another program is using",
+            "wait until it has finished reading or writing, then try again",
+        ),
+        Some(ErrorCode::DiskFull) => (
+            Kind::Output,
+            "no room left for",
+            "free some space and run it again: it carries on from what the archive has",
+        ),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
+            Kind::Output,
+            "something has damaged",
+            "keep a copy of the file, then `sync` to a new one; `sqlite3 FILE .recover` may help",
+        ),
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied,
+        ) => (
+            Kind::Output,
+            "cannot write or read",
+            "look at the disk and at the permissions of the file and its folder",
+        ),
+        _ => (
+            Kind::Internal,
+            "something unexpected in",
+            "the archive is as it was at its last commit; please report this",
+        ),
+    };
+    Failure::new(kind, format!("{what} the archive `{}`", path.display()))
+        .caused_by(error)
+        .hint(hint)
+}
+
+/// Checks every page and every index, and stops at the first problem.
+pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
+    // `quick_check` would not compare the indexes with the rows.
+    let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
+    let found: String = found.map_err(|error| {
+        if tells_damage(&error) {
+            damage(path, error.into())
+        } else {
+            failure(path, error)
+        }
+    })?;
+    match found.as_str() {
+        "ok" => Ok(()),
+        _ => Err(damage(path, anyhow::Error::msg(found))),
+    }
+}
+
+/// Refuses a `batches` that is no plain table: a view or a virtual table can show anything.
+pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
+    let sql = "SELECT type, coalesce(rootpage, 0) FROM sqlite_schema
+        WHERE name = 'batches' COLLATE NOCASE AND type IN ('table', 'view')";
+    let found: rusqlite::Result<Option<(String, i64)>> = db
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional();
+    let is_a = match found {
+        Ok(Some((kind, _))) if kind == "view" => "a view",
+        Ok(Some((_, 0))) => "a virtual table",
+        Ok(_) => return Ok(()),
+        Err(error) if tells_damage(&error) => return Err(damage(path, error.into())),
+        Err(error) => return Err(failure(path, error)),
+    };
+    let message = format!(
+        "`{}`: `batches` is {is_a}, not a plain table",
+        path.display()
+    );
+    Err(Failure::new(Kind::Protocol, message)
+        .hint("somebody has changed the database; export it again"))
+}
+
+pub(crate) fn damage(path: &Path, why: anyhow::Error) -> Failure {
+    let message = format!("`{}` is damaged or cut short", path.display());
+    Failure::new(Kind::Protocol, message)
+        .caused_by(why)
+        .hint("copy or export it again")
+}

@@ -1,0 +1,66 @@
+//! The archive that `sync` keeps: batches as the service sent them, those that vanished from it left out.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::archive::Archive;
+use crate::batch::ALL_COLUMNS;
+use crate::batch::range::Range;
+use crate::error::{Failure, Kind};
+use crate::formats::record::{Each, Place, Record, Remarks, Unreadable};
+use crate::storage::sqlite::{self, is_damage};
+
+/// Tells whether the database at `path` is an archive.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    sqlite::is_archive(path)
+}
+
+pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+    let archive = Archive::read(path).map_err(refused)?;
+    let remarks = Remarks {
+        columns: Some(ALL_COLUMNS),
+        keeps_unknown_fields: true,
+        ..Remarks::default()
+    };
+    let mut pages = archive.pages(Range::default(), true).map_err(or_damaged)?;
+    let mut count = 0;
+    while let Some(page) = pages.next().map_err(or_damaged)? {
+        for batch in &page.batches {
+            count += 1;
+            let record = Record {
+                values: batch,
+                // One that was not sent is null.
+                columns: ALL_COLUMNS,
+                sound: batch.is_usual(),
+                place: Place::Batch(count),
+            };
+            if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
+                return Ok(remarks);
+            }
+        }
+    }
+    archive.check().map_err(or_damaged)?;
+    Ok(remarks)
+}
+
+/// What is no archive is a wrong name here: nothing was to be written to it.
+fn refused(failure: Failure) -> Unreadable {
+    match or_damaged(failure) {
+        Unreadable::Told(mut failure) if failure.kind == Kind::Output => {
+            failure.kind = Kind::Usage;
+            Unreadable::Told(failure)
+        }
+        other => other,
+    }
+}
+
+/// Damage, and tables that are not those of an archive, are differences.
+fn or_damaged(mut failure: Failure) -> Unreadable {
+    if is_damage(&failure) {
+        failure.kind = Kind::Protocol;
+    } else if failure.kind == Kind::Internal {
+        failure.kind = Kind::Protocol;
+        failure = failure.hint("somebody has changed the archive; `trayscan sync` to a new file fetches all batches again");
+    }
+    Unreadable::Told(failure)
+}

@@ -1,0 +1,77 @@
+//! Values that are not what their fields hold. They may be there: `export --lenient` carries them on.
+
+use crate::batch::{COLUMNS, Kind, Moment, is_number, is_whole};
+use crate::formats::record::Record;
+
+/// How many there are, and the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flawed {
+    pub(crate) count: u64,
+    pub(crate) first: Option<String>,
+}
+
+impl Flawed {
+    pub(super) fn judge(&mut self, record: &Record<'_>) {
+        for (place, column) in COLUMNS.iter().enumerate() {
+            if record.columns & (1 << place) == 0 {
+                continue;
+            }
+            let text = record.values.plain(place);
+            let Some(flaw) = flaw(column.kind, column.nullable, text.as_deref()) else {
+                continue;
+            };
+            self.count += 1;
+            self.first
+                .get_or_insert_with(|| format!("{}, `{}` is {flaw}", record.place, column.name));
+        }
+    }
+}
+
+/// Says what is wrong with a value.
+fn flaw(kind: Kind, nullable: bool, text: Option<&str>) -> Option<&'static str> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        // Empty text and none look the same in CSV.
+        return (!nullable && kind != Kind::Text).then_some("not there");
+    };
+    match kind {
+        Kind::Text => None,
+        Kind::Date => Moment::parse(text).is_none().then_some("not a date in UTC"),
+        Kind::Integer if text.parse::<i64>().is_ok() => None,
+        Kind::Integer if is_whole(text) => Some("too large"),
+        Kind::Integer => Some("not a whole number"),
+        Kind::Decimal => (!is_number(text)).then_some("not a decimal number"),
+        Kind::Boolean => (!matches!(text, "true" | "false")).then_some("not true or false"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_judged_by_what_their_field_holds() {
+        for (kind, text) in [
+            (Kind::Decimal, "87.50"),
+            (Kind::Integer, "-12"),
+            (Kind::Date, "2026-05-01T06:00:00.5Z"),
+            (Kind::Boolean, "false"),
+            (Kind::Text, "anything"),
+        ] {
+            assert_eq!(flaw(kind, false, Some(text)), None, "{text}");
+            assert_eq!(flaw(kind, true, None), None);
+        }
+        for (kind, text) in [
+            (Kind::Decimal, "87,50"),
+            (Kind::Integer, "12.0"),
+            (Kind::Date, "2026-05-01"),
+            (Kind::Boolean, "1"),
+            (Kind::Boolean, ""),
+        ] {
+            assert!(flaw(kind, false, Some(text)).is_some(), "{text}");
+        }
+        assert_eq!(flaw(Kind::Date, false, None), Some("not there"));
+        assert_eq!(flaw(Kind::Text, false, None), None);
+        let huge = flaw(Kind::Integer, false, Some("9223372036854775808"));
+        assert_eq!(huge, Some("too large"));
+    }
+}

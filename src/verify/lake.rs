@@ -1,0 +1,173 @@
+//! The files of a lake: a folder, or a template such as `lake/year={year}/batches.parquet`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Failure, Kind};
+use crate::export::Template;
+use crate::formats::detect;
+use crate::text;
+
+/// Endings of exports, packed or not.
+const ENDINGS: [&str; 9] = [
+    "json", "ndjson", "jsonl", "csv", "tsv", "xlsx", "parquet", "sqlite", "db",
+];
+
+/// Where a lake is.
+#[derive(Clone, Debug)]
+pub(crate) struct Lake {
+    /// The folder, or the one before the first placeholder.
+    pub(crate) folder: PathBuf,
+    /// The text between placeholders; `None` for a folder.
+    pattern: Option<Vec<String>>,
+}
+
+impl Lake {
+    /// Returns the lake at `path`; `None` if it is a file or nothing.
+    pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
+        if path.is_dir() {
+            return Ok(Some(Self {
+                folder: path.to_owned(),
+                pattern: None,
+            }));
+        }
+        if path.exists() {
+            return Ok(None);
+        }
+        // Names are compared as text.
+        let template = Template::parse(path.strip_prefix(".").unwrap_or(path))?;
+        Ok(template.map(|template| Self {
+            folder: template.folder(),
+            pattern: Some(template.texts()),
+        }))
+    }
+
+    /// Returns the exports in it, in the order of their names. Names that begin with `_` or `.` are left out, as
+    /// engines leave them out.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+        let root = match &self.folder {
+            folder if folder.as_os_str().is_empty() => Path::new("."),
+            folder => folder,
+        };
+        let mut files = Vec::new();
+        walk(root, &mut files)?;
+        let mut files: Vec<PathBuf> = files
+            .into_iter()
+            .map(|file| file.strip_prefix("./").map_or(file.clone(), Path::to_owned))
+            .filter(|file| self.includes(file))
+            .collect();
+        files.sort();
+        // A manifest may say that there is none.
+        if files.is_empty() && !root.join("_manifest.json").is_file() {
+            let name = text::one_line(&root.to_string_lossy()).into_owned();
+            let message = match self.pattern {
+                None => format!("there is no export in the folder `{name}`"),
+                Some(_) => format!("no file in the folder `{name}` fits the template"),
+            };
+            return Err(Failure::new(Kind::Usage, message).hint(
+                "files of these endings are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, and .gz or .zst behind them",
+            ));
+        }
+        Ok(files)
+    }
+
+    fn includes(&self, file: &Path) -> bool {
+        match &self.pattern {
+            None => detect::ending(file).is_some_and(|ending| ENDINGS.contains(&&*ending)),
+            Some(texts) => file.to_str().is_some_and(|name| fits(texts, name)),
+        }
+    }
+}
+
+/// Adds all files below `folder`. Links to folders are not followed.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let cannot = |error: io::Error| {
+        let name = text::one_line(&folder.to_string_lossy()).into_owned();
+        Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
+            .caused_by(error)
+            .hint("check that it exists and that you may read it")
+    };
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if matches!(
+            entry.file_name().as_encoded_bytes().first(),
+            Some(b'_' | b'.')
+        ) {
+            continue;
+        }
+        let path = entry.path();
+        if entry.file_type().map_err(cannot)?.is_dir() {
+            walk(&path, files)?;
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether `name` is `texts` with a value between each two of them. No value is empty or holds a
+/// separator.
+fn fits<T: AsRef<str>>(texts: &[T], name: &str) -> bool {
+    let [first, rest @ ..] = texts else {
+        return false;
+    };
+    let Some(mut behind) = name.strip_prefix(first.as_ref()) else {
+        return false;
+    };
+    if rest.is_empty() {
+        return behind.is_empty();
+    }
+    while let Some(letter) = behind.chars().next().filter(|letter| *letter != '/') {
+        behind = &behind[letter.len_utf8()..];
+        if fits(rest, behind) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_a_template_where_each_value_stands_in_one_place() {
+        let texts = ["lake/year=", "/", ".csv"];
+        for (name, fit) in [
+            ("lake/year=2026/05.csv", true),
+            ("lake/year=2026/a.b.csv", true),
+            ("lake/year=2026/.csv", false),
+            ("lake/year=/05.csv", false),
+            ("lake/year=2026/05/06.csv", false),
+            ("lake/year=2026/05.csv.gz", false),
+            ("other/year=2026/05.csv", false),
+        ] {
+            assert_eq!(fits(&texts, name), fit, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_its_exports_without_hidden_names() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("a/b")).expect("folders");
+        fs::create_dir_all(at("_temporary")).expect("a folder");
+        for name in [
+            "a/b/2.csv",
+            "a/1.NDJSON.gz",
+            "_manifest.json",
+            ".hidden.csv",
+            "note.txt",
+            "_temporary/3.csv",
+        ] {
+            fs::write(at(name), "").expect("a file");
+        }
+        let lake = Lake::find(folder.path())
+            .expect("readable")
+            .expect("a lake");
+        let files = lake.files().expect("files");
+        assert_eq!(files, [at("a/1.NDJSON.gz"), at("a/b/2.csv")]);
+        assert!(Lake::find(&at("note.txt")).expect("readable").is_none());
+    }
+}

@@ -1,0 +1,422 @@
+//! What every reader must pass: what a writer wrote comes back, in every dialect.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::source::Source;
+use crate::batch::digest::SetDigest;
+use crate::batch::filter::Fields;
+use crate::batch::{Batch, COLUMNS, Kind};
+use crate::error::Failure;
+use crate::formats::Format;
+use crate::formats::csv::CsvOptions;
+use crate::formats::record::Remarks;
+use crate::formats::{self, Style};
+use crate::storage::{Compression, Output, Place, Target};
+
+/// A batch with these values; where there is none, it is null or as short as can be.
+fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
+    let mut texts = texts.iter();
+    let fields = COLUMNS.iter().map(|column| {
+        let text = match column.kind {
+            Kind::Text => texts.next().cloned().flatten(),
+            _ => None,
+        };
+        let value = match column.kind {
+            _ if column.name == "batch_id" => {
+                json!(format!("{}{id}", text.unwrap_or_default()))
+            }
+            Kind::Text if column.nullable => json!(text),
+            Kind::Text => json!(text.unwrap_or_default()),
+            Kind::Date => json!(date),
+            Kind::Integer if column.nullable && number.is_none() => Value::Null,
+            Kind::Integer => json!(id),
+            Kind::Decimal => json!(number),
+            Kind::Boolean => json!(id.is_multiple_of(2)),
+        };
+        (column.name.to_owned(), value)
+    });
+    let object = Value::Object(fields.collect());
+    let read = Batch::read(&object.to_string());
+    assert_eq!(read.flaws, [], "{object}");
+    read.batch.expect("a batch")
+}
+
+/// An export to be made.
+struct Export<'a> {
+    format: Format,
+    compression: Compression,
+    numbers: bool,
+    csv: CsvOptions,
+    fields: &'a [usize],
+}
+
+impl Export<'_> {
+    fn write(&self, path: &Path, batches: &[Batch]) {
+        let target = Target::open(&Place::File(path.to_owned()), false).expect("a target");
+        let output = Output::new(target, self.compression).expect("an output");
+        let style = Style {
+            fields: Fields {
+                columns: self.fields.to_vec(),
+                named: self.fields.len() < COLUMNS.len(),
+            },
+            numbers: self.numbers,
+            csv: self.csv.clone(),
+            width: None,
+            color: false,
+            extracted: "2026-05-02T00:00:00Z".to_owned(),
+            bookmark: None,
+            facts: std::sync::Arc::default(),
+        };
+        let mut writer = formats::create(self.format, output, style).expect("a writer");
+        for batch in batches {
+            writer.write(batch).expect("written");
+        }
+        let (output, _) = writer.finish().expect("finished");
+        output.publish().expect("published");
+    }
+
+    /// Returns the digest of what was given, and of what came back.
+    fn there_and_back(&self, batches: &[Batch]) -> (String, String) {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join(format!("export.{}", self.format.name()));
+        self.write(&path, batches);
+        let mut written = SetDigest::new(self.fields);
+        for batch in batches {
+            written.add(batch);
+        }
+        let mut read = SetDigest::new(self.fields);
+        let mut source = Source::open(&path).expect("a file");
+        // As a manifest would say.
+        if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            source.expect_nothing();
+        }
+        let bits = self.fields.iter().fold(0, |all, field| all | 1 << field);
+        let remarks = source.read(Some(self.fields), &mut |record| {
+            assert_eq!(record.columns, bits);
+            read.add(record.values);
+            Ok(ControlFlow::Continue(()))
+        });
+        assert!(!remarks.expect("an export").unended);
+        (written.finish(), read.finish())
+    }
+}
+
+fn texts() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![
+        1 => Just(None),
+        2 => "[a-c]{1,3}".prop_map(Some),
+        2 => ".{1,8}".prop_map(Some),
+        4 => "[\"',;|\t\r\n=+@ '-]{1,5}".prop_map(Some),
+        1 => "['=+-]{1,4}".prop_map(Some),
+        1 => "[0-9]{1,3}[.,][0-9]{1,2}".prop_map(Some),
+    ]
+}
+
+fn batches() -> impl Strategy<Value = Vec<Batch>> {
+    batches_of(
+        "-?[0-9]{1,4}(\\.[0-9]{1,3})?",
+        "20[0-9]{2}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,4})?Z",
+    )
+}
+
+/// Batches with such numbers and dates.
+fn batches_of(number: &'static str, date: &'static str) -> impl Strategy<Value = Vec<Batch>> {
+    let number = prop_oneof![
+        1 => Just(None),
+        4 => number.prop_map(Some),
+    ];
+    let one = (prop::collection::vec(texts(), 6), number, date);
+    prop::collection::vec(one, 0..6).prop_map(|all| {
+        let one = |(id, (texts, number, date)): (usize, (Vec<_>, Option<String>, String))| {
+            batch(id, &texts, number.as_deref(), &date)
+        };
+        all.into_iter().enumerate().map(one).collect()
+    })
+}
+
+fn compressions() -> impl Strategy<Value = Compression> {
+    prop::sample::select(vec![
+        Compression::None,
+        Compression::Gzip,
+        Compression::Zstd,
+    ])
+}
+
+/// All fields, or some of them in any order, the first of which tell rows without names apart.
+fn fields() -> impl Strategy<Value = Vec<usize>> {
+    let some = Just((3..COLUMNS.len()).collect::<Vec<_>>())
+        .prop_shuffle()
+        .prop_flat_map(|fields| (0..fields.len()).prop_map(move |count| fields[..count].to_vec()))
+        .prop_map(|fields| [vec![2, 0], fields].concat());
+    prop_oneof![Just((0..COLUMNS.len()).collect()), some]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn cells_come_back_in_every_dialect(
+        batches in batches(),
+        tabs: bool,
+        delimiter in prop::option::of(prop::sample::select(&b",;\t| .-_'=5aeT"[..])),
+        flags: [bool; 4],
+        compression in compressions(),
+        fields in fields(),
+    ) {
+        let [decimal_comma, bom, no_header, excel] = flags;
+        let export = Export {
+            format: if tabs { Format::Tsv } else { Format::Csv },
+            compression,
+            numbers: false,
+            csv: CsvOptions {
+                delimiter: delimiter.map(|byte| char::from(byte).to_string()),
+                decimal_comma,
+                bom,
+                no_header,
+                excel,
+            },
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+
+    #[test]
+    fn workbooks_come_back(batches in batches(), fields in fields()) {
+        let export = Export {
+            format: Format::Xlsx,
+            compression: Compression::None,
+            numbers: false,
+            csv: CsvOptions::default(),
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+
+    #[test]
+    fn objects_come_back_in_every_shape(
+        batches in batches(),
+        array: bool,
+        numbers: bool,
+        compression in compressions(),
+        fields in fields(),
+    ) {
+        let export = Export {
+            format: if array { Format::Json } else { Format::Ndjson },
+            compression,
+            numbers,
+            csv: CsvOptions::default(),
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn typed_columns_come_back(
+        batches in batches_of(
+            "-?[0-9]{1,16}(\\.[0-9]{1,2}0{0,3})?",
+            "(0|1|2|9)[0-9]{3}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,3}0{0,3})?Z",
+        ),
+        fields in fields(),
+    ) {
+        let export = Export {
+            format: Format::Parquet,
+            compression: Compression::None,
+            numbers: false,
+            csv: CsvOptions::default(),
+            fields: &fields,
+        };
+        let (written, read) = export.there_and_back(&batches);
+        prop_assert_eq!(written, read);
+    }
+}
+
+/// Reads `bytes` as a file of that name: the identifiers, and what else it tells.
+fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, Remarks), Failure> {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("written");
+    let mut ids = Vec::new();
+    let remarks = Source::open(&path)?.read(None, &mut |record| {
+        let id = record.values.plain(0).unwrap_or_default();
+        ids.push(format!("{} {id}", record.place));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok((ids, remarks))
+}
+
+#[test]
+fn objects_may_stand_as_people_write_them() {
+    for text in [
+        "[{\"batch_id\":\"a\"},{\"batch_id\":\"b\"}]",
+        "\u{feff} [ {\n  \"batch_id\" : \"a\"\n },\r\n{\"batch_id\":\"b\", \"more\": {}} ]\n\n",
+        " {\"batch_id\": \"a\"}\t\r\n{\"batch_id\": \"\\u0062\"}",
+    ] {
+        for name in ["a.json", "a.ndjson", "a", "a.txt"] {
+            let (ids, _) = read(name, text.as_bytes()).expect(text);
+            assert_eq!(ids, ["batch 1 a", "batch 2 b"], "{name} {text}");
+        }
+    }
+}
+
+#[test]
+fn each_object_has_a_line_of_its_own() {
+    for (text, why) in [
+        (
+            "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
+            "2 JSON objects stand on 1 lines",
+        ),
+        (
+            "{\"batch_id\":\"a\"}\n\n{\"batch_id\":\"b\"}\n",
+            "line 2: the line is empty",
+        ),
+        ("{\"batch_id\":\"a\"}\n \n", "line 2: the line is empty"),
+        (
+            "{\"batch_id\":\n\"a\"}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "{\"batch_id\":\"a\"\n}\n",
+            "line 1: the line is not one JSON object",
+        ),
+        (
+            "{\"x\":{}\n,\"batch_id\":\"a\"}",
+            "line 2: the line is not one JSON object",
+        ),
+    ] {
+        let failure = read("a.ndjson", text.as_bytes()).expect_err(text);
+        assert!(failure.to_string().contains(why), "{failure}");
+        assert_eq!(failure.kind, crate::error::Kind::Protocol);
+    }
+}
+
+#[test]
+fn pieces_of_any_length_come_together() {
+    // Longer than a piece, without and with lines, and a character across its end.
+    for (open, between, close) in [("[", ",", "]"), ("", "\n", "\n")] {
+        let object = |id: usize| {
+            format!(
+                "{{\"batch_id\":\"{id}\",\"comment\":\"{}\"}}",
+                "é".repeat(499)
+            )
+        };
+        let objects: Vec<String> = (0..1000).map(object).collect();
+        let text = format!("{open}{}{close}", objects.join(between));
+        let (ids, _) = read("a.json", text.as_bytes()).expect("objects");
+        assert_eq!(ids.len(), 1000);
+        assert_eq!(ids[999], "batch 1000 999");
+    }
+}
+
+#[test]
+fn cells_may_stand_in_any_order_beside_others() {
+    for end in ["\n", "\r\n"] {
+        let rows = ["mine,warnings,batch_id", "\"x\r\ny\",true,a", "y,false,b"];
+        let (ids, remarks) = read("a.csv", rows.join(end).as_bytes()).expect("cells");
+        assert_eq!(ids, ["line 2 a", "line 4 b"]);
+        assert_eq!(remarks.columns, Some(1 << 17 | 1));
+        assert_eq!(remarks.unknown, ["mine"]);
+        assert!(remarks.unended);
+    }
+}
+
+#[test]
+fn one_quote_too_many_does_not_fill_the_memory() {
+    let rows = "b,x\n".repeat(2 << 20);
+    let text = format!("batch_id,comment\na,\"x\n{rows}");
+    let failure = read("a.csv", text.as_bytes()).expect_err("one quote");
+    assert!(
+        failure
+            .to_string()
+            .contains("line 2: a row is larger than 4 MB"),
+        "{failure}"
+    );
+    let (ids, _) = read("a.csv", format!("batch_id,comment\n{rows}").as_bytes()).expect("rows");
+    assert_eq!(ids.len(), 2 << 20);
+}
+
+#[test]
+fn what_is_broken_is_named_with_its_place() {
+    for (name, bytes, why) in [
+        (
+            "a.csv",
+            &b"batch_id,comment\na,b\nc\n"[..],
+            "line 3: 1 cell, where there should be 2",
+        ),
+        (
+            "a.csv",
+            b"batch_id,comment\na,\"b",
+            "the file ends inside a cell in quotes",
+        ),
+        (
+            "a.csv",
+            b"batch_id,comment\na,\xff\n",
+            "line 2: `comment` is not UTF-8",
+        ),
+        (
+            "a.csv",
+            b"batch_id,batch_id\n",
+            "line 1: `batch_id` is there twice",
+        ),
+        ("a.csv", b"<html>\n", "line 1: it neither names the fields"),
+        (
+            "a.json",
+            b"[{\"batch_id\":\"a\"}",
+            "batch 2: the file ends here, and its JSON does not",
+        ),
+        (
+            "a.json",
+            b"[{\"batch_id\":\"a\"}]]",
+            "batch 2: the file is no JSON: `]` is out of place",
+        ),
+        ("a.json", b" ", "it ends before there is anything"),
+        ("a.json", b"", "it has no bytes: it is damaged or cut short"),
+        (
+            "a.json",
+            b"<html>",
+            "batch 1: the file is not an array in JSON",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"}\n{\"batch_id\":",
+            "batch 2: the file ends here",
+        ),
+        (
+            "a.ndjson",
+            b"{\"comment\":1,\"comment\":2}",
+            "batch 1: `comment` is there twice",
+        ),
+        ("a.ndjson", b"{\"a\":1}", "batch 1: it is no batch"),
+        (
+            "a.ndjson",
+            b"{\"warnings\":[],\"set_digest\":\"\"}",
+            "batch 1: it is no batch",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"a\"}\n7\n",
+            "batch 2: it is no JSON object",
+        ),
+        (
+            "a.ndjson",
+            b"{\"batch_id\":\"\xff\"}",
+            "batch 1: it is not UTF-8",
+        ),
+    ] {
+        let failure = read(name, bytes).expect_err(why);
+        assert!(failure.to_string().contains(why), "{failure} is not {why}");
+        assert_eq!(failure.kind, crate::error::Kind::Protocol, "{why}");
+    }
+}

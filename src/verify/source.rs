@@ -1,0 +1,361 @@
+//! A file or standard input, opened as often as needed, unpacked; or a table.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use tempfile::SpooledTempFile;
+
+use super::archive;
+use super::lake::Lake;
+#[cfg(feature = "postgres")]
+use super::table;
+use crate::batch::digest::hexadecimal;
+use crate::batch::json::split;
+use crate::error::{Failure, Kind};
+use crate::formats::detect::{self, Format, Packing};
+use crate::formats::record::{Each, Remarks, Unreadable};
+use crate::formats::{csv, json, parquet, sqlite, xlsx};
+#[cfg(feature = "postgres")]
+use crate::postgres::{self, Reading};
+use crate::storage::cloud::{self, Address};
+use crate::storage::is_table;
+use crate::storage::temp_file::Scratch;
+use crate::text;
+
+/// How much of a file is looked at before it is read.
+const HEAD: u64 = 256 * 1024;
+/// What comes through a pipe is kept in memory up to this size, and then in a file without a name.
+const SPOOLED: usize = 8 << 20;
+
+/// Where records come from.
+pub(crate) struct Source {
+    /// For messages, in quotes where it is a name.
+    name: String,
+    place: Place,
+    /// It is known that a file without a byte is what was written.
+    may_be_empty: bool,
+}
+
+enum Place {
+    File(PathBuf),
+    /// From object storage, for as long as it is read.
+    Fetched(Scratch),
+    /// Could be read once only, and was.
+    Spooled(Box<SpooledTempFile>),
+    /// The files of a lake, as one.
+    Lake(Vec<PathBuf>),
+    #[cfg(feature = "postgres")]
+    Table(Box<Reading>),
+}
+
+impl Place {
+    /// Where the file is, where it is one.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Fetched(scratch) => Some(scratch.path()),
+            Self::Spooled(_) | Self::Lake(_) => None,
+            #[cfg(feature = "postgres")]
+            Self::Table(_) => None,
+        }
+    }
+}
+
+/// Size and hash of a file as it is, packed or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+impl Source {
+    fn new(name: String, place: Place) -> Self {
+        Self {
+            name,
+            place,
+            may_be_empty: false,
+        }
+    }
+
+    /// Takes a file without a byte for what was written, whatever its name.
+    pub(crate) fn expect_nothing(&mut self) {
+        self.may_be_empty = true;
+    }
+
+    /// Opens the file at `path`, or standard input for `-`.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Self::spool("standard input".to_owned(), io::stdin().lock());
+        }
+        let text = path.to_string_lossy();
+        if is_table(&text) {
+            return Self::table(&text);
+        }
+        let name = format!("`{}`", text::one_line(&text));
+        if let Some(address) = Address::parse(path)? {
+            let place = Place::Fetched(cloud::download(&address)?);
+            return Ok(Self::new(name, place));
+        }
+        if let Some(lake) = Lake::find(path)? {
+            return Ok(Self::new(name, Place::Lake(lake.files()?)));
+        }
+        let refuse = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => "no such file: check its name",
+                _ => "check its permissions",
+            };
+            Failure::new(Kind::Usage, format!("cannot read {name}"))
+                .caused_by(error)
+                .hint(hint)
+        };
+        let file = File::open(path).map_err(refuse)?;
+        let metadata = file.metadata().map_err(refuse)?;
+        if !metadata.is_file() {
+            return Self::spool(name, file);
+        }
+        let place = Place::File(path.to_owned());
+        Ok(Self::new(name, place))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn table(text: &str) -> Result<Self, Failure> {
+        let address = postgres::Address::parse(text)?;
+        let name = format!("`{address}`");
+        Ok(Self::new(
+            name,
+            Place::Table(Box::new(Reading::new(address))),
+        ))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn table(_: &str) -> Result<Self, Failure> {
+        Err(crate::storage::no_postgres())
+    }
+
+    /// Returns the table that it is; nothing where it is a file.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn as_table(&mut self) -> Option<&mut Reading> {
+        match &mut self.place {
+            Place::Table(reading) => Some(reading),
+            Place::File(_) | Place::Fetched(_) | Place::Spooled(_) | Place::Lake(_) => None,
+        }
+    }
+
+    fn spool(name: String, mut from: impl Read) -> Result<Self, Failure> {
+        let mut spooled = SpooledTempFile::new(SPOOLED);
+        io::copy(&mut from, &mut spooled).map_err(|error| {
+            Failure::new(Kind::Usage, format!("cannot read {name}"))
+                .caused_by(error)
+                .hint("it is kept in a temporary file while it is read: is there room for it?")
+        })?;
+        let place = Place::Spooled(Box::new(spooled));
+        Ok(Self::new(name, place))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Hands each record to `each`. Cells without names are those of `layout`.
+    pub(crate) fn read(
+        &mut self,
+        layout: Option<&[usize]>,
+        each: &mut Each<'_>,
+    ) -> Result<Remarks, Failure> {
+        if let Place::Lake(files) = &self.place {
+            return read_lake(files, layout, each);
+        }
+        let name = self.name.clone();
+        self.read_through(layout, each)
+            .map_err(|unreadable| unreadable.of(&name))
+    }
+
+    /// Returns the files of a lake; `None` if it is not one.
+    pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
+        match &self.place {
+            Place::Lake(files) => Some(files),
+            _ => None,
+        }
+    }
+
+    fn read_through(
+        &mut self,
+        layout: Option<&[usize]>,
+        each: &mut Each<'_>,
+    ) -> Result<Remarks, Unreadable> {
+        #[cfg(feature = "postgres")]
+        if let Place::Table(reading) = &self.place {
+            return table::read(reading, each);
+        }
+        let ending = self.place.path().and_then(detect::ending);
+        let may_be_empty =
+            self.may_be_empty || self.place.path().is_some_and(detect::holds_bare_lines);
+        let (head, rest) = peek(self.bytes()?)?;
+        if head.is_empty() && !may_be_empty {
+            return Err(Unreadable::cut_short("it has no bytes"));
+        }
+        if detect::is_database(&head) {
+            drop(rest);
+            if let Some(path) = self.place.path() {
+                sqlite::read::check_length(path, &head)?;
+            }
+            return match self.place.path() {
+                Some(path) if archive::is_archive(path) => archive::read(path, each),
+                Some(path) => sqlite::read(path, each),
+                None => Err(Unreadable::Foreign {
+                    why: "is a database, and those are read where they are".to_owned(),
+                    hint: "name the file",
+                }),
+            };
+        }
+        if detect::is_parquet(&head) {
+            drop(rest);
+            return parquet::read(self.file()?, each);
+        }
+        if detect::is_zip(&head) {
+            drop(rest);
+            return match &mut self.place {
+                Place::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
+                Place::Fetched(scratch) => {
+                    xlsx::read(BufReader::new(File::open(scratch.path())?), each)
+                }
+                Place::Spooled(spooled) => {
+                    spooled.rewind()?;
+                    xlsx::read(BufReader::new(spooled), each)
+                }
+                Place::Lake(_) => Err(no_bytes().into()),
+                #[cfg(feature = "postgres")]
+                Place::Table(_) => Err(no_bytes().into()),
+            };
+        }
+        let packing = detect::packing(&head);
+        let bytes = head.chain(rest);
+        let unpacked: Box<dyn Read + '_> = match packing {
+            Packing::None => Box::new(bytes),
+            Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
+            Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
+        };
+        let (head, rest) = peek(unpacked)?;
+        let format = detect::format(ending.as_deref(), &head)?;
+        let bytes = head.chain(rest);
+        match format {
+            Format::Array => json::read(bytes, split::Shape::Flat, false, each),
+            Format::Lines => json::read(bytes, split::Shape::Lines, false, each),
+            Format::Singer => json::read(bytes, split::Shape::Lines, true, each),
+            Format::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
+        }
+    }
+
+    /// Returns size and hash of the file as it is; `None` for a table or a lake, which have no bytes of their own.
+    pub(crate) fn measure(&mut self) -> Result<Option<Measured>, Failure> {
+        if self.lake().is_some() {
+            return Ok(None);
+        }
+        #[cfg(feature = "postgres")]
+        if let Place::Table(_) = self.place {
+            return Ok(None);
+        }
+        let name = self.name.clone();
+        let measure = |mut bytes: Box<dyn Read + '_>| {
+            let (mut hash, mut count) = (Sha256::new(), 0);
+            let mut room = vec![0; 128 * 1024];
+            loop {
+                match bytes.read(&mut room) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        hash.update(&room[..length]);
+                        count += length as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Measured {
+                bytes: count,
+                sha256: hexadecimal(&hash.finalize()),
+            })
+        };
+        self.bytes()
+            .and_then(measure)
+            .map(Some)
+            .map_err(|error| Unreadable::from(error).of(&name))
+    }
+
+    /// Opens it as a file, for formats that are not read from front to back.
+    fn file(&mut self) -> io::Result<File> {
+        match &mut self.place {
+            Place::File(path) => File::open(path),
+            Place::Fetched(scratch) => File::open(scratch.path()),
+            Place::Spooled(spooled) => {
+                spooled.rewind()?;
+                let mut file = tempfile::tempfile()?;
+                io::copy(spooled, &mut file)?;
+                Ok(file)
+            }
+            Place::Lake(_) => Err(no_bytes()),
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => Err(no_bytes()),
+        }
+    }
+
+    /// Opens it, from its start.
+    fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match &mut self.place {
+            Place::File(path) => Box::new(File::open(path)?),
+            Place::Fetched(scratch) => Box::new(File::open(scratch.path())?),
+            Place::Spooled(spooled) => {
+                spooled.rewind()?;
+                Box::new(spooled)
+            }
+            Place::Lake(_) => return Err(no_bytes()),
+            #[cfg(feature = "postgres")]
+            Place::Table(_) => return Err(no_bytes()),
+        })
+    }
+}
+
+fn no_bytes() -> io::Error {
+    io::Error::other("it has no bytes of its own")
+}
+
+/// Reads one file after another; what is said of them together is what holds for each.
+fn read_lake(
+    files: &[PathBuf],
+    layout: Option<&[usize]>,
+    each: &mut Each<'_>,
+) -> Result<Remarks, Failure> {
+    let mut all: Option<Remarks> = None;
+    for file in files {
+        let mut source = Source::open(file)?;
+        let name = source.name().to_owned();
+        let mut has_enough = false;
+        let remarks = source.read(layout, &mut |record| {
+            let went = each(record).map_err(|failure| {
+                let message = format!("{name}: {failure}");
+                failure.saying(message)
+            })?;
+            has_enough = went == ControlFlow::Break(());
+            Ok(went)
+        })?;
+        all = Some(match all {
+            None => remarks,
+            Some(all) => all.and(remarks),
+        });
+        if has_enough {
+            break;
+        }
+    }
+    let all = all.unwrap_or_default();
+    // Each file says it of itself, and not of all.
+    Ok(Remarks { claim: None, ..all })
+}
+
+/// Looks at the beginning; it is still to be read.
+fn peek<'a>(mut bytes: Box<dyn Read + 'a>) -> io::Result<(Vec<u8>, Box<dyn Read + 'a>)> {
+    let mut head = Vec::new();
+    (&mut bytes).take(HEAD).read_to_end(&mut head)?;
+    Ok((head, bytes))
+}
