@@ -145,7 +145,7 @@ impl Failure {
     }
 
     /// Says in other words what happened.
-    pub(crate) fn saying(mut self, message: impl Into<String>) -> Self {
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
@@ -157,7 +157,7 @@ impl Failure {
     }
 
     /// Says in which exchange it happened.
-    pub(crate) fn about(mut self, sent: Sent) -> Self {
+    pub(crate) fn with_request(mut self, sent: Sent) -> Self {
         self.sent = Some(Box::new(sent));
         self
     }

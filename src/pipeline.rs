@@ -6,11 +6,11 @@ use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::{Range, written};
 use crate::batch::{Batch, CREATION_DATE, canonical_date};
 use crate::error::Failure;
-use crate::fetch::Received;
+use crate::fetch::ReceivedPages;
 use crate::terminal::Stats;
 
 /// Where pages come from.
-pub(crate) trait Feed {
+pub(crate) trait PageSource {
     /// Returns the next page; nothing after the last.
     async fn next(&mut self) -> Result<Option<Page>, Failure>;
 
@@ -22,7 +22,7 @@ pub(crate) trait Feed {
 }
 
 /// What is wanted of the batches that come.
-pub(crate) struct Plan {
+pub(crate) struct Selection {
     /// The second at the end of the range, as dates begin that lie in it; nothing where it is wanted.
     pub(crate) past: Option<String>,
     pub(crate) conditions: Vec<Condition>,
@@ -44,7 +44,7 @@ pub(crate) trait Sink {
 
 /// What came of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct Counts {
     pub(crate) written: u64,
     /// Came, but did not match.
     pub(crate) unwanted: u64,
@@ -58,13 +58,13 @@ pub(crate) struct Tally {
 
 /// Takes the batches of `pages` that `plan` wants to `sink`.
 pub(crate) async fn run(
-    pages: &mut impl Feed,
+    pages: &mut impl PageSource,
     sink: &mut dyn Sink,
-    plan: &Plan,
+    plan: &Selection,
     stats: &Stats,
-) -> Result<Tally, Failure> {
-    let mut tally = Tally::default();
-    let mut received = Received::new();
+) -> Result<Counts, Failure> {
+    let mut tally = Counts::default();
+    let mut received = ReceivedPages::new();
     let mut held: Vec<Batch> = Vec::new();
     let limit = plan.limit.unwrap_or(u64::MAX);
     'pages: while plan.sorting.is_some() || tally.written < limit {
@@ -75,11 +75,11 @@ pub(crate) async fn run(
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             match arrival {
                 Arrival::New => {}
-                Arrival::Again => {
+                Arrival::Duplicate => {
                     tally.duplicates += 1;
                     continue;
                 }
-                Arrival::Changed => {
+                Arrival::Conflict => {
                     tally.conflicts += 1;
                     continue;
                 }
@@ -120,7 +120,7 @@ pub(crate) async fn run(
     Ok(tally)
 }
 
-impl Plan {
+impl Selection {
     /// Wants everything within `range`.
     pub(crate) fn new(range: &Range) -> Self {
         let past = range.end.filter(|_| range.excludes_end);

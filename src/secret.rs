@@ -40,30 +40,30 @@ impl fmt::Debug for Secret {
 }
 
 /// Secrets of this run.
-struct Known {
+struct KnownSecrets {
     /// Secrets and tokens.
-    credentials: Store,
-    cursors: Store,
+    credentials: SecretList,
+    cursors: SecretList,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
-    credentials: Store::new(),
-    cursors: Store::new(),
+static KNOWN: Mutex<KnownSecrets> = Mutex::new(KnownSecrets {
+    credentials: SecretList::new(),
+    cursors: SecretList::new(),
 });
 
-fn known() -> MutexGuard<'static, Known> {
+fn known() -> MutexGuard<'static, KnownSecrets> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Some secrets, each in every form that an answer may repeat it in.
-struct Store(VecDeque<Vec<String>>);
+struct SecretList(VecDeque<Vec<String>>);
 
 /// How many are remembered: the first stays, of the others the latest do.
 const REMEMBERED: usize = 256;
 /// Shorter ones would blot out half of every text, and are no secrets.
 const SHORTEST: usize = 4;
 
-impl Store {
+impl SecretList {
     const fn new() -> Self {
         Self(VecDeque::new())
     }

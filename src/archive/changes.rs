@@ -10,7 +10,7 @@ use crate::error::Failure;
 
 /// Something that a run noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct ArchiveChange {
     pub(crate) noticed: String,
     /// `added`, `changed`, `vanished` or `returned`.
     pub(crate) kind: String,
@@ -70,7 +70,7 @@ impl Changes<'_> {
     pub(crate) fn each(
         &mut self,
         since: &str,
-        mut take: impl FnMut(Change) -> Result<(), Failure>,
+        mut take: impl FnMut(ArchiveChange) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let archive = self.archive;
         let failure = |error| archive.failure(error);
@@ -82,7 +82,7 @@ impl Changes<'_> {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Change> {
+fn read(row: &Row<'_>) -> rusqlite::Result<ArchiveChange> {
     let kind: String = row.get(1)?;
     let fields = if kind == "changed" {
         let (old, new): (String, String) = (row.get(4)?, row.get(5)?);
@@ -90,7 +90,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Change> {
     } else {
         Vec::new()
     };
-    Ok(Change {
+    Ok(ArchiveChange {
         noticed: row.get(0)?,
         kind,
         batch_id: row.get(2)?,

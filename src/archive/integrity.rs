@@ -4,7 +4,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use super::{Archive, damaged};
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
 use crate::storage::sqlite::{check_pages, check_table};
 
@@ -55,22 +55,22 @@ fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
         };
         let expected = expected.as_deref();
         let same = match (row.get_ref(place)?, column.kind) {
-            (ValueRef::Null, Kind::Integer) => {
+            (ValueRef::Null, FieldType::Integer) => {
                 expected.is_none_or(|text| text.parse::<i64>().is_err())
             }
             (ValueRef::Null, _) => expected.is_none(),
-            (ValueRef::Text(text), Kind::Text | Kind::Date) => {
+            (ValueRef::Text(text), FieldType::Text | FieldType::Date) => {
                 expected.is_some_and(|expected| expected.as_bytes() == text)
             }
-            (ValueRef::Integer(number), Kind::Integer) => {
+            (ValueRef::Integer(number), FieldType::Integer) => {
                 expected.and_then(|text| text.parse().ok()) == Some(number)
             }
-            (ValueRef::Integer(number), Kind::Boolean) => match number {
+            (ValueRef::Integer(number), FieldType::Boolean) => match number {
                 0 => expected == Some("false"),
                 1 => expected == Some("true"),
                 _ => false,
             },
-            (ValueRef::Real(number), Kind::Decimal) => {
+            (ValueRef::Real(number), FieldType::Decimal) => {
                 expected.and_then(|text| text.parse::<f64>().ok()) == Some(number)
             }
             _ => false,

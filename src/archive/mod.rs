@@ -49,12 +49,12 @@ use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
 
-pub(crate) use changes::Change;
+pub(crate) use changes::ArchiveChange;
 pub(crate) use coverage::{Coverage, Span};
 pub(crate) use pages::ArchivePages;
 pub(crate) use position::{Difference, Position};
-pub(crate) use runs::{Outcome, Run};
-pub(crate) use watch::LiveArchive;
+pub(crate) use runs::{Run, RunOutcome};
+pub(crate) use watch::WatchedArchive;
 
 use lock::Lock;
 
@@ -74,7 +74,7 @@ pub(crate) struct Owner {
 
 /// Where an archive begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Since {
+pub(crate) enum ArchiveStart {
     /// Before its first run.
     Undecided,
     /// It is to hold all batches that there are.
@@ -83,7 +83,7 @@ pub(crate) enum Since {
     Second(i64),
 }
 
-impl Since {
+impl ArchiveStart {
     /// Returns its second; nothing where there is none.
     pub(crate) fn second(self) -> Option<i64> {
         match self {
@@ -147,7 +147,7 @@ impl Archive {
             return Err(no_archive(path, "it is no regular file"));
         }
         let mut file = File::open(path).map_err(unreadable)?;
-        if inspect(path, &mut file)? == Content::Nothing {
+        if inspect(path, &mut file)? == FileContent::Nothing {
             return Err(no_archive(path, "it is empty"));
         }
         drop(file);
@@ -247,10 +247,10 @@ impl Archive {
     }
 
     /// Returns where the archive begins.
-    pub(crate) fn since(&self) -> Result<Since, Failure> {
+    pub(crate) fn since(&self) -> Result<ArchiveStart, Failure> {
         Ok(match self.about("since")? {
-            None => Since::Undecided,
-            Some(text) => read_second(&text).map_or(Since::Beginning, Since::Second),
+            None => ArchiveStart::Undecided,
+            Some(text) => read_second(&text).map_or(ArchiveStart::Beginning, ArchiveStart::Second),
         })
     }
 
@@ -422,7 +422,7 @@ pub(crate) fn read_second(text: &str) -> Option<i64> {
 
 /// What a file turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+enum FileContent {
     /// A new file, which may become an archive.
     Nothing,
     Archive,
@@ -430,12 +430,12 @@ enum Content {
 
 /// Looks at the head of a file, and refuses what is no archive, or one of a later trayscan. SQLite is not
 /// asked: it might begin to repair a file that is not ours.
-fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
+fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
     let mut head = Vec::new();
     let read = file.take(100).read_to_end(&mut head);
     read.map_err(|error| no_archive(path, "it cannot be read").caused_by(error))?;
     if head.is_empty() {
-        return Ok(Content::Nothing);
+        return Ok(FileContent::Nothing);
     }
     if head.len() < 100 || !head.starts_with(b"SQLite format 3\0") {
         return Err(no_archive(path, "it is no SQLite database"));
@@ -456,7 +456,7 @@ fn inspect(path: &Path, file: &mut File) -> Result<Content, Failure> {
     if version > schema::VERSION {
         return Err(later(path, version.into()));
     }
-    Ok(Content::Archive)
+    Ok(FileContent::Archive)
 }
 
 fn later(path: &Path, version: i64) -> Failure {

@@ -8,11 +8,11 @@ use rusqlite::{Row, Statement};
 use super::{Archive, damaged};
 use crate::batch::Page;
 use crate::batch::json::Shape;
-use crate::batch::json::split::{Found, Splitter};
+use crate::batch::json::split::{Item, Splitter};
 use crate::batch::range::Range;
-use crate::batch::{Batch, Moment};
+use crate::batch::{Batch, Timestamp};
 use crate::error::{Failure, Kind};
-use crate::fetch::Findings;
+use crate::fetch::DataIssues;
 use crate::text;
 
 /// Bytes on a page, about.
@@ -25,7 +25,7 @@ pub(crate) struct ArchivePages<'a> {
     range: Range,
     /// Carry on past batches that break the interface.
     lenient: bool,
-    findings: Findings,
+    findings: DataIssues,
     /// The row that was read last.
     row: i64,
     /// The rows that are still to be read; `None` for all of them.
@@ -65,7 +65,7 @@ impl Archive {
             statement,
             range,
             lenient,
-            findings: Findings::default(),
+            findings: DataIssues::default(),
             row: 0,
             rows: rows.map(Vec::into_iter),
         })
@@ -135,8 +135,8 @@ impl ArchivePages<'_> {
         let text = Arc::new(format!("[{received}]"));
         let split = splitter.feed(&text, &mut |object| {
             found.push(match object {
-                Found::Batch(batch) => Batch::read(batch.text()),
-                Found::Text(text) => Batch::read(text),
+                Item::Batch(batch) => Batch::read(batch.text()),
+                Item::Text(text) => Batch::read(text),
             });
             Ok(())
         });
@@ -169,7 +169,7 @@ impl ArchivePages<'_> {
     }
 
     /// What was wrong with the batches so far.
-    pub(crate) fn findings(&self) -> Findings {
+    pub(crate) fn findings(&self) -> DataIssues {
         self.findings.clone()
     }
 }
@@ -182,8 +182,8 @@ impl Range {
             return true;
         }
         batch.created().is_some_and(|created| {
-            start.is_none_or(|start| created >= Moment::at(start))
-                && end.is_none_or(|end| created <= Moment::at(end))
+            start.is_none_or(|start| created >= Timestamp::at(start))
+                && end.is_none_or(|end| created <= Timestamp::at(end))
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Failure;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum RunOutcome {
     /// It has not ended, or was killed.
     Running,
     Complete,
@@ -16,7 +16,7 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
-impl Outcome {
+impl RunOutcome {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -49,7 +49,7 @@ pub(crate) struct Run {
     pub(crate) changed: u64,
     pub(crate) unchanged: u64,
     pub(crate) vanished: u64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunOutcome,
     pub(crate) exit_code: Option<u8>,
     pub(crate) message: Option<String>,
 }
@@ -70,7 +70,7 @@ impl Run {
             changed: 0,
             unchanged: 0,
             vanished: 0,
-            outcome: Outcome::Running,
+            outcome: RunOutcome::Running,
             exit_code: None,
             message: None,
         }
@@ -90,7 +90,7 @@ impl Run {
             changed: row.get("changed")?,
             unchanged: row.get("unchanged")?,
             vanished: row.get("vanished")?,
-            outcome: Outcome::read(&row.get::<_, String>("outcome")?),
+            outcome: RunOutcome::read(&row.get::<_, String>("outcome")?),
             exit_code: row.get("exit_code")?,
             message: row.get("message")?,
         })
@@ -152,7 +152,7 @@ impl Archive {
     /// Tells whether the newest run has come to its end.
     pub(crate) fn has_finished(&self) -> Result<bool, Failure> {
         let newest = self.runs(1)?;
-        Ok(newest.iter().all(|run| run.outcome == Outcome::Complete))
+        Ok(newest.iter().all(|run| run.outcome == RunOutcome::Complete))
     }
 
     /// Returns the last runs, the newest first.

@@ -6,7 +6,7 @@ use rusqlite::types::Null;
 use rusqlite::{OptionalExtension as _, Statement};
 
 use super::Archive;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::Failure;
 
 /// What storing a batch came to.
@@ -18,7 +18,7 @@ pub(crate) enum Stored {
 }
 
 /// Stores batches, within what [`Archive::begin`] began.
-pub(crate) struct Store<'a> {
+pub(crate) struct BatchStore<'a> {
     archive: &'a Archive,
     run_id: i64,
     insert: Statement<'a>,
@@ -58,7 +58,7 @@ impl Sightings {
 }
 
 /// A batch as the archive has it.
-struct Known {
+struct KnownBatch {
     row: i64,
     received: String,
     vanished: Option<String>,
@@ -67,7 +67,7 @@ struct Known {
 /// Columns of the table behind the fields of a batch.
 const OWN: [&str; 4] = ["received", "first_seen", "last_changed", "vanished"];
 
-impl<'a> Store<'a> {
+impl<'a> BatchStore<'a> {
     /// Prepares to store what run `run_id` brings; with `sightings`, notes which batches it has seen.
     pub(crate) fn new(
         archive: &'a Archive,
@@ -134,7 +134,7 @@ impl<'a> Store<'a> {
         }
         let id = batch.id();
         let known = self.find.query_row([&*id], |row| {
-            Ok(Known {
+            Ok(KnownBatch {
                 row: row.get(0)?,
                 received: row.get(1)?,
                 vanished: row.get(2)?,
@@ -191,7 +191,7 @@ impl<'a> Store<'a> {
             let mut seconds = Vec::new();
             for row in self.unseen()? {
                 let created: Option<String> = find.query_row([row], |row| row.get(0))?;
-                let created = created.as_deref().and_then(Moment::parse);
+                let created = created.as_deref().and_then(Timestamp::parse);
                 seconds.extend(created.map(|created| created.second));
             }
             Ok(seconds)
@@ -256,16 +256,18 @@ fn bind_fields(statement: &mut Statement<'_>, batch: &Batch) -> rusqlite::Result
         let text = value.as_deref();
         let place = place + 1;
         match column.kind {
-            Kind::Text | Kind::Date => statement.raw_bind_parameter(place, text),
-            Kind::Integer => {
+            FieldType::Text | FieldType::Date => statement.raw_bind_parameter(place, text),
+            FieldType::Integer => {
                 let number = text.and_then(|text| text.parse::<i64>().ok());
                 statement.raw_bind_parameter(place, number)
             }
-            Kind::Decimal => {
+            FieldType::Decimal => {
                 let number = text.and_then(|text| text.parse::<f64>().ok());
                 statement.raw_bind_parameter(place, number)
             }
-            Kind::Boolean => statement.raw_bind_parameter(place, text.map(|text| text == "true")),
+            FieldType::Boolean => {
+                statement.raw_bind_parameter(place, text.map(|text| text == "true"))
+            }
         }?;
     }
     // Each batch has one, even where it is not what it should be.

@@ -10,14 +10,14 @@ use chrono::Utc;
 use tokio::sync::watch;
 
 use super::coverage::Coverage;
-use super::runs::{Outcome, Run};
-use super::store::{Sightings, Store, Stored};
+use super::runs::{Run, RunOutcome};
+use super::store::{BatchStore, Sightings, Stored};
 use super::{Archive, Owner};
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
 use crate::batch::range::{Range, written};
 use crate::error::{Failure, Kind};
-use crate::fetch::{self, Fetched, Findings, Pages, Received};
+use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
 use crate::terminal::Stats;
 
 /// A commit comes no sooner than this after the last, and than so many times what that one took.
@@ -37,7 +37,7 @@ const CLOCKS: i64 = 60;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct SyncRequest {
     /// Where a new archive begins, or one is to reach back to.
     pub(crate) start: Option<i64>,
     /// So many seconds before the end of what is complete are looked at again.
@@ -47,9 +47,9 @@ pub(crate) struct Order {
 }
 
 /// What came of it, also where it failed.
-pub(crate) struct Report {
+pub(crate) struct SyncReport {
     pub(crate) run: Run,
-    pub(crate) findings: Findings,
+    pub(crate) findings: DataIssues,
     pub(crate) failure: Option<Failure>,
     /// Whether all was asked for: what failed is a gap, and everything else is there.
     pub(crate) is_through: bool,
@@ -63,10 +63,10 @@ pub(crate) async fn run(
     archive: &Archive,
     owner: &Owner,
     pages: Pages,
-    order: &Order,
+    order: &SyncRequest,
     stats: &Stats,
     stop: Stop,
-) -> Result<Report, Failure> {
+) -> Result<SyncReport, Failure> {
     let mut run = Run::new(written(Utc::now().timestamp()), order.full);
     let coverage = archive.coverage()?;
     archive.begin()?;
@@ -79,19 +79,19 @@ pub(crate) async fn run(
     archive.begin()?;
     let mut sync = Sync {
         archive,
-        store: Store::new(archive, run.id, order.full.then(Sightings::default))?,
+        store: BatchStore::new(archive, run.id, order.full.then(Sightings::default))?,
         pages,
         stats,
         stop,
-        received: Received::new(),
+        received: ReceivedPages::new(),
         mark: 0,
         kept: (run.clone(), coverage.clone()),
         run,
         coverage,
-        findings: Findings::default(),
+        findings: DataIssues::default(),
         broken: None,
         is_through: false,
-        pace: Pace::new(),
+        pace: CommitPace::new(),
     };
     let ended = sync.fetch(order).await;
     Ok(sync.finish(ended))
@@ -99,33 +99,33 @@ pub(crate) async fn run(
 
 struct Sync<'a> {
     archive: &'a Archive,
-    store: Store<'a>,
+    store: BatchStore<'a>,
     /// Those of the range that is fetched now.
     pages: Pages,
     stats: &'a Stats,
     stop: Stop,
-    received: Received,
+    received: ReceivedPages,
     /// The second up to which anything can be complete: that of the beginning.
     mark: i64,
     run: Run,
     coverage: Coverage,
     /// Both as they were committed last.
     kept: (Run, Coverage),
-    findings: Findings,
+    findings: DataIssues,
     /// The first window that breaks the interface; those beside it were fetched nevertheless.
     broken: Option<Failure>,
     is_through: bool,
-    pace: Pace,
+    pace: CommitPace,
 }
 
 impl Sync<'_> {
-    async fn fetch(&mut self, order: &Order) -> Result<(), Failure> {
+    async fn fetch(&mut self, order: &SyncRequest) -> Result<(), Failure> {
         let begun = Utc::now().timestamp();
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
             kind = told(&mut stop) => return Err(stopped(kind)),
-            greeted = self.pages.greet() => greeted?,
+            greeted = self.pages.authenticate() => greeted?,
         }
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         self.run.started = written(begun.saturating_add(ahead));
@@ -157,8 +157,8 @@ impl Sync<'_> {
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
         self.ranges(around(unseen).into()).await?;
         let why = match &self.findings {
-            Findings { skipped: 1.., .. } => "some that came have no batch_id",
-            Findings { held_back: 1.., .. } => "version 1 may have held some back",
+            DataIssues { skipped: 1.., .. } => "some that came have no batch_id",
+            DataIssues { held_back: 1.., .. } => "version 1 may have held some back",
             _ if self.broken.is_some() => return Ok(()),
             _ => {
                 self.run.vanished = self.store.mark_vanished(&self.now())?;
@@ -197,7 +197,7 @@ impl Sync<'_> {
         let mut search = Search::new(self.stats);
         while let Some(range) = ranges.pop_front() {
             log::info!("asking for {}", range.asked());
-            self.pages = self.pages.another(range);
+            self.pages = self.pages.for_range(range);
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
             let (restarts, windows) = self.pages.settled();
@@ -276,7 +276,7 @@ impl Sync<'_> {
         let arrivals = self.received.note(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             // Windows share their bounds: what came twice in one run is no news.
-            if arrival == Arrival::Again {
+            if arrival == Arrival::Duplicate {
                 continue;
             }
             match self.store.put(batch, &now)? {
@@ -315,7 +315,7 @@ impl Sync<'_> {
     }
 
     /// Keeps what came, and writes down how the run ended.
-    fn finish(mut self, ended: Result<(), Failure>) -> Report {
+    fn finish(mut self, ended: Result<(), Failure>) -> SyncReport {
         let is_lost = |failure: &Failure| {
             matches!(failure.kind, Kind::Output | Kind::Locked | Kind::Internal)
         };
@@ -336,9 +336,9 @@ impl Sync<'_> {
         }
         self.run.ended = Some(self.now());
         self.run.outcome = match failure.as_ref().map(|failure| failure.kind) {
-            None => Outcome::Complete,
-            Some(Kind::Hangup | Kind::Interrupted | Kind::Terminated) => Outcome::Interrupted,
-            Some(_) => Outcome::Failed,
+            None => RunOutcome::Complete,
+            Some(Kind::Hangup | Kind::Interrupted | Kind::Terminated) => RunOutcome::Interrupted,
+            Some(_) => RunOutcome::Failed,
         };
         self.run.exit_code = Some(failure.as_ref().map_or(0, |failure| failure.kind.code()));
         self.run.message = failure.as_ref().map(ToString::to_string);
@@ -346,7 +346,7 @@ impl Sync<'_> {
         if noted.is_err() {
             self.archive.undo();
         }
-        Report {
+        SyncReport {
             run: self.run,
             findings: self.findings,
             is_through: self.is_through,
@@ -430,7 +430,7 @@ impl<'a> Search<'a> {
     }
 
     /// Takes windows into account that are whole.
-    fn look(&mut self, windows: &[Fetched]) {
+    fn look(&mut self, windows: &[FetchedWindow]) {
         if windows.iter().any(|window| window.batches > 0) {
             self.requests = self.stats.requests.get();
         }
@@ -444,12 +444,12 @@ impl<'a> Search<'a> {
 }
 
 /// When the next commit is due: often enough to lose little, and seldom enough to cost little.
-struct Pace {
+struct CommitPace {
     committed: Instant,
     wait: Duration,
 }
 
-impl Pace {
+impl CommitPace {
     fn new() -> Self {
         Self {
             committed: Instant::now(),

@@ -12,34 +12,34 @@ use crate::error::Failure;
 const MOMENT: Duration = Duration::from_millis(250);
 
 /// An archive that is read again when it has changed.
-pub(crate) struct LiveArchive {
+pub(crate) struct WatchedArchive {
     path: PathBuf,
-    open: Option<Open>,
+    open: Option<OpenArchive>,
 }
 
-struct Open {
+struct OpenArchive {
     archive: Archive,
-    place: Place,
+    place: FileId,
     /// What SQLite called the content that was read last.
     version: Option<i64>,
 }
 
 /// What the service still has of an archive, in the order in which it first came.
 #[derive(Default)]
-pub(crate) struct Content {
+pub(crate) struct ArchiveContent {
     pub(crate) rows: Vec<i64>,
     /// The batch of each row, as received.
     pub(crate) received: Vec<Box<str>>,
 }
 
-impl LiveArchive {
+impl WatchedArchive {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, open: None }
     }
 
     /// Returns what there is where it has changed since it was last returned; nothing where it has not.
-    pub(crate) fn read(&mut self) -> Result<Option<Content>, Failure> {
-        let place = Place::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
+    pub(crate) fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
+        let place = FileId::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
         let open = match &mut self.open {
             Some(open) if open.place == place => open,
             // Somebody has put another file there.
@@ -47,7 +47,7 @@ impl LiveArchive {
                 let patience = if known.is_some() { MOMENT } else { PATIENCE };
                 let archive = Archive::read_within(&self.path, patience)?;
                 archive.undo();
-                known.insert(Open {
+                known.insert(OpenArchive {
                     archive,
                     place,
                     version: None,
@@ -62,18 +62,18 @@ impl LiveArchive {
     }
 
     /// Says that the batch at `place` of what was read is none.
-    pub(crate) fn damaged(&self, content: &Content, place: usize) -> Failure {
+    pub(crate) fn damaged(&self, content: &ArchiveContent, place: usize) -> Failure {
         damaged(&self.path, content.rows[place])
     }
 }
 
-impl Open {
+impl OpenArchive {
     fn wait_at_most(&self, patience: Duration) -> Result<(), Failure> {
         let set = self.archive.db.busy_timeout(patience);
         set.map_err(|error| self.archive.failure(error))
     }
 
-    fn read(&mut self) -> Result<Option<Content>, Failure> {
+    fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
         let archive = &self.archive;
         let number = |name: &str| -> Result<i64, Failure> {
             let value = archive.db.pragma_query_value(None, name, |row| row.get(0));
@@ -95,9 +95,9 @@ impl Open {
 }
 
 impl Archive {
-    fn content(&self) -> rusqlite::Result<Content> {
+    fn content(&self) -> rusqlite::Result<ArchiveContent> {
         let sql = "SELECT rowid, received FROM batches WHERE vanished IS NULL ORDER BY rowid";
-        let mut content = Content::default();
+        let mut content = ArchiveContent::default();
         let mut statement = self.db.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -110,12 +110,12 @@ impl Archive {
 
 /// Which file it is, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct FileId {
     device: u64,
     inode: u64,
 }
 
-impl Place {
+impl FileId {
     #[cfg(unix)]
     fn of(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt as _;

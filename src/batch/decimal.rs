@@ -22,7 +22,7 @@ pub(crate) fn is_whole(text: &str) -> bool {
 
 /// Compares two texts that [`is_number`] accepts.
 pub(crate) fn compare(left: &str, right: &str) -> Ordering {
-    let (left, right) = (Parts::of(left), Parts::of(right));
+    let (left, right) = (DecimalParts::of(left), DecimalParts::of(right));
     match (left.negative, right.negative) {
         (false, true) => Ordering::Greater,
         (true, false) => Ordering::Less,
@@ -45,13 +45,13 @@ pub(crate) fn significant_digits(text: &str) -> usize {
 }
 
 /// A number without the zeros that say nothing.
-struct Parts<'a> {
+struct DecimalParts<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> DecimalParts<'a> {
     fn of(text: &'a str) -> Self {
         let unsigned = text.strip_prefix('-').unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

@@ -31,16 +31,16 @@ const MARKS: u32 = (1 << MARK_BITS) - 1;
 pub(crate) enum Arrival {
     New,
     /// It was here before, just the same.
-    Again,
+    Duplicate,
     /// It was here before, with other content.
-    Changed,
+    Conflict,
 }
 
 /// What tells a batch from others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest {
     shard: usize,
-    known: Known,
+    known: DedupEntry,
 }
 
 /// What tells identifiers from one another.
@@ -57,7 +57,7 @@ impl Digest {
         let content = xxh3_64_with_seed(batch.canonical().as_bytes(), *KEY);
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
-            known: Known {
+            known: DedupEntry {
                 // None is zero, which is an empty place.
                 id: [low(id >> 48), low(id >> 32), low(id >> 16), low(id) | 1],
                 content: [low((content >> 16).into()), low(content.into())],
@@ -66,7 +66,7 @@ impl Digest {
     }
 }
 
-pub(crate) struct Seen {
+pub(crate) struct DedupSet {
     shards: Vec<Shard>,
     /// The mark of the current walk.
     mark: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Arrivals {
     pub(crate) is_progress: bool,
 }
 
-impl Seen {
+impl DedupSet {
     pub(crate) fn new() -> Self {
         Self {
             shards: vec![Shard::default(); 1 << SHARD_BITS],
@@ -134,7 +134,7 @@ fn low(digest: u128) -> u16 {
 
 /// A batch that was here, or an empty place.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct DedupEntry {
     id: [u16; 4],
     content: [u16; 2],
 }
@@ -142,13 +142,13 @@ struct Known {
 /// As many as the processor fetches at once.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Bucket {
-    places: [Known; PLACES],
+struct DedupBucket {
+    places: [DedupEntry; PLACES],
     /// The mark of each place, in as many bits.
     marks: u32,
 }
 
-impl Bucket {
+impl DedupBucket {
     fn mark(&self, place: usize) -> u32 {
         self.marks >> (place * MARK_BITS) & MARKS
     }
@@ -162,13 +162,13 @@ impl Bucket {
 /// Batches in the bucket that their identifier names, or the next that has room.
 #[derive(Clone, Default)]
 struct Shard {
-    buckets: Vec<Bucket>,
+    buckets: Vec<DedupBucket>,
     taken: usize,
 }
 
 impl Shard {
     /// Notes a batch of the walk with this `mark`; returns what is known of it, and its mark before.
-    fn note(&mut self, known: Known, mark: u32) -> (Arrival, u32) {
+    fn note(&mut self, known: DedupEntry, mark: u32) -> (Arrival, u32) {
         if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
             self.grow();
         }
@@ -181,14 +181,14 @@ impl Shard {
             self.taken += 1;
             (Arrival::New, before)
         } else if there.content == known.content {
-            (Arrival::Again, before)
+            (Arrival::Duplicate, before)
         } else {
-            (Arrival::Changed, before)
+            (Arrival::Conflict, before)
         }
     }
 
     /// Looks into the bucket that the identifier names, whatever is there.
-    fn glance(&self, known: &Known) -> u16 {
+    fn glance(&self, known: &DedupEntry) -> u16 {
         let bucket = self.buckets.get(self.named_by(known.id));
         bucket.map_or(0, |bucket| bucket.places[0].content[0])
     }
@@ -200,7 +200,7 @@ impl Shard {
     }
 
     /// Returns the place where `id` is, or is to be put.
-    fn find(&mut self, id: [u16; 4]) -> (&mut Bucket, usize) {
+    fn find(&mut self, id: [u16; 4]) -> (&mut DedupBucket, usize) {
         let mut number = self.named_by(id);
         let place = loop {
             let places = &self.buckets[number].places;
@@ -226,7 +226,7 @@ impl Shard {
             count if count < LARGE => count + count / 2 + 4,
             count => count + count / 8,
         };
-        let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); count]);
+        let before = std::mem::replace(&mut self.buckets, vec![DedupBucket::default(); count]);
         for bucket in &before {
             let taken = bucket.places.iter().enumerate();
             for (place, known) in taken.filter(|(_, known)| known.id != [0; 4]) {
@@ -252,20 +252,24 @@ mod tests {
             .expect("a batch")
     }
 
-    fn note(seen: &mut Seen, batch: &Batch) -> Arrival {
+    fn note(seen: &mut DedupSet, batch: &Batch) -> Arrival {
         seen.note(&[Digest::of(batch)]).arrivals[0]
     }
 
     #[test]
     fn a_batch_is_new_once_and_known_by_its_content() {
-        let mut seen = Seen::new();
+        let mut seen = DedupSet::new();
         let first = batch(r#""batch_id":"a","comment":"x","more":1"#);
         assert_eq!(note(&mut seen, &first), Arrival::New);
-        assert_eq!(note(&mut seen, &first), Arrival::Again);
+        assert_eq!(note(&mut seen, &first), Arrival::Duplicate);
         let turned = batch(r#""more":1,"comment":"x","batch_id":"a""#);
-        assert_eq!(note(&mut seen, &turned), Arrival::Again, "in another order");
+        assert_eq!(
+            note(&mut seen, &turned),
+            Arrival::Duplicate,
+            "in another order"
+        );
         let changed = batch(r#""batch_id":"a","comment":"y","more":1"#);
-        assert_eq!(note(&mut seen, &changed), Arrival::Changed);
+        assert_eq!(note(&mut seen, &changed), Arrival::Conflict);
         assert_eq!(
             note(
                 &mut seen,
@@ -283,18 +287,18 @@ mod tests {
         fn it_agrees_with_a_map(
             arrivals in prop::collection::vec((0_u16..5000, 0_u16..3), 1..20_000),
         ) {
-            let mut seen = Seen::new();
+            let mut seen = DedupSet::new();
             let mut map = HashMap::new();
             for block in arrivals.chunks(700) {
                 let digests: Vec<Digest> = block.iter().map(|(id, content)| Digest {
                     shard: usize::from(id % 2),
-                    known: Known { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: [0, *content] },
+                    known: DedupEntry { id: [u16::MAX, u16::MAX - id / 4 % 7, 1, id | 1 << 15], content: [0, *content] },
                 }).collect();
                 let expected: Vec<Arrival> = block.iter().map(|(id, content)| {
                     match map.insert(*id, *map.get(id).unwrap_or(content)) {
                         None => Arrival::New,
-                        Some(first) if first == *content => Arrival::Again,
-                        Some(_) => Arrival::Changed,
+                        Some(first) if first == *content => Arrival::Duplicate,
+                        Some(_) => Arrival::Conflict,
                     }
                 }).collect();
                 prop_assert_eq!(seen.note(&digests).arrivals, expected);
@@ -309,14 +313,14 @@ mod tests {
             let changed = if bit < 16 { [0, half] } else { [half, 0] };
             let digest = |content| Digest {
                 shard: 0,
-                known: Known {
+                known: DedupEntry {
                     id: [1; 4],
                     content,
                 },
             };
-            let mut seen = Seen::new();
+            let mut seen = DedupSet::new();
             let arrivals = seen.note(&[digest([0, 0]), digest(changed)]).arrivals;
-            assert_eq!(arrivals, [Arrival::New, Arrival::Changed], "bit {bit}");
+            assert_eq!(arrivals, [Arrival::New, Arrival::Conflict], "bit {bit}");
         }
         let contents = (0..10_000).map(|number| {
             let text = format!(r#""batch_id":"a","comment":"{number}""#);
@@ -329,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_walk_makes_progress_with_what_it_has_not_had() {
-        let mut seen = Seen::new();
+        let mut seen = DedupSet::new();
         let name = |number: u32| Digest::of(&batch(&format!(r#""batch_id":"id-{number}""#)));
         let digests: Vec<Digest> = (0..5000).map(name).collect();
         let (first, second) = digests.split_at(2500);
@@ -351,14 +355,14 @@ mod tests {
 
     #[test]
     fn a_bucket_is_no_larger_than_what_the_processor_fetches() {
-        assert_eq!(size_of::<Bucket>(), 64);
+        assert_eq!(size_of::<DedupBucket>(), 64);
     }
 
     #[test]
     fn thousands_are_told_apart() {
-        let mut seen = Seen::new();
+        let mut seen = DedupSet::new();
         let name = |number: u32| batch(&format!(r#""batch_id":"id-{number}""#));
         assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::New));
-        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::Again));
+        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::Duplicate));
     }
 }

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::decimal::{compare as compare_numbers, is_number};
 use super::range::{self, Bound};
-use super::timestamp::Moment;
-use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, find_column};
+use super::timestamp::Timestamp;
+use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, find_column};
 use crate::error::{self, Failure};
 use crate::text;
 
@@ -132,7 +132,7 @@ enum Test {
     IsNotNull,
     Boolean(bool),
     Number(Operator, String),
-    Instant(Operator, Moment),
+    Instant(Operator, Timestamp),
     Text(Operator, String),
 }
 
@@ -153,7 +153,7 @@ impl Condition {
         let end = bare.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
         let Some(end) = end else {
             let column = field(bare)?;
-            if COLUMNS[column].kind != Kind::Boolean {
+            if COLUMNS[column].kind != FieldType::Boolean {
                 return Err(refuse("there is no operator"));
             }
             return Ok(Self {
@@ -172,19 +172,19 @@ impl Condition {
             (Operator::Equal, "", _) => Test::IsNull,
             (Operator::NotEqual, "", _) => Test::IsNotNull,
             (_, "", _) => return Err(refuse("there is no value")),
-            (Operator::Equal | Operator::NotEqual, value, Kind::Boolean)
+            (Operator::Equal | Operator::NotEqual, value, FieldType::Boolean)
                 if !matches!(value, "true" | "false") =>
             {
                 return Err(refuse("the value is neither true nor false"));
             }
             (Operator::Contains, value, _) => Test::Text(Operator::Contains, value.to_lowercase()),
-            (operator, value, Kind::Integer | Kind::Decimal) if is_number(value) => {
+            (operator, value, FieldType::Integer | FieldType::Decimal) if is_number(value) => {
                 Test::Number(*operator, value.to_owned())
             }
-            (_, _, Kind::Integer | Kind::Decimal) => {
+            (_, _, FieldType::Integer | FieldType::Decimal) => {
                 return Err(refuse("the value is not a number such as 80.5"));
             }
-            (operator, value, Kind::Date) => {
+            (operator, value, FieldType::Date) => {
                 let moment = instant(value, now)
                     .ok_or_else(|| refuse("the value is not a date such as 2026-05-01"))?;
                 Test::Instant(*operator, moment)
@@ -206,7 +206,7 @@ impl Condition {
             Test::Boolean(wanted) => (value == "true") == *wanted,
             Test::Number(operator, number) => operator.accepts(compare_numbers(&value, number)),
             Test::Instant(operator, moment) => {
-                Moment::parse(&value).is_some_and(|value| operator.accepts(value.cmp(moment)))
+                Timestamp::parse(&value).is_some_and(|value| operator.accepts(value.cmp(moment)))
             }
             Test::Text(Operator::Contains, part) => value.to_lowercase().contains(part.as_str()),
             Test::Text(operator, text) => operator.accepts(value.as_ref().cmp(text.as_str())),
@@ -230,10 +230,10 @@ impl Operator {
 
 /// Reads an instant: with a fraction as the service writes it, or in any form that `--start` takes,
 /// where a period means its first second.
-fn instant(text: &str, now: DateTime<Utc>) -> Option<Moment> {
-    Moment::parse(text).or_else(|| match range::parse(text, now).ok()? {
+fn instant(text: &str, now: DateTime<Utc>) -> Option<Timestamp> {
+    Timestamp::parse(text).or_else(|| match range::parse(text, now).ok()? {
         Bound::Second(second) | Bound::Period { first: second, .. } => {
-            Some(Moment::at(second.timestamp()))
+            Some(Timestamp::at(second.timestamp()))
         }
     })
 }
@@ -292,11 +292,11 @@ fn compare_columns(column: usize, left: &Batch, right: &Batch) -> Ordering {
     }
 }
 
-fn compare_values(kind: Kind, left: &str, right: &str) -> Ordering {
+fn compare_values(kind: FieldType, left: &str, right: &str) -> Ordering {
     match kind {
-        Kind::Integer | Kind::Decimal => compare_numbers(left, right),
-        Kind::Date => Moment::parse(left).cmp(&Moment::parse(right)),
-        Kind::Text | Kind::Boolean => left.cmp(right),
+        FieldType::Integer | FieldType::Decimal => compare_numbers(left, right),
+        FieldType::Date => Timestamp::parse(left).cmp(&Timestamp::parse(right)),
+        FieldType::Text | FieldType::Boolean => left.cmp(right),
     }
 }
 
@@ -310,11 +310,11 @@ mod tests {
             let changed = changes.iter().find(|(name, _)| *name == column.name);
             let value = changed.map_or(
                 match column.kind {
-                    Kind::Text => "\"Tomato\"",
-                    Kind::Date => "\"2026-05-01T06:00:00.5Z\"",
-                    Kind::Integer => "12",
-                    Kind::Decimal => "\"87.50\"",
-                    Kind::Boolean => "false",
+                    FieldType::Text => "\"Tomato\"",
+                    FieldType::Date => "\"2026-05-01T06:00:00.5Z\"",
+                    FieldType::Integer => "12",
+                    FieldType::Decimal => "\"87.50\"",
+                    FieldType::Boolean => "false",
                 },
                 |(_, value)| value,
             );

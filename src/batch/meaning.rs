@@ -90,7 +90,7 @@ pub(crate) fn find_heading(heading: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Kind;
+    use crate::batch::FieldType;
 
     #[test]
     fn no_two_fields_have_one_title_and_units_say_what_names_say() {
@@ -101,8 +101,8 @@ mod tests {
             let unit = match column.name {
                 name if name.ends_with("_rate") || name.contains("variation") => "%",
                 name if name.ends_with("_mm2") => "mm²",
-                _ if column.kind == Kind::Date => "UTC",
-                _ if column.kind == Kind::Decimal => "per tray",
+                _ if column.kind == FieldType::Date => "UTC",
+                _ if column.kind == FieldType::Decimal => "per tray",
                 _ => "",
             };
             assert_eq!(meaning.unit, unit, "{}", column.name);

@@ -33,12 +33,12 @@ use memchr::memchr;
 pub(crate) use decimal::{EXACT_DIGITS, is_number, is_whole, significant_digits};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
-pub(crate) use timestamp::{Moment, canonical_date, whole_second};
+pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};
 pub(crate) use values::{Representation, Values, canonical, canonical_json};
 
 /// What a field holds (interface, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldType {
     Text,
     Date,
     Integer,
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-impl Kind {
+impl FieldType {
     pub(crate) fn is_numeric(self) -> bool {
         matches!(self, Self::Integer | Self::Decimal)
     }
@@ -57,11 +57,16 @@ pub(crate) struct Column {
     pub(crate) name: &'static str,
     /// What people read above it.
     pub(crate) label: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldType,
     pub(crate) nullable: bool,
 }
 
-const fn column(name: &'static str, label: &'static str, kind: Kind, nullable: bool) -> Column {
+const fn column(
+    name: &'static str,
+    label: &'static str,
+    kind: FieldType,
+    nullable: bool,
+) -> Column {
     Column {
         name,
         label,
@@ -72,39 +77,59 @@ const fn column(name: &'static str, label: &'static str, kind: Kind, nullable: b
 
 /// The fields, in the order of the interface.
 pub(crate) const COLUMNS: [Column; 18] = [
-    column("batch_id", "id", Kind::Text, false),
-    column("batch_name", "name", Kind::Text, false),
-    column("batch_creation_date", "created (UTC)", Kind::Date, false),
-    column("crop_type", "crop", Kind::Text, true),
-    column("number_of_images", "images", Kind::Integer, false),
-    column("total_cells_per_tray", "cells", Kind::Integer, true),
+    column("batch_id", "id", FieldType::Text, false),
+    column("batch_name", "name", FieldType::Text, false),
+    column(
+        "batch_creation_date",
+        "created (UTC)",
+        FieldType::Date,
+        false,
+    ),
+    column("crop_type", "crop", FieldType::Text, true),
+    column("number_of_images", "images", FieldType::Integer, false),
+    column("total_cells_per_tray", "cells", FieldType::Integer, true),
     column(
         "avg_germinated_seedlings",
         "germinated",
-        Kind::Decimal,
+        FieldType::Decimal,
         true,
     ),
     column(
         "avg_non_germinated_seedlings",
         "not germ.",
-        Kind::Decimal,
+        FieldType::Decimal,
         true,
     ),
-    column("avg_germination_rate", "germ. %", Kind::Decimal, true),
-    column("avg_usable_seedlings", "usable", Kind::Decimal, true),
-    column("avg_non_usable_cells", "not usable", Kind::Decimal, true),
-    column("avg_usable_seedling_rate", "usable %", Kind::Decimal, true),
-    column("avg_coefficient_of_variation", "CV %", Kind::Decimal, true),
+    column("avg_germination_rate", "germ. %", FieldType::Decimal, true),
+    column("avg_usable_seedlings", "usable", FieldType::Decimal, true),
+    column(
+        "avg_non_usable_cells",
+        "not usable",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_usable_seedling_rate",
+        "usable %",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_coefficient_of_variation",
+        "CV %",
+        FieldType::Decimal,
+        true,
+    ),
     column(
         "avg_median_seedling_size_mm2",
         "size mm²",
-        Kind::Decimal,
+        FieldType::Decimal,
         true,
     ),
-    column("scanned_by_email", "scanned by", Kind::Text, true),
-    column("analysis_link", "report", Kind::Text, true),
-    column("comment", "comment", Kind::Text, true),
-    column("warnings", "warn", Kind::Boolean, false),
+    column("scanned_by_email", "scanned by", FieldType::Text, true),
+    column("analysis_link", "report", FieldType::Text, true),
+    column("comment", "comment", FieldType::Text, true),
+    column("warnings", "warn", FieldType::Boolean, false),
 ];
 
 pub(crate) const BATCH_ID: usize = 0;
@@ -139,12 +164,12 @@ pub(crate) fn find_column(name: &str) -> Option<usize> {
 enum Index {
     /// All fields are there, in the order of the interface, nothing else, and nothing is wrong.
     Usual([(u16, u16); COLUMNS.len()]),
-    Other(Box<Other>),
+    Other(Box<GeneralIndex>),
 }
 
 /// The index of a batch that may have anything in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Other {
+struct GeneralIndex {
     /// Where each column's value stands; nothing where the service wrote none.
     written: [Option<Range<u32>>; COLUMNS.len()],
     /// Names and values of the fields that the interface does not know.
@@ -259,8 +284,8 @@ impl Batch {
     }
 
     /// Returns when the batch was created; nothing where that is not known.
-    pub(crate) fn created(&self) -> Option<Moment> {
-        Moment::parse(&self.typed(CREATION_DATE)?)
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        Timestamp::parse(&self.typed(CREATION_DATE)?)
     }
 
     /// Returns the identifier. Only a batch that has one is ever made, but for [`Batch::read_part`].

@@ -7,7 +7,7 @@ use super::Batch;
 use super::dedup::{Digest, Id};
 
 /// Batches by their identifiers, and when each was created.
-pub(crate) type Roll = HashMap<Id, Option<i64>>;
+pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
 
 /// Batches that arrived together.
 #[derive(Default)]
@@ -28,9 +28,9 @@ impl Page {
     }
 
     /// Returns when its batches were created, as far as that is known.
-    pub(crate) fn sighting(&self) -> Option<Sighting> {
+    pub(crate) fn span(&self) -> Option<PageSpan> {
         let second = |batch: &Batch| Some(batch.created()?.second);
-        Some(Sighting {
+        Some(PageSpan {
             first: second(self.batches.first()?)?,
             last: second(self.batches.last()?)?,
             batches: self.batches.len(),
@@ -44,7 +44,7 @@ impl Page {
     }
 
     /// Returns which batches are on it, and when each was created, as far as that is known.
-    pub(crate) fn roll(&self) -> Roll {
+    pub(crate) fn ids(&self) -> FirstPageIds {
         let seconds = self
             .batches
             .iter()
@@ -82,7 +82,7 @@ impl Page {
 
 /// A page that was read, and may not be taken for long: so many batches, from one second to another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sighting {
+pub(crate) struct PageSpan {
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) batches: usize,

@@ -6,14 +6,14 @@ use chrono::{DateTime, NaiveDate};
 
 /// An instant. Orders as time does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment {
+pub(crate) struct Timestamp {
     /// Whole seconds since 1970.
     pub(crate) second: i64,
     /// The digits behind the second, without the zeros that say nothing.
     fraction: Box<str>,
 }
 
-impl Moment {
+impl Timestamp {
     /// The first second that four digits of a year can write.
     pub(crate) const FIRST: i64 = -62_135_596_800;
 
@@ -149,8 +149,8 @@ pub(crate) fn whole_second(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Moment {
-        Moment::parse(text).expect(text)
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).expect(text)
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         assert!(at("2026-05-01T06:00:00.49Z") < at("2026-05-01T06:00:00.5Z"));
         assert!(at("2026-05-01T06:00:00.999999Z") < at("2026-05-01T06:00:01Z"));
         assert_eq!(at("2026-05-01T06:00:00.50Z"), at("2026-05-01T06:00:00.5Z"));
-        assert_eq!(at("2026-05-01T06:00:00.000Z"), Moment::at(1_777_615_200));
+        assert_eq!(at("2026-05-01T06:00:00.000Z"), Timestamp::at(1_777_615_200));
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             "Z",
             "2026-05-01T06:00:00.-5Z",
         ] {
-            assert_eq!(Moment::parse(text), None, "{text}");
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 }

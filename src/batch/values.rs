@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::decimal::is_number;
 use super::timestamp::canonical_date;
-use super::{BATCH_ID, Batch, COLUMNS, Kind};
+use super::{BATCH_ID, Batch, COLUMNS, FieldType};
 
 /// Marks the length of a JSON value of the wrong type.
 const WRONG_TYPE: u32 = 1 << 31;
@@ -129,30 +129,30 @@ fn put(form: &mut Vec<u8>, text: &str, mark: u32) {
 
 /// Returns whether a JSON value has the type that the interface gives a column of this kind. Decimals may
 /// be strings or numbers.
-fn has_type(kind: Kind, json: &str) -> bool {
+fn has_type(kind: FieldType, json: &str) -> bool {
     let first = json.as_bytes().first();
     let is_number = first.is_some_and(|byte| matches!(byte, b'-' | b'0'..=b'9'));
     match kind {
-        Kind::Text | Kind::Date => first == Some(&b'"'),
-        Kind::Integer => is_number,
-        Kind::Decimal => is_number || first == Some(&b'"'),
-        Kind::Boolean => matches!(json, "true" | "false"),
+        FieldType::Text | FieldType::Date => first == Some(&b'"'),
+        FieldType::Integer => is_number,
+        FieldType::Decimal => is_number || first == Some(&b'"'),
+        FieldType::Boolean => matches!(json, "true" | "false"),
     }
 }
 
 /// Returns the canonical form of a value that stands in a usual batch; `None` if that takes more than
 /// cutting off its end.
-fn canonical_slice(kind: Kind, text: &str) -> Option<&str> {
+fn canonical_slice(kind: FieldType, text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     match kind {
         _ if bytes.is_empty() => Some(text),
-        Kind::Boolean => Some(text),
-        Kind::Text => memchr(b'\\', bytes).is_none().then_some(text),
-        Kind::Date => (bytes.len() == "2026-05-01T06:00:00Z".len()
+        FieldType::Boolean => Some(text),
+        FieldType::Text => memchr(b'\\', bytes).is_none().then_some(text),
+        FieldType::Date => (bytes.len() == "2026-05-01T06:00:00Z".len()
             && bytes.ends_with(b"Z")
             && &bytes[17..19] != b"60")
             .then_some(text),
-        Kind::Integer | Kind::Decimal => {
+        FieldType::Integer | FieldType::Decimal => {
             if !bytes
                 .first()
                 .is_some_and(|byte| matches!(byte, b'1'..=b'9'))
@@ -169,14 +169,14 @@ fn canonical_slice(kind: Kind, text: &str) -> Option<&str> {
 }
 
 /// Returns a value in its one form.
-pub(crate) fn canonical(kind: Kind, text: Cow<'_, str>) -> Cow<'_, str> {
+pub(crate) fn canonical(kind: FieldType, text: Cow<'_, str>) -> Cow<'_, str> {
     match kind {
-        Kind::Integer | Kind::Decimal => canonical_number(text),
-        Kind::Date => match text {
+        FieldType::Integer | FieldType::Decimal => canonical_number(text),
+        FieldType::Date => match text {
             Cow::Borrowed(text) => canonical_date(text),
             Cow::Owned(text) => Cow::Owned(canonical_date(&text).into_owned()),
         },
-        Kind::Text | Kind::Boolean => text,
+        FieldType::Text | FieldType::Boolean => text,
     }
 }
 
@@ -335,29 +335,33 @@ mod tests {
     #[test]
     fn numbers_and_dates_have_one_form() {
         for (kind, text, form) in [
-            (Kind::Decimal, "087.50", "87.5"),
-            (Kind::Decimal, "-0.00", "0"),
-            (Kind::Decimal, "-0.50", "-0.5"),
-            (Kind::Decimal, "0.50", "0.5"),
-            (Kind::Decimal, "12.00", "12"),
-            (Kind::Decimal, "100.00", "100"),
-            (Kind::Decimal, "-12.05", "-12.05"),
-            (Kind::Decimal, "0.0", "0"),
-            (Kind::Decimal, "87,50", "87,50"),
-            (Kind::Integer, "12", "12"),
-            (Kind::Integer, "100", "100"),
+            (FieldType::Decimal, "087.50", "87.5"),
+            (FieldType::Decimal, "-0.00", "0"),
+            (FieldType::Decimal, "-0.50", "-0.5"),
+            (FieldType::Decimal, "0.50", "0.5"),
+            (FieldType::Decimal, "12.00", "12"),
+            (FieldType::Decimal, "100.00", "100"),
+            (FieldType::Decimal, "-12.05", "-12.05"),
+            (FieldType::Decimal, "0.0", "0"),
+            (FieldType::Decimal, "87,50", "87,50"),
+            (FieldType::Integer, "12", "12"),
+            (FieldType::Integer, "100", "100"),
             (
-                Kind::Date,
+                FieldType::Date,
                 "2026-05-01T06:00:00.500Z",
                 "2026-05-01T06:00:00.5Z",
             ),
             (
-                Kind::Date,
+                FieldType::Date,
                 "2026-05-01T06:00:00.000Z",
                 "2026-05-01T06:00:00Z",
             ),
-            (Kind::Date, "2026-05-01T06:00:00Z", "2026-05-01T06:00:00Z"),
-            (Kind::Text, "0.50", "0.50"),
+            (
+                FieldType::Date,
+                "2026-05-01T06:00:00Z",
+                "2026-05-01T06:00:00Z",
+            ),
+            (FieldType::Text, "0.50", "0.50"),
         ] {
             assert_eq!(canonical(kind, text.into()), form);
             if let Some(slice) = canonical_slice(kind, text).filter(|_| !text.contains(',')) {

@@ -201,7 +201,7 @@ impl ServiceError {
                 _ => None,
             },
         };
-        let failure = Failure::new(kind, message).hint(hint).about(sent);
+        let failure = Failure::new(kind, message).hint(hint).with_request(sent);
         if tries > 1 {
             failure.caused_by(anyhow::Error::new(self).context(format!("tried {tries} times")))
         } else {

@@ -38,16 +38,16 @@ use crate::terminal::Stats;
 pub(crate) use api::Api;
 pub(crate) use buffers::Buffers;
 pub(crate) use error::{Fault, ServiceError};
-pub(crate) use options::{Access, Manners, Origin, Setting};
-pub(crate) use raw_request::Question;
+pub(crate) use options::{ClientOptions, Credentials, Origin, Setting};
+pub(crate) use raw_request::RawRequest;
 #[cfg(feature = "cloud")]
 pub(crate) use request::retry_after;
-pub(crate) use request::{Answer, Http};
+pub(crate) use request::{Http, Response};
 
-use crate::batch::json::split::Unreadable;
+use crate::batch::json::split::ParseError;
 pub(crate) use base_url::BaseUrl;
 pub(crate) use certificates::read_certificates;
-use request::Exchange;
+use request::Request;
 
 /// The versions of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +78,13 @@ const TOKEN_LIMIT: usize = 64 * 1024;
 
 pub(crate) struct Service {
     http: Http,
-    access: Access,
+    access: Credentials,
 }
 
 impl Service {
     pub(crate) fn new(
-        access: Access,
-        manners: &Manners,
+        access: Credentials,
+        manners: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
         Ok(Self {
@@ -102,7 +102,7 @@ impl Service {
         self.http.buffers()
     }
 
-    pub(crate) fn access(&self) -> &Access {
+    pub(crate) fn access(&self) -> &Credentials {
         &self.access
     }
 
@@ -113,8 +113,8 @@ impl Service {
         read_token(&body).map_err(|unreadable| answer.unreadable(unreadable))
     }
 
-    fn credentials(&self, version: Version) -> Exchange {
-        Exchange {
+    fn credentials(&self, version: Version) -> Request {
+        Request {
             method: Method::POST,
             path: format!("/{version}/auth"),
             query: Vec::new(),
@@ -137,12 +137,12 @@ impl Service {
         token: &Secret,
         range: &Range,
         next_token: Option<&Secret>,
-    ) -> Result<Answer, ServiceError> {
+    ) -> Result<Response, ServiceError> {
         let mut query = Vec::new();
         query.extend(range.start.map(|start| ("start_date", written(start))));
         query.extend(range.end.map(|end| ("end_date", written(end))));
         query.extend(next_token.map(|cursor| ("next_token", cursor.expose().to_owned())));
-        let exchange = Exchange {
+        let exchange = Request {
             method: Method::GET,
             path: format!("/{version}/batches"),
             query,
@@ -163,11 +163,11 @@ struct TokenBody<'a> {
     expires_in: Option<&'a RawValue>,
 }
 
-fn read_token(body: &[u8]) -> Result<TokenResponse, Unreadable> {
-    let broken = |why: &str| Unreadable::Broken(why.to_owned());
+fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
+    let broken = |why: &str| ParseError::Broken(why.to_owned());
     let body: TokenBody<'_> =
         serde_json::from_slice(body).map_err(|error| match error.classify() {
-            Category::Eof => Unreadable::Cut,
+            Category::Eof => ParseError::Cut,
             _ => broken("the token response is no JSON object with one `access_token`"),
         })?;
     let token = body

@@ -10,7 +10,7 @@ use crate::secret::Secret;
 
 /// How the service is asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Manners {
+pub(crate) struct ClientOptions {
     pub(crate) api: Setting<Api>,
     pub(crate) parallel: Setting<u32>,
     pub(crate) retries: Setting<u32>,
@@ -22,7 +22,7 @@ pub(crate) struct Manners {
 
 /// Which service is asked, and as whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Access {
+pub(crate) struct Credentials {
     pub(crate) base_url: BaseUrl,
     pub(crate) client_id: String,
     pub(crate) client_secret: Secret,

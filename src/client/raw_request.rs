@@ -5,13 +5,13 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::error::ServiceError;
-use super::request::Answer;
-use super::request::Exchange;
+use super::request::Request;
+use super::request::Response;
 use super::{Service, TOKEN_LIMIT, TokenResponse, Version, read_token};
 use crate::secret::Secret;
 
 /// A request for batches, with dates and a token that may be wrong.
-pub(crate) struct Question<'a> {
+pub(crate) struct RawRequest<'a> {
     pub(crate) version: Version,
     pub(crate) token: Option<&'a Secret>,
     pub(crate) start_date: Option<&'a str>,
@@ -21,14 +21,14 @@ pub(crate) struct Question<'a> {
 
 impl Service {
     /// Asks for batches, and returns any answer.
-    pub(crate) async fn ask(&self, question: &Question<'_>) -> Result<Answer, ServiceError> {
+    pub(crate) async fn ask(&self, question: &RawRequest<'_>) -> Result<Response, ServiceError> {
         let parameters = [
             ("start_date", question.start_date),
             ("end_date", question.end_date),
             ("next_token", question.next_token.map(Secret::expose)),
         ];
         let given = parameters.into_iter();
-        let exchange = Exchange {
+        let exchange = Request {
             method: Method::GET,
             path: format!("/{}/batches", question.version),
             query: given
@@ -41,12 +41,12 @@ impl Service {
     }
 
     /// Asks for a token, and returns any answer.
-    pub(crate) async fn ask_token(&self, version: Version) -> Result<Answer, ServiceError> {
+    pub(crate) async fn ask_token(&self, version: Version) -> Result<Response, ServiceError> {
         self.http.ask(&self.credentials(version)).await
     }
 }
 
-impl Answer {
+impl Response {
     /// Reads a token response: the token, and the names of all fields.
     pub(crate) async fn token(&mut self) -> Result<(TokenResponse, Vec<String>), ServiceError> {
         let body = self.whole(TOKEN_LIMIT).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{self, HeaderMap, HeaderValue};
-use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, Response, StatusCode, redirect};
+use reqwest::{Certificate, Client, Method, Proxy, RequestBuilder, StatusCode, redirect};
 use tokio::time::timeout_at;
 use url::Url;
 
@@ -15,11 +15,11 @@ use super::buffers::Buffers;
 use super::causes::is_unprocessed;
 use super::connection::{ProxyRefusal, classify};
 use super::error::{Fault, ServiceError};
-use super::options::Manners;
+use super::options::ClientOptions;
 use super::proxy::{ProxyServer, Route};
 use super::read_certificates;
 use super::redact;
-use crate::batch::json::split::Unreadable;
+use crate::batch::json::split::ParseError;
 use crate::error::{Failure, Kind};
 use crate::secret::{Secret, conceal};
 use crate::terminal::Stats;
@@ -39,7 +39,7 @@ const REDIRECTS: usize = 5;
 const RESENDS: usize = 10;
 
 /// What is sent.
-pub(super) struct Exchange {
+pub(super) struct Request {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) query: Vec<(&'static str, String)>,
@@ -47,7 +47,7 @@ pub(super) struct Exchange {
     pub(super) token: Option<Secret>,
 }
 
-impl Exchange {
+impl Request {
     /// Names the exchange in messages.
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
@@ -75,7 +75,7 @@ impl Http {
 
     pub(super) fn new(
         base_url: &BaseUrl,
-        manners: &Manners,
+        manners: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
         let timeout = manners.timeout.value;
@@ -127,7 +127,7 @@ impl Http {
     }
 
     /// Sends `exchange` and returns a success, its body still to come.
-    pub(super) async fn send(&self, exchange: &Exchange) -> Result<Answer, ServiceError> {
+    pub(super) async fn send(&self, exchange: &Request) -> Result<Response, ServiceError> {
         let mut answer = self.ask(exchange).await?;
         if answer.is_success() {
             Ok(answer)
@@ -137,7 +137,7 @@ impl Http {
     }
 
     /// Sends `exchange` and returns what comes back, whatever its status.
-    pub(super) async fn ask(&self, exchange: &Exchange) -> Result<Answer, ServiceError> {
+    pub(super) async fn ask(&self, exchange: &Request) -> Result<Response, ServiceError> {
         let started = Instant::now();
         // A service that sends a byte now and then must not hold us for ever.
         let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
@@ -173,10 +173,10 @@ impl Http {
 
     async fn once(
         &self,
-        exchange: &Exchange,
+        exchange: &Request,
         url: &Url,
         deadline: tokio::time::Instant,
-    ) -> Result<Answer, ServiceError> {
+    ) -> Result<Response, ServiceError> {
         let response = self.response(exchange, url, deadline).await?;
         if let Some(proxy) = &self.proxy
             && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
@@ -203,7 +203,7 @@ impl Http {
             // The status says enough.
             None => Body::Ignored,
         };
-        let answer = Answer {
+        let answer = Response {
             request: exchange.name(),
             redirected: None,
             response,
@@ -222,10 +222,10 @@ impl Http {
     /// Sends `exchange` until it was processed, and returns the head of the answer.
     async fn response(
         &self,
-        exchange: &Exchange,
+        exchange: &Request,
         url: &Url,
         deadline: tokio::time::Instant,
-    ) -> Result<Response, ServiceError> {
+    ) -> Result<reqwest::Response, ServiceError> {
         self.stats.requests.add(1);
         let mut resent = 0;
         loop {
@@ -249,7 +249,7 @@ impl Http {
         }
     }
 
-    fn request(&self, exchange: &Exchange, url: &Url) -> RequestBuilder {
+    fn request(&self, exchange: &Request, url: &Url) -> RequestBuilder {
         let mut request = self
             .client
             .request(exchange.method.clone(), url.clone())
@@ -276,11 +276,11 @@ fn shown_path(place: &Url) -> String {
 }
 
 /// An answer whose body is still to come.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     request: String,
     /// The path that a redirect led to.
     redirected: Option<Box<str>>,
-    response: Response,
+    response: reqwest::Response,
     body: Body,
     ended: bool,
     deadline: tokio::time::Instant,
@@ -288,7 +288,7 @@ pub(crate) struct Answer {
     stats: Arc<Stats>,
 }
 
-impl Answer {
+impl Response {
     /// Tells whether it may hold what was asked for. A part does not: no range was asked for.
     pub(crate) fn is_success(&self) -> bool {
         self.response.status().is_success() && !self.is_partial()
@@ -318,7 +318,7 @@ impl Answer {
             if !self.more(HELD_LIMIT).await? {
                 let text = self.taken_text()?;
                 if self.body.len() > 0 {
-                    return Err(self.unreadable(Unreadable::Cut));
+                    return Err(self.unreadable(ParseError::Cut));
                 }
                 return Ok(Some(text).filter(|text| !text.is_empty()).map(Arc::new));
             }
@@ -391,11 +391,11 @@ impl Answer {
     }
 
     /// Says why the answer cannot be read.
-    pub(crate) fn unreadable(&self, unreadable: Unreadable) -> ServiceError {
+    pub(crate) fn unreadable(&self, unreadable: ParseError) -> ServiceError {
         self.fault(match unreadable {
-            Unreadable::Cut if self.is_framed() => Fault::Incomplete,
-            Unreadable::Cut => Fault::Cut,
-            Unreadable::Broken(why) => Fault::Broken(why),
+            ParseError::Cut if self.is_framed() => Fault::Incomplete,
+            ParseError::Cut => Fault::Cut,
+            ParseError::Broken(why) => Fault::Broken(why),
         })
     }
 

@@ -13,7 +13,7 @@ use crate::secret::Secret;
 use crate::terminal::Stats;
 
 /// The token that is in use.
-pub(crate) struct Tokens {
+pub(crate) struct TokenCache {
     service: Arc<Service>,
     policy: RetryPolicy,
     stats: Arc<Stats>,
@@ -57,7 +57,7 @@ impl From<NoToken> for Failure {
     }
 }
 
-impl Tokens {
+impl TokenCache {
     pub(crate) fn new(service: &Arc<Service>, policy: RetryPolicy, stats: &Arc<Stats>) -> Self {
         Self {
             service: Arc::clone(service),

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::archive::{Archive, Change};
+use crate::archive::{Archive, ArchiveChange};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
 use crate::error::Failure;
-use crate::storage::{Compression, Escapes, Output, Place, Target};
+use crate::storage::{Compression, EncodedOutput, Escapes, Location, OutputTarget};
 use crate::terminal;
 
 /// One line of the list: a batch, or one field of it.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ChangeLine<'a> {
     noticed: &'a str,
     change: &'a str,
     batch_id: &'a str,
@@ -45,8 +45,11 @@ pub(super) fn run(
 }
 
 /// Hands on the lines that tell of `change`.
-fn lines(change: &Change, mut add: impl FnMut(&Line<'_>) -> io::Result<()>) -> io::Result<()> {
-    let line = |field, old, new| Line {
+fn lines(
+    change: &ArchiveChange,
+    mut add: impl FnMut(&ChangeLine<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let line = |field, old, new| ChangeLine {
         noticed: &change.noticed,
         change: &change.kind,
         batch_id: &change.batch_id,
@@ -73,10 +76,10 @@ enum List {
     Table(Vec<Vec<String>>),
     Json {
         is_first: bool,
-        output: Output,
+        output: EncodedOutput,
     },
-    Ndjson(Output),
-    Csv(Box<csv::Writer<Output>>),
+    Ndjson(EncodedOutput),
+    Csv(Box<csv::Writer<EncodedOutput>>),
 }
 
 const NAMES: [&str; 7] = [
@@ -91,8 +94,9 @@ const NAMES: [&str; 7] = [
 
 impl List {
     fn new(format: ListFormat) -> Result<Self, Failure> {
-        let target = Target::open(&Place::Stdout, false)?;
-        let mut output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+        let target = OutputTarget::open(&Location::Stdout, false)?;
+        let mut output =
+            EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
         match format {
             ListFormat::Table => {}
             ListFormat::Json | ListFormat::Ndjson => output.escape_on_terminal(Escapes::Json),
@@ -117,7 +121,7 @@ impl List {
         })
     }
 
-    fn add(&mut self, line: &Line<'_>) -> io::Result<()> {
+    fn add(&mut self, line: &ChangeLine<'_>) -> io::Result<()> {
         match self {
             Self::Table(rows) => {
                 let text = |text: Option<&str>| text.unwrap_or_default().to_owned();

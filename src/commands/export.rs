@@ -10,9 +10,11 @@ use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 
 use super::lake::{self, LakeLock, LakePart, Update, Work};
-use super::manifest::Receipt;
-use super::messages::{Selection, count, doubts, how, nothing_matched, quoted, stopped, tell};
-use super::source::{Batches, Source};
+use super::manifest::ManifestInputs;
+use super::messages::{
+    SelectionRequest, count, doubts, how, nothing_matched, quoted, stopped, tell,
+};
+use super::source::{BatchPages, BatchSource};
 use super::{own_files, runtime, storage};
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::{Condition, Fields, Sorting};
@@ -22,28 +24,28 @@ use crate::cli::{Cli, ExportArgs};
 use crate::config::Settings;
 use crate::error::{Failure, Kind};
 use crate::export;
-use crate::export::Writing;
+use crate::export::DigestingSink;
 use crate::export::manifest::{self, Draft, Manifest};
-use crate::export::{Crops, Destination, Files, Pending, Spool, Written};
-use crate::fetch::Order;
+use crate::export::{Crops, Destination, ExportSink, PartitionedWriter, Pending, WrittenFile};
+use crate::fetch::PageOrder;
 use crate::formats::Format;
 use crate::formats::csv::CsvOptions;
-use crate::formats::singer::State;
-use crate::formats::{self, Facts, Notes, Style};
-use crate::pipeline::{self, Plan, Tally};
+use crate::formats::singer::SingerState;
+use crate::formats::{self, ExportInfo, WriterOptions, WriterReport};
+use crate::pipeline::{self, Counts, Selection};
 #[cfg(feature = "postgres")]
-use crate::postgres::{Loading, Reach};
+use crate::postgres::{CopyLoader, Reach};
 use crate::storage::cleanup;
 use crate::storage::cloud;
 use crate::storage::temp_file;
-use crate::storage::{Compression, Output, Place, Target};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
 /// How much before the end of an earlier run is sent again.
 const LOOKBACK: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
-    let wanted = Wanted::new(args)?;
+    let wanted = ExportRequest::new(args)?;
     let outputs = [
         ("-o", args.output.output.as_deref()),
         ("--manifest", wanted.destination.manifest.as_deref()),
@@ -59,25 +61,25 @@ pub(super) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 /// What the command line asks for, checked before anything is sent.
-pub(super) struct Wanted {
+pub(super) struct ExportRequest {
     pub(super) destination: Destination,
     pub(super) fields: Fields,
     pub(super) conditions: Vec<Condition>,
     sorting: Option<Sorting>,
     pub(super) range: Range,
     /// What an earlier run ended with.
-    state: Option<State>,
+    state: Option<SingerState>,
     /// When it was asked for: what "today" and "7d" are counted from.
     asked: DateTime<Utc>,
 }
 
-impl Wanted {
+impl ExportRequest {
     fn new(args: &ExportArgs) -> Result<Self, Failure> {
-        let Selection {
+        let SelectionRequest {
             mut range,
             conditions,
             asked,
-        } = Selection::new(&args.selection)?;
+        } = SelectionRequest::new(&args.selection)?;
         if args.output.only_changed && args.source.archive.is_none() {
             return Err(Failure::new(
                 Kind::Usage,
@@ -85,7 +87,12 @@ impl Wanted {
             )
             .hint("keep one with `trayscan sync batches.db`, and export from it with `--archive batches.db`"));
         }
-        let state = args.output.state.as_deref().map(State::read).transpose()?;
+        let state = args
+            .output
+            .state
+            .as_deref()
+            .map(SingerState::read)
+            .transpose()?;
         if let Some(state) = &state {
             let lookback = args.output.lookback.unwrap_or(LOOKBACK);
             range = range.continued(state.start(lookback))?;
@@ -105,12 +112,12 @@ impl Wanted {
     }
 }
 
-impl Wanted {
+impl ExportRequest {
     /// Returns which batches are wanted.
-    pub(super) fn plan(&self) -> Plan {
-        Plan {
+    pub(super) fn plan(&self) -> Selection {
+        Selection {
             conditions: self.conditions.clone(),
-            ..Plan::new(&self.range)
+            ..Selection::new(&self.range)
         }
     }
 
@@ -125,7 +132,7 @@ impl Wanted {
 async fn export(
     from_environment: &[String],
     args: &ExportArgs,
-    wanted: &Wanted,
+    wanted: &ExportRequest,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let destination = &wanted.destination;
@@ -134,7 +141,7 @@ async fn export(
         destination.manifest.as_deref(),
     ];
     storage::prepare(&args.source.service, from_environment, &places)?;
-    let source = Source::open(&args.source, from_environment)?;
+    let source = BatchSource::open(&args.source, from_environment)?;
     let mut lock = destination
         .lake_folder()
         .as_deref()
@@ -204,13 +211,13 @@ fn pending(
 /// Says that there is nothing to write.
 fn up_to_date(
     args: &ExportArgs,
-    wanted: &Wanted,
-    source: &Source,
+    wanted: &ExportRequest,
+    source: &BatchSource,
     manifest: &Manifest,
     started: Instant,
 ) -> anyhow::Result<()> {
     if manifest.batches == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(&wanted.range, &args.selection, &Tally::default()).into());
+        return Err(nothing_matched(&wanted.range, &args.selection, &Counts::default()).into());
     }
     if let Some(warning) = source.incomplete(&wanted.range)? {
         log::warn!("{warning}");
@@ -242,19 +249,19 @@ fn write_success_marker(destination: &Destination) -> Result<(), Failure> {
     let Some(path) = &destination.success_marker else {
         return Ok(());
     };
-    let target = Target::open(&Place::new(Some(path))?, false)?;
-    let output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+    let target = OutputTarget::open(&Location::new(Some(path))?, false)?;
+    let output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
     output.publish().map(drop)
 }
 
 /// The places that will be written. Opened before the first request, so that one that cannot be
 /// written is found out at once.
 struct Opened {
-    files: Files,
+    files: ExportSink,
     /// Somebody may be reading along.
     live: bool,
     receipt: Option<Draft>,
-    facts: Arc<Facts>,
+    facts: Arc<ExportInfo>,
     /// What `--only-changed` leaves to write; `None` for everything.
     part: Option<LakePart>,
     digest: Option<SetDigest>,
@@ -263,21 +270,21 @@ struct Opened {
 impl Opened {
     fn new(
         args: &ExportArgs,
-        wanted: &Wanted,
+        wanted: &ExportRequest,
         from_environment: &[String],
         base_url: Option<String>,
         update: Option<Update>,
         pending: Option<Pending>,
     ) -> Result<Self, Failure> {
-        let facts = Arc::new(Facts {
+        let facts = Arc::new(ExportInfo {
             range: wanted.range.describe(),
             filters: filters(args),
             source: base_url.unwrap_or_default(),
             sorting: wanted.sorting,
-            ..Facts::default()
+            ..ExportInfo::default()
         });
         let destination = &wanted.destination;
-        let style = Style {
+        let style = WriterOptions {
             fields: wanted.fields.clone(),
             numbers: args.output.numbers,
             csv: CsvOptions {
@@ -290,11 +297,11 @@ impl Opened {
             width: terminal::terminal_width().filter(|_| destination.place.is_stdout()),
             color: destination.place.is_stdout() && terminal::color_on_stdout(),
             extracted: written(wanted.asked.timestamp()),
-            bookmark: wanted.state.as_ref().and_then(State::bookmark),
+            bookmark: wanted.state.as_ref().and_then(SingerState::bookmark),
             facts: Arc::clone(&facts),
         };
         let format = destination.format;
-        let make = move |output| formats::create(format, output, style.clone());
+        let make = move |output| formats::new_writer(format, output, style.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
         let table = table(args, wanted, from_environment)?;
@@ -308,11 +315,11 @@ impl Opened {
             (table, false)
         } else if let Some(template) = destination.template.clone() {
             let marker = destination.success_marker.as_deref();
-            let marker = marker.map(|path| Place::new(Some(path))).transpose()?;
-            let manner = export::Manner {
+            let marker = marker.map(|path| Location::new(Some(path))).transpose()?;
+            let manner = export::PartitionOptions {
                 compression: destination.compression,
                 no_clobber,
-                manifest: manifest.map(|path| Place::new(Some(path))).transpose()?,
+                manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
                 new_digest: manifest.map(|_| Box::new(wanted.new_digest()) as _),
                 kept: format.representation(),
                 maker: Box::new(make),
@@ -321,18 +328,18 @@ impl Opened {
                 pending,
                 success_marker: marker,
             };
-            let spool = Spool::new(template, manner)?;
-            (Files::Many(Box::new(spool)), false)
+            let spool = PartitionedWriter::new(template, manner)?;
+            (ExportSink::Many(Box::new(spool)), false)
         } else {
-            let target = Target::open(&destination.place, no_clobber)?;
-            let mut output =
-                Output::new(target, destination.compression).map_err(Failure::from_output)?;
+            let target = OutputTarget::open(&destination.place, no_clobber)?;
+            let mut output = EncodedOutput::new(target, destination.compression)
+                .map_err(Failure::from_output)?;
             if manifest.is_some() {
                 output = output.hashed();
             }
             let (live, place) = (output.is_live(), destination.place.clone());
             let writer = make(output)?;
-            (Files::One { writer, place }, live)
+            (ExportSink::One { writer, place }, live)
         };
         let make_folder = destination.template.is_some();
         let receipt = manifest
@@ -359,8 +366,8 @@ impl Opened {
     async fn run(
         mut self,
         args: &ExportArgs,
-        wanted: &Wanted,
-        source: &Source,
+        wanted: &ExportRequest,
+        source: &BatchSource,
         known: Vec<String>,
     ) -> anyhow::Result<String> {
         let destination = &wanted.destination;
@@ -408,7 +415,7 @@ impl Opened {
             Some(kept) => partly(wanted, source, &written, kept, removed, batches),
         };
         if let (Some(place), Some(digest)) = (self.receipt, self.digest) {
-            let receipt = Receipt {
+            let receipt = ManifestInputs {
                 args,
                 wanted,
                 source,
@@ -442,30 +449,30 @@ impl Opened {
     async fn fetch<'a>(
         &mut self,
         args: &ExportArgs,
-        wanted: &Wanted,
-        source: &'a Source,
-    ) -> anyhow::Result<(Tally, Batches<'a>)> {
+        wanted: &ExportRequest,
+        source: &'a BatchSource,
+    ) -> anyhow::Result<(Counts, BatchPages<'a>)> {
         let destination = &wanted.destination;
         log::info!("asking {} for {}", source.name(), wanted.range.asked());
         let data_on_terminal =
             self.live && std::io::stdout().is_terminal() && destination.format != Format::Table;
         let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
-        let order = Order::of_export(wanted.sorting.is_some(), args.limit.is_some());
+        let order = PageOrder::of_export(wanted.sorting.is_some(), args.limit.is_some());
         let rows = self.part.as_mut().and_then(|part| part.rows.take());
         let mut pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {
                 let lenient = args.selection.lenient;
-                Batches::Archive(Box::new(archive.pages_of(rows, wanted.range, lenient)?))
+                BatchPages::Archive(Box::new(archive.pages_of(rows, wanted.range, lenient)?))
             }
             _ => source.batches(wanted.range, order, args.selection.lenient)?,
         };
-        let plan = Plan {
+        let plan = Selection {
             sorting: wanted.sorting,
             limit: args.limit,
             live: self.live,
             ..wanted.plan()
         };
-        let mut writing = Writing {
+        let mut writing = DigestingSink {
             files: &mut self.files,
             // That of a lake is brought up to date already.
             digest: self.digest.as_mut().filter(|_| self.part.is_none()),
@@ -481,12 +488,12 @@ impl Opened {
 
 /// Says what an export of everything came to.
 fn whole(
-    wanted: &Wanted,
-    tally: &Tally,
-    source: &Source,
-    pages: &Batches<'_>,
-    written: &[Written],
-    notes: &Notes,
+    wanted: &ExportRequest,
+    tally: &Counts,
+    source: &BatchSource,
+    pages: &BatchPages<'_>,
+    written: &[WrittenFile],
+    notes: &WriterReport,
 ) -> String {
     format!(
         "{} ({}, {}) to {}{}",
@@ -500,10 +507,10 @@ fn whole(
 
 /// Says what an export of some files came to.
 fn partly(
-    wanted: &Wanted,
-    source: &Source,
-    written: &[Written],
-    kept: &[manifest::File],
+    wanted: &ExportRequest,
+    source: &BatchSource,
+    written: &[WrittenFile],
+    kept: &[manifest::ManifestFile],
     removed: u64,
     batches: u64,
 ) -> String {
@@ -540,16 +547,16 @@ fn filters(args: &ExportArgs) -> Vec<String> {
 #[cfg(feature = "postgres")]
 fn table(
     args: &ExportArgs,
-    wanted: &Wanted,
+    wanted: &ExportRequest,
     from_environment: &[String],
-) -> Result<Option<Files>, Failure> {
-    let Place::Table(address) = &wanted.destination.place else {
+) -> Result<Option<ExportSink>, Failure> {
+    let Location::Table(address) = &wanted.destination.place else {
         return Ok(None);
     };
     let manners = Settings::read(&args.source.service, from_environment)?.manners()?;
     let reach = Reach::new(&manners);
-    let loading = Loading::open(address, reach, &wanted.fields, args.selection.lenient)?;
-    Ok(Some(Files::Table {
+    let loading = CopyLoader::open(address, reach, &wanted.fields, args.selection.lenient)?;
+    Ok(Some(ExportSink::Table {
         loading: Box::new(loading),
         place: wanted.destination.place.clone(),
     }))
@@ -557,14 +564,14 @@ fn table(
 
 #[cfg(not(feature = "postgres"))]
 #[allow(clippy::unnecessary_wraps, reason = "with PostgreSQL, it can fail")]
-fn table(_: &ExportArgs, _: &Wanted, _: &[String]) -> Result<Option<Files>, Failure> {
+fn table(_: &ExportArgs, _: &ExportRequest, _: &[String]) -> Result<Option<ExportSink>, Failure> {
     Ok(None)
 }
 
 /// Says what became of the batches in a table.
 #[cfg(feature = "postgres")]
-fn fate(notes: &Notes) -> String {
-    let fate = |counts: crate::postgres::Counts| {
+fn fate(notes: &WriterReport) -> String {
+    let fate = |counts: crate::postgres::UpsertCounts| {
         format!(
             " ({} new, {} changed, {} unchanged)",
             counts.inserted, counts.changed, counts.unchanged
@@ -574,12 +581,12 @@ fn fate(notes: &Notes) -> String {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn fate(_: &Notes) -> String {
+fn fate(_: &WriterReport) -> String {
     String::new()
 }
 
 /// Says where the batches are.
-fn place(destination: &Destination, written: &[Written]) -> String {
+fn place(destination: &Destination, written: &[WrittenFile]) -> String {
     if destination.template.is_none() {
         return destination.name();
     }
@@ -594,18 +601,18 @@ fn left_behind(destination: &Destination) -> String {
     }
     match (&destination.place, cleanup::published()) {
         // Each is a request, and a service may hear one and not the next.
-        (Place::Object(_), _) if cloud::may_be_published() => {
+        (Location::Object(_), _) if cloud::may_be_published() => {
             let name = destination.name();
             format!("each file of {name} is as it was before, or new and whole")
         }
-        (Place::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
+        (Location::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
         (_, 1) => "the one file is new".to_owned(),
         (_, files) => format!("all {files} files are new"),
     }
 }
 
 /// Says what of the batches the format has no place for.
-fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
+fn losses(notes: &WriterReport, destination: &Destination) -> Vec<String> {
     let mut warnings = Vec::new();
     if !notes.left_out.is_empty() {
         let listed = notes.left_out.len().min(formats::LEFT_OUT_LIMIT);
@@ -635,7 +642,7 @@ fn losses(notes: &Notes, destination: &Destination) -> Vec<String> {
     warnings
 }
 
-fn tell_notes(notes: &Notes) {
+fn tell_notes(notes: &WriterReport) {
     if notes.formula_cells > 0 {
         let (run, them) = match notes.formula_cells {
             1 => ("text cell would run as a formula", "it"),

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::export::Wanted;
+use super::export::ExportRequest;
 use super::messages::count;
 use crate::archive::{Archive, Difference};
 use crate::batch::digest::{self, SetDigest};
@@ -20,11 +20,11 @@ use crate::batch::range::written;
 use crate::batch::{Batch, COLUMNS, Representation};
 use crate::cli::{ExportArgs, OutputArgs};
 use crate::error::{Failure, Kind};
-use crate::export::manifest::{File, LakeState, Manifest};
-use crate::export::{Crops, Destination, Pending, Template, Written};
-use crate::pipeline::Plan;
-use crate::storage::Place;
-use crate::storage::cloud::{self, Address};
+use crate::export::manifest::{LakeState, Manifest, ManifestFile};
+use crate::export::{Crops, Destination, Pending, Template, WrittenFile};
+use crate::pipeline::Selection;
+use crate::storage::Location;
+use crate::storage::cloud::{self, ObjectAddress};
 use crate::terminal;
 use crate::text;
 use crate::verify::Lake;
@@ -55,14 +55,14 @@ pub(super) struct LakePart {
     /// The rows of the archive that may belong to them; `None` if these may be anywhere.
     pub(super) rows: Option<Vec<i64>>,
     /// What the manifest says of the other files.
-    pub(super) kept: Vec<File>,
+    pub(super) kept: Vec<ManifestFile>,
 }
 
 impl Work {
     /// Decides what there is to do, where a killed run left files `unfinished` and the archive is `complete` or not.
     pub(super) fn find(
         args: &ExportArgs,
-        wanted: &Wanted,
+        wanted: &ExportRequest,
         archive: &Archive,
         unfinished: &BTreeSet<String>,
         complete: bool,
@@ -121,7 +121,10 @@ impl Work {
 
 /// Returns the names of the manifest's files, as the template makes them now: the lake may be named from another
 /// folder. Empty if the manifest was made with another template.
-pub(super) fn names<'a>(manifest: &'a Manifest, template: &Template) -> Vec<(String, &'a File)> {
+pub(super) fn names<'a>(
+    manifest: &'a Manifest,
+    template: &Template,
+) -> Vec<(String, &'a ManifestFile)> {
     let earlier = manifest.lake.as_ref();
     let Some(folder) = earlier.and_then(|lake| earlier_folder(&lake.template, template)) else {
         return Vec::new();
@@ -145,10 +148,10 @@ pub(super) fn followed(
     destination: &Destination,
     only_changed: bool,
 ) -> Option<(&Template, &Path)> {
-    let is_local = matches!(destination.place, Place::File(_));
+    let is_local = matches!(destination.place, Location::File(_));
     let template = destination.template.as_ref();
     let lake = template.zip(destination.manifest.as_deref());
-    lake.filter(|(_, manifest)| only_changed || is_local && !Address::is_meant(manifest))
+    lake.filter(|(_, manifest)| only_changed || is_local && !ObjectAddress::is_meant(manifest))
 }
 
 /// Returns the files that a killed run may have changed, as the template names them now.
@@ -186,7 +189,7 @@ fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
 /// Says what differs between the export that the manifest tells of and the one that is wanted; `None` if nothing does.
 fn mismatch(
     args: &ExportArgs,
-    wanted: &Wanted,
+    wanted: &ExportRequest,
     template: &Template,
     manifest: &Manifest,
     state: &LakeState,
@@ -246,11 +249,11 @@ fn mismatch(
 /// Finds the files that must be written again, besides those of these `names`; or why that cannot be told.
 fn update(
     args: &ExportArgs,
-    wanted: &Wanted,
+    wanted: &ExportRequest,
     archive: &Archive,
     manifest: &Manifest,
     state: &LakeState,
-    known: &[(String, &File)],
+    known: &[(String, &ManifestFile)],
     names: HashSet<String>,
 ) -> Result<Result<Update, &'static str>, Failure> {
     if !archive.has_passed(&state.archive)? {
@@ -292,7 +295,7 @@ fn update(
         .map(|spans| archive.rows_created(&spans))
         .transpose()?;
     let kept = known.iter().filter(|(name, _)| !names.contains(name));
-    let kept = kept.map(|(name, file)| File {
+    let kept = kept.map(|(name, file)| ManifestFile {
         path: name.clone(),
         ..(*file).clone()
     });
@@ -309,9 +312,9 @@ fn update(
 
 /// The files with batches that are new, changed or gone.
 struct ChangeSearch<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a ExportRequest,
     template: &'a Template,
-    plan: Plan,
+    plan: Selection,
     kept: Representation,
     is_sorted: bool,
     digest: SetDigest,
@@ -392,10 +395,10 @@ struct LakeSizes {
 impl LakeSizes {
     fn new(template: &Template, manifest: &Path) -> Result<Self, Failure> {
         let mut objects = HashMap::new();
-        if let Some(inside) = Address::parse(&template.folder().join("name"))? {
+        if let Some(inside) = ObjectAddress::parse(&template.folder().join("name"))? {
             objects = cloud::sizes(&inside)?;
         }
-        if let Some(manifest) = Address::parse(manifest)?
+        if let Some(manifest) = ObjectAddress::parse(manifest)?
             && !objects.contains_key(&manifest.to_string())
         {
             objects.extend(cloud::sizes(&manifest)?);
@@ -405,7 +408,7 @@ impl LakeSizes {
 
     /// Returns the size of a file; `None` if it is not there.
     fn size(&self, name: &str) -> Option<u64> {
-        if Address::is_meant(Path::new(name)) {
+        if ObjectAddress::is_meant(Path::new(name)) {
             return self.objects.get(name).copied();
         }
         let metadata = fs::metadata(name).ok()?;
@@ -415,7 +418,7 @@ impl LakeSizes {
 
 /// Returns whether the file or object is known to be there.
 pub(super) fn is_there(path: &Path) -> bool {
-    match Address::parse(path) {
+    match ObjectAddress::parse(path) {
         Ok(Some(address)) => {
             let sizes = cloud::sizes(&address);
             sizes.is_ok_and(|sizes| sizes.contains_key(&address.to_string()))
@@ -446,18 +449,18 @@ pub(super) fn finish(
 pub(super) fn remove_others(
     template: &Template,
     names: impl IntoIterator<Item = String>,
-    written: &[Written],
+    written: &[WrittenFile],
 ) -> Result<u64, Failure> {
     let written: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
     let mut removed = 0;
     for name in names {
-        let place = Place::new(Some(Path::new(&name)))?;
+        let place = Location::new(Some(Path::new(&name)))?;
         if written.contains(&place.address()) {
             continue;
         }
         removed += u64::from(is_there(Path::new(&name)));
         place.remove()?;
-        if let Place::File(path) = &place {
+        if let Location::File(path) = &place {
             let folder = template.folder();
             let above = path.ancestors().skip(1);
             // Until one is not empty.
@@ -473,7 +476,7 @@ pub(super) fn remove_others(
 /// take them for data.
 pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     let text = template.text();
-    if Address::is_meant(Path::new(&text)) {
+    if ObjectAddress::is_meant(Path::new(&text)) {
         return;
     }
     // What cannot be read is no reason to fail.

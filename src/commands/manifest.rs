@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::export::Wanted;
+use super::export::ExportRequest;
 use super::lake;
-use super::source::{Batches, Source};
+use super::source::{BatchPages, BatchSource};
 use crate::batch::COLUMNS;
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
 use crate::error::Failure;
-use crate::export::manifest::{File, LakeState, Manifest, Request, Window};
-use crate::export::{Share, Written};
-use crate::fetch::Fetched;
-use crate::pipeline::Tally;
+use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest, ManifestWindow};
+use crate::export::{Share, WrittenFile};
+use crate::fetch::FetchedWindow;
+use crate::pipeline::Counts;
 
 /// Everything that a receipt tells of.
-pub(super) struct Receipt<'a> {
+pub(super) struct ManifestInputs<'a> {
     pub(super) args: &'a ExportArgs,
-    pub(super) wanted: &'a Wanted,
-    pub(super) source: &'a Source,
-    pub(super) pages: &'a Batches<'a>,
-    pub(super) tally: &'a Tally,
-    pub(super) written: &'a [Written],
+    pub(super) wanted: &'a ExportRequest,
+    pub(super) source: &'a BatchSource,
+    pub(super) pages: &'a BatchPages<'a>,
+    pub(super) tally: &'a Counts,
+    pub(super) written: &'a [WrittenFile],
     /// Files of a lake that stayed as they were.
-    pub(super) kept: Vec<File>,
+    pub(super) kept: Vec<ManifestFile>,
     /// What crops are called in the names of files, if they are a part of them.
     pub(super) crop_names: Option<BTreeMap<String, String>>,
     pub(super) digest: &'a SetDigest,
@@ -36,7 +36,7 @@ pub(super) struct Receipt<'a> {
     pub(super) started: DateTime<Utc>,
 }
 
-impl Receipt<'_> {
+impl ManifestInputs<'_> {
     pub(super) fn manifest(mut self) -> Result<Manifest, Failure> {
         let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
         let stats = &self.source.stats;
@@ -87,9 +87,9 @@ impl Receipt<'_> {
         }))
     }
 
-    fn request(&self) -> Request {
+    fn request(&self) -> ManifestRequest {
         let Self { args, wanted, .. } = self;
-        Request {
+        ManifestRequest {
             base_url: self.source.base_url(),
             archive: self
                 .args
@@ -113,7 +113,7 @@ impl Receipt<'_> {
         }
     }
 
-    fn file(&self, written: &Written) -> File {
+    fn file(&self, written: &WrittenFile) -> ManifestFile {
         // The only one has all of it.
         let share = written.share.clone().unwrap_or_else(|| Share {
             batches: self.tally.written,
@@ -121,7 +121,7 @@ impl Receipt<'_> {
             unknown_fields_digest: self.digest.finish_unknown(),
         });
         let published = Some(&written.published).filter(|all| !all.sha256.is_empty());
-        File {
+        ManifestFile {
             path: written.place.address(),
             format: self.wanted.destination.format.name().to_owned(),
             bytes: published.map(|published| published.bytes),
@@ -133,8 +133,8 @@ impl Receipt<'_> {
     }
 }
 
-fn window(fetched: &Fetched) -> Window {
-    Window {
+fn window(fetched: &FetchedWindow) -> ManifestWindow {
+    ManifestWindow {
         start: fetched.window.start.map(written),
         end: fetched.window.end.map(written),
         pages: fetched.pages,

@@ -2,28 +2,28 @@
 
 use chrono::{DateTime, Utc};
 
-use super::source::{Batches, Source};
+use super::source::{BatchPages, BatchSource};
 use crate::analysis::statistics::Figures;
 use crate::batch::COLUMNS;
 use crate::batch::filter::Condition;
 use crate::batch::range::Range;
 use crate::cli::SelectionArgs;
 use crate::error::{Failure, Kind};
-use crate::fetch::Findings;
-use crate::pipeline::{Plan, Tally};
+use crate::fetch::DataIssues;
+use crate::pipeline::{Counts, Selection};
 use crate::terminal;
 use crate::text;
 use crate::verify;
 
 /// Which batches the command line asks for, checked before anything is sent.
-pub(super) struct Selection {
+pub(super) struct SelectionRequest {
     pub(super) range: Range,
     pub(super) conditions: Vec<Condition>,
     /// When it was asked for: what "today" and "7d" are counted from.
     pub(super) asked: DateTime<Utc>,
 }
 
-impl Selection {
+impl SelectionRequest {
     pub(super) fn new(args: &SelectionArgs) -> Result<Self, Failure> {
         let asked = Utc::now();
         let conditions = args.conditions.iter();
@@ -40,16 +40,16 @@ impl Selection {
         })
     }
 
-    pub(super) fn plan(&self) -> Plan {
-        Plan {
+    pub(super) fn plan(&self) -> Selection {
+        Selection {
             conditions: self.conditions.clone(),
-            ..Plan::new(&self.range)
+            ..Selection::new(&self.range)
         }
     }
 }
 
 /// Says that nothing matched, for `--fail-on-empty`.
-pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, tally: &Tally) -> Failure {
+pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, tally: &Counts) -> Failure {
     let (message, came) = if args.conditions.is_empty() {
         ("nothing matched", String::new())
     } else {
@@ -65,8 +65,8 @@ pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, tally: &Tally
 }
 
 /// Says which way the batches came.
-pub(super) fn how(source: &Source, pages: &Batches<'_>) -> String {
-    let Batches::Service(pages) = pages else {
+pub(super) fn how(source: &BatchSource, pages: &BatchPages<'_>) -> String {
+    let BatchPages::Service(pages) = pages else {
         return format!("from {}", source.name());
     };
     let version = pages.version();
@@ -76,7 +76,12 @@ pub(super) fn how(source: &Source, pages: &Batches<'_>) -> String {
 }
 
 /// Says how far `what` came, where it came anywhere, and what it left.
-pub(super) fn stopped(failure: Failure, source: &Source, what: &str, left: &str) -> anyhow::Error {
+pub(super) fn stopped(
+    failure: Failure,
+    source: &BatchSource,
+    what: &str,
+    left: &str,
+) -> anyhow::Error {
     let pages = source.stats.pages.get();
     if failure.kind == Kind::ClosedPipe || pages == 0 {
         return failure.into();
@@ -89,7 +94,7 @@ pub(super) fn stopped(failure: Failure, source: &Source, what: &str, left: &str)
 }
 
 /// Says what is wrong with batches that came, though all of them came.
-pub(super) fn doubts(findings: &Findings, tally: &Tally, lenient: bool) -> Vec<String> {
+pub(super) fn doubts(findings: &DataIssues, tally: &Counts, lenient: bool) -> Vec<String> {
     let conflicts = (tally.conflicts > 0).then(|| {
         let batches = count(tally.conflicts, "batch", "batches");
         format!("{batches} came again with other content; the first stays")
@@ -101,7 +106,7 @@ pub(super) fn doubts(findings: &Findings, tally: &Tally, lenient: bool) -> Vec<S
 }
 
 /// Says what is wrong with batches that were taken nevertheless.
-pub(super) fn oddities(findings: &Findings, lenient: bool) -> Vec<String> {
+pub(super) fn oddities(findings: &DataIssues, lenient: bool) -> Vec<String> {
     let absent = verify::listed(findings.absent);
     let absent: Vec<&str> = absent.iter().map(|&column| COLUMNS[column].name).collect();
     let absent = (!absent.is_empty()).then(|| {
@@ -153,7 +158,7 @@ pub(super) fn beyond(total: &Figures) -> Vec<String> {
 }
 
 /// Tells what is worth knowing of the batches that came, and of those that did not.
-pub(super) fn tell(tally: &Tally, source: &Source, is_sandbox: bool) -> Result<(), Failure> {
+pub(super) fn tell(tally: &Counts, source: &BatchSource, is_sandbox: bool) -> Result<(), Failure> {
     if tally.duplicates > 0 {
         let batches = count(tally.duplicates, "batch", "batches");
         log::info!("{batches} came more than once and count once");

@@ -6,22 +6,24 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::messages::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::Source;
+use super::messages::{
+    SelectionRequest, beyond, count, doubts, how, nothing_matched, stopped, tell,
+};
+use super::source::BatchSource;
 use super::{own_files, runtime, storage};
-use crate::analysis::report::{self, Facts, Gathered, Span};
+use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
 use crate::config::file;
 use crate::error::{Failure, Kind};
 use crate::export::Template;
-use crate::fetch::{Findings, Order};
-use crate::pipeline::{self, Tally};
-use crate::storage::{Compression, Output, Place, Target};
+use crate::fetch::{DataIssues, PageOrder};
+use crate::pipeline::{self, Counts};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
-    let wanted = Wanted::new(args)?;
+    let wanted = ReportRequest::new(args)?;
     own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
     let from_environment = cli.from_environment.clone();
     let (args, place) = (args.clone(), wanted.place.clone());
@@ -32,16 +34,16 @@ pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
 }
 
 /// What the command line asks for, checked before anything is sent.
-struct Wanted {
-    place: Place,
-    selection: Selection,
+struct ReportRequest {
+    place: Location,
+    selection: SelectionRequest,
     /// When the page says that it was made, in seconds since 1970.
     made: i64,
 }
 
-impl Wanted {
+impl ReportRequest {
     fn new(args: &ReportArgs) -> Result<Self, Failure> {
-        let selection = Selection::new(&args.selection)?;
+        let selection = SelectionRequest::new(&args.selection)?;
         if args.title.trim().is_empty() {
             return Err(
                 Failure::new(Kind::Usage, "`--title` is empty, and a page needs a name")
@@ -71,7 +73,7 @@ fn made(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
 }
 
 /// Decides where the page goes, and catches what was meant otherwise.
-fn place(output: Option<&Path>) -> Result<Place, Failure> {
+fn place(output: Option<&Path>) -> Result<Location, Failure> {
     if output.is_none() && std::io::stdout().is_terminal() {
         return Err(Failure::new(Kind::Usage, "a page is not for the terminal")
             .hint("name a file: `-o report.html`; `trayscan summary` shows figures here"));
@@ -100,7 +102,7 @@ fn place(output: Option<&Path>) -> Result<Place, Failure> {
             "end its name with .html; `trayscan export` writes the other formats, and a browser prints the page as PDF",
         ));
     }
-    Place::new(output)
+    Location::new(output)
 }
 
 /// Returns the conditions as the page tells them: whom somebody looked for only where people are shown.
@@ -127,7 +129,7 @@ const OTHERS: [&str; 12] = [
 async fn write_report(
     from_environment: &[String],
     args: &ReportArgs,
-    wanted: Wanted,
+    wanted: ReportRequest,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let service = &args.source.service;
@@ -137,18 +139,18 @@ async fn write_report(
         from_environment,
         &[args.output.as_deref()],
     )?;
-    let source = Source::open(&args.source, from_environment)?;
+    let source = BatchSource::open(&args.source, from_environment)?;
     // Before the first request, so that one that cannot be written is found out at once.
-    let target = Target::open(&wanted.place, args.no_clobber)?;
-    let mut output = Output::new(target, Compression::None).map_err(Failure::from_output)?;
+    let target = OutputTarget::open(&wanted.place, args.no_clobber)?;
+    let mut output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
     let range = &wanted.selection.range;
     log::info!("asking {} for {}", source.name(), range.asked());
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, Order::Any, lenient)?;
-    let span = Span::new(range, &source.held()?, wanted.made);
-    let mut gathered = Gathered::new(args.step.into(), span);
+    let mut pages = source.batches(*range, PageOrder::Any, lenient)?;
+    let span = ReportSpan::new(range, &source.held()?, wanted.made);
+    let mut gathered = ReportData::new(args.step.into(), span);
     let plan = wanted.selection.plan();
     let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;
     drop(progress);
@@ -162,7 +164,7 @@ async fn write_report(
     let incomplete = source.incomplete(range)?;
     let named = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
     let is_asked = args.source.archive.is_none() && !service.sandbox;
-    let facts = Facts {
+    let facts = ReportInfo {
         title: args.title.clone(),
         profile: named.filter(|_| is_asked),
         source: if service.sandbox {
@@ -211,7 +213,11 @@ async fn write_report(
 }
 
 /// What the page should say of how its batches came.
-fn noticed(tally: &Tally, findings: &Findings, incomplete: Option<String>) -> Vec<(u64, String)> {
+fn noticed(
+    tally: &Counts,
+    findings: &DataIssues,
+    incomplete: Option<String>,
+) -> Vec<(u64, String)> {
     let told = |number: u64, one: &str, many: &str| {
         (number > 0).then(|| (number, if number == 1 { one } else { many }.to_owned()))
     };

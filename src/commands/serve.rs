@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::signals::Signals;
-use crate::archive::LiveArchive;
+use crate::archive::WatchedArchive;
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
 use crate::server::faults::Faults;
-use crate::server::{self, Catalog, Credentials, Options, Source, Stock};
+use crate::server::{self, Catalog, DataStore, ExpectedCredentials, ServerOptions, Source};
 use crate::terminal;
 use crate::text;
 
@@ -38,7 +38,11 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     ended
 }
 
-async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> anyhow::Result<()> {
+async fn serve(
+    args: &ServeArgs,
+    faults: Faults,
+    credentials: ExpectedCredentials,
+) -> anyhow::Result<()> {
     let mut signals = Signals::catch().context("cannot catch signals")?;
     let listener =
         server::listen(args.listen).map_err(|error| cannot_listen(args.listen, error))?;
@@ -50,7 +54,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
     let (seed, count, unknown_fields) = (args.seed, args.batches as usize, faults.unknown_fields);
     let archive = args.archive.clone();
     let making = tokio::task::spawn_blocking(move || match archive {
-        Some(path) => open(LiveArchive::new(path)),
+        Some(path) => open(WatchedArchive::new(path)),
         None => Ok((server::generate(seed, count, unknown_fields), None)),
     });
     let (catalog, source) = tokio::select! {
@@ -68,7 +72,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
     warn_of_risks(address, &args.faults);
     announce(args, address, &credentials, &catalog)?;
 
-    let options = Options {
+    let options = ServerOptions {
         credentials,
         faults,
         seed: args.seed,
@@ -77,8 +81,8 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
         v1_limit: args.v1_limit.map(|limit| limit as usize),
     };
     let stock = match source {
-        Some(source) => Stock::following(catalog, source),
-        None => Stock::from(catalog),
+        Some(source) => DataStore::following(catalog, source),
+        None => DataStore::from(catalog),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let serving = server::run(listener, stock, options, async {
@@ -114,7 +118,7 @@ async fn serve(args: &ServeArgs, faults: Faults, credentials: Credentials) -> an
 }
 
 /// Reads an archive, and prepares to read it again.
-fn open(mut archive: LiveArchive) -> Result<(Catalog, Option<Source>), Failure> {
+fn open(mut archive: WatchedArchive) -> Result<(Catalog, Option<Source>), Failure> {
     let mut read = move || {
         let Some(content) = archive.read()? else {
             return Ok(None);
@@ -128,7 +132,7 @@ fn open(mut archive: LiveArchive) -> Result<(Catalog, Option<Source>), Failure> 
     Ok((catalog, Some(Box::new(read))))
 }
 
-fn credentials(args: &ServeArgs) -> anyhow::Result<Credentials> {
+fn credentials(args: &ServeArgs) -> anyhow::Result<ExpectedCredentials> {
     let given = [
         ("--client-id", Some(&args.client_id)),
         ("--client-secret", args.client_secret.as_ref()),
@@ -142,7 +146,7 @@ fn credentials(args: &ServeArgs) -> anyhow::Result<Credentials> {
                 .into());
         }
     }
-    Ok(Credentials {
+    Ok(ExpectedCredentials {
         client_id: args.client_id.clone(),
         client_secret: match &args.client_secret {
             Some(secret) => secret.clone(),
@@ -179,7 +183,7 @@ fn warn_of_risks(address: SocketAddr, faults: &[String]) {
 
 /// What a client needs to know, in the names that scripts rely on.
 #[derive(Serialize)]
-struct Access<'a> {
+struct ClientAccess<'a> {
     base_url: &'a str,
     client_id: &'a str,
     client_secret: &'a str,
@@ -188,11 +192,11 @@ struct Access<'a> {
 fn announce(
     args: &ServeArgs,
     address: SocketAddr,
-    credentials: &Credentials,
+    credentials: &ExpectedCredentials,
     catalog: &Catalog,
 ) -> anyhow::Result<()> {
     let base_url = format!("http://{}", reachable(address));
-    let access = Access {
+    let access = ClientAccess {
         base_url: &base_url,
         client_id: &credentials.client_id,
         client_secret: &credentials.client_secret,
@@ -238,8 +242,8 @@ fn held(args: &ServeArgs, catalog: &Catalog) -> String {
     }
 }
 
-fn for_people(access: &Access<'_>, batches: &str, version: &str) -> String {
-    let Access {
+fn for_people(access: &ClientAccess<'_>, batches: &str, version: &str) -> String {
+    let ClientAccess {
         base_url,
         client_id,
         client_secret,

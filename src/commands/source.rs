@@ -16,30 +16,30 @@ use crate::batch::range::{Range, written};
 use crate::cli::{ServiceArgs, SourceArgs};
 use crate::client::BaseUrl;
 use crate::client::retry::RetryPolicy;
-use crate::client::{Access, Manners, Origin};
+use crate::client::{ClientOptions, Credentials, Origin};
 use crate::client::{Service, Version};
 use crate::config::{Settings, file};
 use crate::error::Failure;
-use crate::fetch::{Fetched, Findings, Manner, Order, Pages};
-use crate::pipeline::Feed;
+use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
+use crate::pipeline::PageSource;
 use crate::server::faults::Faults;
-use crate::server::{self, Credentials, Options};
+use crate::server::{self, ExpectedCredentials, ServerOptions};
 use crate::terminal::Stats;
 
 const DAY: i64 = 86_400;
 
 /// Where to take batches from.
-pub(super) struct Source {
-    place: Place,
+pub(super) struct BatchSource {
+    place: BatchOrigin,
     pub(super) stats: Arc<Stats>,
 }
 
-enum Place {
-    Service(Box<Asked>),
+enum BatchOrigin {
+    Service(Box<ServiceSource>),
     Archive(Archive),
 }
 
-impl Source {
+impl BatchSource {
     /// Opens it; to be called on the runtime, where a sandbox will live.
     pub(super) fn open(args: &SourceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         Self::choose(args.archive.as_deref(), &args.service, from_environment)
@@ -55,30 +55,30 @@ impl Source {
             // It has no settings, yet a mistake in them is one here as well.
             file::read(args.config.as_deref(), args.profile.as_deref())?;
             return Ok(Self {
-                place: Place::Archive(Archive::read(path)?),
+                place: BatchOrigin::Archive(Archive::read(path)?),
                 stats: Arc::default(),
             });
         }
-        let asked = Asked::open(args, from_environment)?;
+        let asked = ServiceSource::open(args, from_environment)?;
         Ok(Self {
             stats: asked.stats.clone(),
-            place: Place::Service(Box::new(asked)),
+            place: BatchOrigin::Service(Box::new(asked)),
         })
     }
 
     /// Says what it is.
     pub(super) fn name(&self) -> String {
         match &self.place {
-            Place::Service(asked) => asked.service.base_url().to_string(),
-            Place::Archive(archive) => format!("`{}`", archive.path().display()),
+            BatchOrigin::Service(asked) => asked.service.base_url().to_string(),
+            BatchOrigin::Archive(archive) => format!("`{}`", archive.path().display()),
         }
     }
 
     /// The address of the service that the batches are from.
     pub(super) fn base_url(&self) -> Option<String> {
         match &self.place {
-            Place::Service(asked) => Some(asked.service.base_url().to_string()),
-            Place::Archive(archive) => Some(archive.owner().ok()??.base_url),
+            BatchOrigin::Service(asked) => Some(asked.service.base_url().to_string()),
+            BatchOrigin::Archive(archive) => Some(archive.owner().ok()??.base_url),
         }
     }
 
@@ -86,33 +86,35 @@ impl Source {
     pub(super) fn batches(
         &self,
         range: Range,
-        order: Order,
+        order: PageOrder,
         lenient: bool,
-    ) -> Result<Batches<'_>, Failure> {
+    ) -> Result<BatchPages<'_>, Failure> {
         Ok(match &self.place {
-            Place::Service(asked) => {
-                let manner = Manner {
+            BatchOrigin::Service(asked) => {
+                let manner = FetchOptions {
                     order,
                     lenient,
                     ..asked.manner()
                 };
-                Batches::Service(Box::new(asked.pages(manner, range)))
+                BatchPages::Service(Box::new(asked.pages(manner, range)))
             }
-            Place::Archive(archive) => Batches::Archive(Box::new(archive.pages(range, lenient)?)),
+            BatchOrigin::Archive(archive) => {
+                BatchPages::Archive(Box::new(archive.pages(range, lenient)?))
+            }
         })
     }
 
     /// Returns the archive, if that is where batches come from.
     pub(super) fn archive(&self) -> Option<&Archive> {
         match &self.place {
-            Place::Service(_) => None,
-            Place::Archive(archive) => Some(archive),
+            BatchOrigin::Service(_) => None,
+            BatchOrigin::Archive(archive) => Some(archive),
         }
     }
 
     /// Says what an archive may lack of `range`; nothing where it is complete, or a service was asked.
     pub(super) fn incomplete(&self, range: &Range) -> Result<Option<String>, Failure> {
-        let Place::Archive(archive) = &self.place else {
+        let BatchOrigin::Archive(archive) = &self.place else {
             return Ok(None);
         };
         let coverage = archive.coverage()?;
@@ -147,7 +149,7 @@ impl Source {
 
     /// Returns from when to when an archive has all batches, as far as it knows; all dates for a service.
     pub(super) fn held(&self) -> Result<Range, Failure> {
-        let Place::Archive(archive) = &self.place else {
+        let BatchOrigin::Archive(archive) = &self.place else {
             return Ok(Range::default());
         };
         Ok(Range {
@@ -160,8 +162,8 @@ impl Source {
     /// Counts what an archive has that the service no longer has.
     pub(super) fn vanished(&self) -> Result<u64, Failure> {
         match &self.place {
-            Place::Service(_) => Ok(0),
-            Place::Archive(archive) => archive.vanished(),
+            BatchOrigin::Service(_) => Ok(0),
+            BatchOrigin::Archive(archive) => archive.vanished(),
         }
     }
 }
@@ -175,12 +177,12 @@ fn gap(range: &Range) -> String {
 }
 
 /// Batches on their way.
-pub(super) enum Batches<'a> {
+pub(super) enum BatchPages<'a> {
     Service(Box<Pages>),
     Archive(Box<ArchivePages<'a>>),
 }
 
-impl Feed for Batches<'_> {
+impl PageSource for BatchPages<'_> {
     async fn next(&mut self) -> Result<Option<Page>, Failure> {
         match self {
             Self::Service(pages) => pages.next().await,
@@ -202,7 +204,7 @@ impl Feed for Batches<'_> {
     }
 }
 
-impl Batches<'_> {
+impl BatchPages<'_> {
     /// The version in use, where a service is asked and it is known.
     pub(super) fn version(&self) -> Option<Version> {
         match self {
@@ -212,7 +214,7 @@ impl Batches<'_> {
     }
 
     /// The windows that were fetched.
-    pub(super) fn fetched(&self) -> Vec<Fetched> {
+    pub(super) fn fetched(&self) -> Vec<FetchedWindow> {
         match self {
             Self::Service(pages) => pages.fetched(),
             Self::Archive(_) => Vec::new(),
@@ -220,7 +222,7 @@ impl Batches<'_> {
     }
 
     /// What was wrong with the batches.
-    pub(super) fn findings(&self) -> Findings {
+    pub(super) fn findings(&self) -> DataIssues {
         match self {
             Self::Service(pages) => pages.findings(),
             Self::Archive(pages) => pages.findings(),
@@ -229,9 +231,9 @@ impl Batches<'_> {
 }
 
 /// A service to ask, and how.
-pub(super) struct Asked {
+pub(super) struct ServiceSource {
     pub(super) service: Arc<Service>,
-    pub(super) manners: Manners,
+    pub(super) manners: ClientOptions,
     pub(super) stats: Arc<Stats>,
     /// Ends the sandbox when dropped.
     _sandbox: Option<oneshot::Sender<()>>,
@@ -240,7 +242,7 @@ pub(super) struct Asked {
 const SANDBOX_BATCHES: usize = 250;
 const SANDBOX_SEED: u64 = 1;
 
-impl Asked {
+impl ServiceSource {
     /// Decides whom to ask; to be called on the runtime, where a sandbox will live.
     pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
@@ -262,19 +264,19 @@ impl Asked {
     }
 
     /// How the settings want it to be asked.
-    pub(super) fn manner(&self) -> Manner {
+    pub(super) fn manner(&self) -> FetchOptions {
         // No service bears more, and neither do most machines.
         const MOST: u32 = 256;
-        Manner {
+        FetchOptions {
             api: self.manners.api.value,
             workers: self.manners.parallel.value.min(MOST) as usize,
-            order: Order::Any,
+            order: PageOrder::Any,
             lenient: false,
         }
     }
 
     /// Prepares to fetch `range`.
-    pub(super) fn pages(&self, manner: Manner, range: Range) -> Pages {
+    pub(super) fn pages(&self, manner: FetchOptions, range: Range) -> Pages {
         let (service, stats) = (self.service.clone(), self.stats.clone());
         Pages::new(service, self.retry_policy(), stats, manner, range)
     }
@@ -289,15 +291,15 @@ impl Asked {
 }
 
 /// Starts the embedded service on a free port of this machine.
-fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
+fn start_sandbox() -> anyhow::Result<(Credentials, oneshot::Sender<()>)> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = server::listen(loopback).context("cannot start the sandbox")?;
     let base_url = format!("http://{}", listener.local_addr()?);
-    let credentials = Credentials {
+    let credentials = ExpectedCredentials {
         client_id: "sandbox".to_owned(),
         client_secret: server::random_secret()?,
     };
-    let access = Access {
+    let access = Credentials {
         base_url: BaseUrl::parse(&base_url, false)?,
         client_id: credentials.client_id.clone(),
         base_url_origin: Origin::Flag("--sandbox"),
@@ -305,7 +307,7 @@ fn start_sandbox() -> anyhow::Result<(Access, oneshot::Sender<()>)> {
         client_secret: Secret::new(&credentials.client_secret),
     };
     let catalog = server::generate(SANDBOX_SEED, SANDBOX_BATCHES, false);
-    let options = Options {
+    let options = ServerOptions {
         credentials,
         faults: Faults::default(),
         seed: SANDBOX_SEED,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 use serde::Serialize;
 
 use super::messages::count;
-use crate::archive::{Archive, Coverage, Outcome, Owner, Run};
+use crate::archive::{Archive, Coverage, Owner, Run, RunOutcome};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
 use crate::error::{Failure, Kind};
@@ -250,7 +250,7 @@ impl Status {
         if let Some(message) = newest
             .message
             .as_ref()
-            .filter(|_| newest.outcome != Outcome::Complete)
+            .filter(|_| newest.outcome != RunOutcome::Complete)
         {
             let _ = writeln!(text, "the last one: {}", text::one_line(message));
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::cli::ServiceArgs;
 use crate::config::Settings;
 use crate::error::Failure;
-use crate::storage::cloud::{self, Address};
+use crate::storage::cloud::{self, ObjectAddress};
 
 /// Prepares for the `places` of a run; does nothing where all are files.
 pub(super) fn prepare(
@@ -17,7 +17,7 @@ pub(super) fn prepare(
     if places
         .iter()
         .flatten()
-        .any(|place| Address::is_meant(place))
+        .any(|place| ObjectAddress::is_meant(place))
     {
         cloud::reach_as(&Settings::read(args, from_environment)?.manners()?)?;
     }

@@ -5,22 +5,24 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use super::messages::{Selection, beyond, count, doubts, how, nothing_matched, stopped, tell};
-use super::source::Source;
+use super::messages::{
+    SelectionRequest, beyond, count, doubts, how, nothing_matched, stopped, tell,
+};
+use super::source::BatchSource;
 use super::{own_files, runtime, storage};
 use crate::analysis::statistics::Groups;
-use crate::analysis::summary::{self, Look};
+use crate::analysis::summary::{self, TableStyle};
 use crate::cli::{Cli, OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
-use crate::fetch::Order;
+use crate::fetch::PageOrder;
 use crate::formats::Format;
 use crate::pipeline;
-use crate::storage::{Escapes, Output, Target};
+use crate::storage::{EncodedOutput, Escapes, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
-    let selection = Selection::new(&args.selection)?;
+    let selection = SelectionRequest::new(&args.selection)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
     own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
@@ -105,7 +107,7 @@ fn by_ending(path: &Path) -> Option<SummaryFormat> {
 async fn summarise(
     from_environment: &[String],
     args: &SummaryArgs,
-    selection: &Selection,
+    selection: &SelectionRequest,
     destination: &Destination,
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
@@ -115,10 +117,11 @@ async fn summarise(
         from_environment,
         &[args.output.as_deref()],
     )?;
-    let source = Source::open(&args.source, from_environment)?;
+    let source = BatchSource::open(&args.source, from_environment)?;
     // Before the first request, so that one that cannot be written is found out at once.
-    let target = Target::open(&destination.place, args.no_clobber)?;
-    let mut output = Output::new(target, destination.compression).map_err(Failure::from_output)?;
+    let target = OutputTarget::open(&destination.place, args.no_clobber)?;
+    let mut output =
+        EncodedOutput::new(target, destination.compression).map_err(Failure::from_output)?;
     match format {
         SummaryFormat::Json => output.escape_on_terminal(Escapes::Json),
         SummaryFormat::Csv => output.escape_on_terminal(Escapes::Text),
@@ -129,7 +132,7 @@ async fn summarise(
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, Order::Any, lenient)?;
+    let mut pages = source.batches(*range, PageOrder::Any, lenient)?;
     let mut groups = Groups::new(args.by.clone());
     let ran = pipeline::run(&mut pages, &mut groups, &selection.plan(), &source.stats).await;
     drop(progress);
@@ -141,7 +144,7 @@ async fn summarise(
 
     let sums = groups.finish();
     let is_stdout = destination.place.is_stdout();
-    let look = Look {
+    let look = TableStyle {
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
     };

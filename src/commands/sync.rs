@@ -11,14 +11,14 @@ use tokio::sync::watch;
 
 use super::messages::{count, oddities};
 use super::signals::Signals;
-use super::source::Asked;
+use super::source::ServiceSource;
 use super::{changes, own_files, status};
-use crate::archive::sync::{self, Order, Report};
-use crate::archive::{Archive, Owner, Run, Since};
+use crate::archive::sync::{self, SyncReport, SyncRequest};
+use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::range::{Range, written};
 use crate::cli::{Cli, SyncArgs};
 use crate::error::Failure;
-use crate::fetch::{self, Manner};
+use crate::fetch::{self, FetchOptions};
 use crate::terminal::{self, ProgressLine};
 
 /// How long a run may take to put away what it has when it is told to stop.
@@ -36,7 +36,7 @@ pub(super) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
         &args.service,
         &[("the archive", Some(args.archive.as_path()))],
     )?;
-    let order = Order {
+    let order = SyncRequest {
         start,
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
         full: args.full,
@@ -97,16 +97,16 @@ fn joined(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::
 async fn synchronise(
     from_environment: &[String],
     args: &SyncArgs,
-    order: &Order,
+    order: &SyncRequest,
     is_open: &AtomicBool,
     stop: sync::Stop,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let source = Asked::open(&args.service, from_environment)?;
+    let source = ServiceSource::open(&args.service, from_environment)?;
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
-    let manner = Manner {
-        order: fetch::Order::InWindows,
+    let manner = FetchOptions {
+        order: fetch::PageOrder::InWindows,
         lenient: args.lenient,
         ..source.manner()
     };
@@ -126,7 +126,7 @@ async fn synchronise(
     let report = ran?;
     tell_findings(&report, args.lenient);
     let requests = count(source.stats.requests.get(), "request", "requests");
-    let Report {
+    let SyncReport {
         run,
         failure,
         is_through,
@@ -157,8 +157,8 @@ async fn synchronise(
 }
 
 /// Says that `--start` has no effect where the archive begins earlier.
-fn tell_beginning(archive: &Archive, order: &Order) {
-    let Ok(since) = archive.since().map(Since::second) else {
+fn tell_beginning(archive: &Archive, order: &SyncRequest) {
+    let Ok(since) = archive.since().map(ArchiveStart::second) else {
         return;
     };
     if order.start.is_some_and(|start| since < Some(start)) {
@@ -171,13 +171,13 @@ fn tell_beginning(archive: &Archive, order: &Order) {
 
 /// Counts what is missing between the beginning of the archive and its end.
 fn gaps(archive: &Archive) -> u64 {
-    let since = archive.since().map_or(None, Since::second);
+    let since = archive.since().map_or(None, ArchiveStart::second);
     let coverage = archive.coverage();
     coverage.map_or(0, |coverage| coverage.gaps(since).len() as u64)
 }
 
 /// Whose batches these are. A sandbox has another address each time, and the same batches.
-fn owner(source: &Asked, args: &SyncArgs) -> Owner {
+fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     let base_url = if args.service.sandbox {
         "the sandbox".to_owned()
     } else {
@@ -218,7 +218,7 @@ fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> an
     ))
 }
 
-fn tell_findings(report: &Report, lenient: bool) {
+fn tell_findings(report: &SyncReport, lenient: bool) {
     for oddity in oddities(&report.findings, lenient) {
         log::warn!("{oddity}");
     }

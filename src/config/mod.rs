@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::analysis::Targets;
 use crate::cli::ServiceArgs;
 use crate::client::BaseUrl;
-use crate::client::{Access, Api, Manners, Origin, Setting};
+use crate::client::{Api, ClientOptions, Credentials, Origin, Setting};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 use crate::text;
@@ -43,12 +43,12 @@ impl<'a> Settings<'a> {
     }
 
     /// Decides how the service is asked.
-    pub(crate) fn manners(&self) -> Result<Manners, Failure> {
+    pub(crate) fn manners(&self) -> Result<ClientOptions, Failure> {
         let duration = |key: &str| self.word(key, text::duration);
         let api = self.word("api", |word| {
             Api::named(word).ok_or_else(|| "write auto, v1 or v2".to_owned())
         })?;
-        let manners = Manners {
+        let manners = ClientOptions {
             api: self.pick("api", self.args.api, api, Api::Auto),
             parallel: self.pick(
                 "parallel",
@@ -94,17 +94,19 @@ impl<'a> Settings<'a> {
             )
         };
         match &manners {
-            Manners {
+            ClientOptions {
                 parallel: Setting { value: 0, origin },
                 ..
             } => zero("parallel", origin),
-            Manners { timeout, .. } if timeout.value.is_zero() => zero("timeout", &timeout.origin),
+            ClientOptions { timeout, .. } if timeout.value.is_zero() => {
+                zero("timeout", &timeout.origin)
+            }
             _ => Ok(manners),
         }
     }
 
     /// Decides which service is asked, and as whom.
-    pub(crate) fn access(&self, manners: &Manners) -> Result<Access, Failure> {
+    pub(crate) fn access(&self, manners: &ClientOptions) -> Result<Credentials, Failure> {
         let Some(base_url) = self.base_url() else {
             return Err(missing(
                 "the address of the service",
@@ -132,7 +134,7 @@ impl<'a> Settings<'a> {
                 "client_secret_file",
             ));
         };
-        Ok(Access {
+        Ok(Credentials {
             base_url,
             client_id: client_id.value,
             base_url_origin,

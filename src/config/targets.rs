@@ -62,7 +62,7 @@ fn percent(
         Some(Value::Float(number)) => number.to_string(),
         Some(_) => String::new(),
     };
-    let number = statistics::Value::parse(&text).map(statistics::Value::decimal);
+    let number = statistics::ExactValue::parse(&text).map(statistics::ExactValue::decimal);
     let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(most)).contains(number));
     within.map(Some).ok_or_else(|| {
         let hint = format!("write percent, such as `{key} = 90`");

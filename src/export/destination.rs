@@ -10,12 +10,12 @@ use crate::cli::OutputArgs;
 use crate::error::{Failure, Kind};
 use crate::formats::Format;
 use crate::storage::Compression;
-use crate::storage::Place;
+use crate::storage::Location;
 
 /// Where an export goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// Its name, where it names one file per value.
     pub(crate) template: Option<Template>,
     pub(crate) format: Format,
@@ -44,7 +44,7 @@ const ENDINGS: [(&str, Format); 9] = [
 
 impl Destination {
     pub(crate) fn new(args: &OutputArgs) -> Result<Self, Failure> {
-        let place = Place::new(args.output.as_deref())?;
+        let place = Location::new(args.output.as_deref())?;
         let mut destination = Self::of_place(args, place)?;
         let folder = destination.template.as_ref().map(Template::folder);
         destination.manifest = manifest(args, folder.as_deref())?;
@@ -57,7 +57,7 @@ impl Destination {
     }
 
     /// Finds out format and compression; manifest and marker come later.
-    fn of_place(args: &OutputArgs, place: Place) -> Result<Self, Failure> {
+    fn of_place(args: &OutputArgs, place: Location) -> Result<Self, Failure> {
         let made = |place, template, format, compression| Self {
             place,
             template,
@@ -67,7 +67,7 @@ impl Destination {
             success_marker: None,
         };
         #[cfg(feature = "postgres")]
-        if let Place::Table(_) = place {
+        if let Location::Table(_) = place {
             check_table(args)?;
             return Ok(made(place, None, Format::Postgres, Compression::None));
         }
@@ -107,7 +107,7 @@ impl Destination {
 
     /// Returns the folder of a lake on this machine: one file per value, with a manifest among them.
     pub(crate) fn lake_folder(&self) -> Option<PathBuf> {
-        let (Some(template), Some(manifest), Place::File(_)) =
+        let (Some(template), Some(manifest), Location::File(_)) =
             (&self.template, &self.manifest, &self.place)
         else {
             return None;
@@ -217,12 +217,12 @@ fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>,
             ));
         }
     };
-    let place = Place::new(Some(&path))?;
+    let place = Location::new(Some(&path))?;
     if place.is_stdout() {
         return Err(usage("`--manifest` needs a file".to_owned())
             .hint("standard output is for the data: name a file for the receipt"));
     }
-    if Place::new(args.output.as_deref())?.is(&place) {
+    if Location::new(args.output.as_deref())?.is(&place) {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
             .hint("give the manifest a name of its own"));
     }
@@ -248,9 +248,9 @@ fn check_state(args: &OutputArgs, manifest: Option<&Path>) -> Result<(), Failure
     let Some(state) = args.state.as_deref() else {
         return Ok(());
     };
-    let state = Place::File(state.to_owned());
+    let state = Location::File(state.to_owned());
     for (flag, other) in [("-o", args.output.as_deref()), ("--manifest", manifest)] {
-        if other.is_some() && Place::new(other)?.is(&state) {
+        if other.is_some() && Location::new(other)?.is(&state) {
             return Err(usage(format!("`--state` and `{flag}` name the same file"))
                 .hint("a target hands on the next state: keep it in a file of its own"));
         }

@@ -9,9 +9,9 @@ use crate::archive::Position;
 use crate::batch::digest::DigestState;
 use crate::error::{Failure, Kind};
 use crate::storage::cleanup::Folders;
-use crate::storage::cloud::{self, Address};
+use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::temp_file::Scratch;
-use crate::storage::{Compression, Output, Place, Target};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
 /// Larger than any receipt; what is read by mistake may be anything.
 const SIZE_LIMIT: u64 = 256 << 20;
@@ -24,11 +24,11 @@ pub(crate) struct Manifest {
     /// Only an export that came to its end has a manifest; from an archive with gaps it is not complete.
     #[serde(default)]
     pub(crate) complete: bool,
-    pub(crate) request: Request,
+    pub(crate) request: ManifestRequest,
     #[serde(default)]
     pub(crate) version: Option<String>,
     #[serde(default)]
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<ManifestWindow>,
     pub(crate) batches: u64,
     #[serde(default)]
     pub(crate) duplicates_dropped: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Manifest {
     pub(crate) started: String,
     #[serde(default)]
     pub(crate) ended: String,
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<ManifestFile>,
     /// Version 1 was not told.
     #[serde(default = "first_version")]
     pub(crate) digest_version: u32,
@@ -80,7 +80,7 @@ fn first_version() -> u32 {
 
 /// What was asked for.
 #[derive(Deserialize, Serialize)]
-pub(crate) struct Request {
+pub(crate) struct ManifestRequest {
     /// Nothing for an archive that belongs to nobody yet.
     pub(crate) base_url: Option<String>,
     /// The archive that was read instead of the service.
@@ -100,7 +100,7 @@ pub(crate) struct Request {
 
 /// Part of the range, as it was fetched.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Window {
+pub(crate) struct ManifestWindow {
     pub(crate) start: Option<String>,
     pub(crate) end: Option<String>,
     pub(crate) pages: u64,
@@ -109,7 +109,7 @@ pub(crate) struct Window {
 
 /// A file that was written; `-` is standard output. A table has an address, and no bytes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct File {
+pub(crate) struct ManifestFile {
     pub(crate) path: String,
     #[serde(default)]
     pub(crate) format: String,
@@ -128,7 +128,7 @@ pub(crate) struct File {
 
 /// The place of a manifest, opened before the first request like that of the data.
 pub(crate) struct Draft {
-    output: Output,
+    output: EncodedOutput,
     /// Those that were made for it; removed with it if nothing comes of the export.
     _folders: Folders,
 }
@@ -136,9 +136,9 @@ pub(crate) struct Draft {
 impl Draft {
     /// Opens the place of the manifest; makes its folder, if `make_folder`.
     pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
-        let place = Place::new(Some(path))?;
+        let place = Location::new(Some(path))?;
         let mut folders = Folders::default();
-        if let Place::File(path) = &place
+        if let Location::File(path) = &place
             && make_folder
         {
             folders.make_for(path).map_err(|error| {
@@ -148,9 +148,9 @@ impl Draft {
                     .hint("choose another place with `--manifest`")
             })?;
         }
-        let target = Target::open(&place, no_clobber)?;
+        let target = OutputTarget::open(&place, no_clobber)?;
         Ok(Self {
-            output: Output::new(target, Compression::None).map_err(Failure::from_output)?,
+            output: EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?,
             _folders: folders,
         })
     }
@@ -189,7 +189,7 @@ impl Manifest {
 
         let name = path.display();
         let mut text = Vec::new();
-        let object = Address::parse(path)?.map(|address| cloud::download(&address));
+        let object = ObjectAddress::parse(path)?.map(|address| cloud::download(&address));
         let object = object.transpose()?;
         let file = std::fs::File::open(object.as_ref().map_or(path, Scratch::path));
         file.and_then(|file| file.take(SIZE_LIMIT).read_to_end(&mut text))

@@ -14,36 +14,37 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::pending::Pending;
-use super::sink::{Share, Written};
+use super::sink::{Share, WrittenFile};
 use super::template::{Crops, Template};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, Representation};
 use crate::error::{Failure, Kind};
-use crate::formats::{BatchWriter, Notes};
+use crate::formats::{BatchWriter, WriterReport};
 use crate::storage::cleanup::Folders;
-use crate::storage::cloud::{self, Address};
-use crate::storage::output::Sealed;
+use crate::storage::cloud::{self, ObjectAddress};
+use crate::storage::output::FinishedOutput;
 use crate::storage::target::{annotate, folder_of, follow_links, resolved};
 use crate::storage::temp_file::PartFiles;
-use crate::storage::{Compression, Output, Place, Target};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
 /// Bytes that wait in memory, in all.
 const HELD: usize = 8 << 20;
 
 /// Makes the writer of one file.
-pub(crate) type Maker = Box<dyn Fn(Output) -> Result<Box<dyn BatchWriter>, Failure> + Send>;
+pub(crate) type WriterFactory =
+    Box<dyn Fn(EncodedOutput) -> Result<Box<dyn BatchWriter>, Failure> + Send>;
 
 /// How the files are made.
-pub(crate) struct Manner {
+pub(crate) struct PartitionOptions {
     pub(crate) compression: Compression,
     pub(crate) no_clobber: bool,
     /// Where the manifest goes: no batches may.
-    pub(crate) manifest: Option<Place>,
+    pub(crate) manifest: Option<Location>,
     /// Starts the digest of one file; `None` if no manifest is written.
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
     /// What the format keeps of a batch.
     pub(crate) kept: Representation,
-    pub(crate) maker: Maker,
+    pub(crate) maker: WriterFactory,
     /// The only files to write; `None` for all.
     pub(crate) only: Option<HashSet<String>>,
     /// What crops are called in names.
@@ -51,16 +52,16 @@ pub(crate) struct Manner {
     /// Written before the first file is replaced.
     pub(crate) pending: Option<Pending>,
     /// The file that says that everything is in its place: removed before the first file is replaced.
-    pub(crate) success_marker: Option<Place>,
+    pub(crate) success_marker: Option<Location>,
 }
 
 /// Batches that wait for their files.
-pub(crate) struct Spool {
+pub(crate) struct PartitionedWriter {
     template: Template,
-    manner: Manner,
+    manner: PartitionOptions,
     /// Places among the parts.
     names: HashMap<String, usize>,
-    parts: Vec<Part>,
+    parts: Vec<Partition>,
     /// Bytes that wait in memory.
     held: usize,
     aside: File,
@@ -72,7 +73,7 @@ pub(crate) struct Spool {
 
 /// What belongs to one file.
 #[derive(Default)]
-struct Part {
+struct Partition {
     name: String,
     batches: u64,
     /// One batch to a line.
@@ -81,20 +82,20 @@ struct Part {
     pieces: Vec<(u64, usize)>,
 }
 
-impl Part {
-    fn place(&self) -> Result<Place, Failure> {
+impl Partition {
+    fn place(&self) -> Result<Location, Failure> {
         // A file of this name, and not standard output.
         let name = if self.name == "-" { "./-" } else { &self.name };
-        Place::new(Some(Path::new(name)))
+        Location::new(Some(Path::new(name)))
     }
 }
 
-impl Spool {
+impl PartitionedWriter {
     /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
-    pub(crate) fn new(template: Template, manner: Manner) -> Result<Self, Failure> {
+    pub(crate) fn new(template: Template, manner: PartitionOptions) -> Result<Self, Failure> {
         let folder = template.folder();
         // Something in the same folder, that no value makes.
-        let folder = match Address::parse(&folder.join(".trayscan-check"))? {
+        let folder = match ObjectAddress::parse(&folder.join(".trayscan-check"))? {
             Some(address) => {
                 cloud::check(&address)?;
                 std::env::temp_dir()
@@ -109,7 +110,7 @@ impl Spool {
             parts: Vec::new(),
             held: 0,
             aside,
-            aside_name: format!("the folder {}", Place::File(folder).name()),
+            aside_name: format!("the folder {}", Location::File(folder).name()),
             put_aside: 0,
         })
     }
@@ -122,9 +123,9 @@ impl Spool {
         }
         let parts = &mut self.parts;
         let place = *self.names.entry(name).or_insert_with_key(|name| {
-            parts.push(Part {
+            parts.push(Partition {
                 name: name.clone(),
-                ..Part::default()
+                ..Partition::default()
             });
             parts.len() - 1
         });
@@ -159,18 +160,18 @@ impl Spool {
     }
 
     /// Writes all files, and then puts all of them in their places.
-    pub(crate) fn publish(mut self) -> Result<(Vec<Written>, Notes), Failure> {
+    pub(crate) fn publish(mut self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
         let mut temporary = self.temporary_files(&parts, &mut folders)?;
         let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
-        let mut notes = Notes::default();
+        let mut notes = WriterReport::default();
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
             let file = part.place()?;
-            if let Place::File(path) = &file {
+            if let Location::File(path) = &file {
                 folders
                     .make_for(path)
                     .map_err(|error| cannot_make(path, error))?;
@@ -184,7 +185,8 @@ impl Spool {
             if manifest.is_some_and(|manifest| manifest.is(&file)) {
                 return Err(taken(&file));
             }
-            let target = Target::open_among(&file, self.manner.no_clobber, temporary.as_mut())?;
+            let target =
+                OutputTarget::open_among(&file, self.manner.no_clobber, temporary.as_mut())?;
             let (sealed, share) = self.write_part(&part, target, &mut notes)?;
             written.push((file, share));
             all.push(sealed);
@@ -195,9 +197,9 @@ impl Spool {
         if let Some(pending) = &self.manner.pending {
             pending.write(written.iter().map(|(place, _)| place.address()))?;
         }
-        let published = Sealed::publish(all)?;
+        let published = FinishedOutput::publish(all)?;
         let written = written.into_iter().zip(published);
-        let written = written.map(|((place, share), published)| Written {
+        let written = written.map(|((place, share), published)| WrittenFile {
             place,
             published,
             share,
@@ -208,12 +210,12 @@ impl Spool {
     /// Prepares the temporary files of all parts; nothing if they are objects.
     fn temporary_files(
         &self,
-        parts: &[Part],
+        parts: &[Partition],
         folders: &mut Folders,
     ) -> Result<Option<PartFiles>, Failure> {
         let mut places = BTreeSet::new();
         for part in parts {
-            if let Place::File(path) = part.place()? {
+            if let Location::File(path) = part.place()? {
                 let path = follow_links(&path).unwrap_or(path);
                 places.insert(folder_of(&path).to_owned());
             }
@@ -232,12 +234,12 @@ impl Spool {
 
     fn write_part(
         &mut self,
-        part: &Part,
-        target: Target,
-        notes: &mut Notes,
-    ) -> Result<(Sealed, Option<Share>), Failure> {
+        part: &Partition,
+        target: OutputTarget,
+        notes: &mut WriterReport,
+    ) -> Result<(FinishedOutput, Option<Share>), Failure> {
         let mut output =
-            Output::new(target, self.manner.compression).map_err(Failure::from_output)?;
+            EncodedOutput::new(target, self.manner.compression).map_err(Failure::from_output)?;
         let kept = self.manner.kept;
         let mut digest = self.manner.new_digest.as_ref().map(|new| new());
         if digest.is_some() {
@@ -317,14 +319,14 @@ fn one_file(first: &Path, second: &Path) -> Failure {
         Kind::Output,
         format!(
             "{} and {} are one file: a link leads from one to the other",
-            Place::File(first.to_owned()).name(),
-            Place::File(second.to_owned()).name()
+            Location::File(first.to_owned()).name(),
+            Location::File(second.to_owned()).name()
         ),
     )
     .hint("take the link away, or choose another place with `-o`")
 }
 
-fn taken(place: &Place) -> Failure {
+fn taken(place: &Location) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
@@ -336,7 +338,7 @@ fn taken(place: &Place) -> Failure {
 }
 
 fn cannot_write(folder: &Path, error: io::Error) -> Failure {
-    let name = Place::File(folder.to_owned()).name();
+    let name = Location::File(folder.to_owned()).name();
     Failure::new(Kind::Output, format!("cannot write to the folder {name}"))
         .caused_by(error)
         .hint("choose another place with `-o`")
@@ -347,7 +349,7 @@ fn cannot_make(path: &Path, error: io::Error) -> Failure {
         Kind::Output,
         format!(
             "cannot make the folder of {}",
-            Place::File(path.to_owned()).name()
+            Location::File(path.to_owned()).name()
         ),
     )
     .caused_by(error)

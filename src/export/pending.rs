@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::template::Template;
 use crate::error::{Failure, Kind};
-use crate::storage::Place;
+use crate::storage::Location;
 use crate::storage::cleanup;
 use crate::storage::cloud::{self, Upload};
 use crate::storage::target::folder_of;
@@ -20,7 +20,7 @@ use crate::storage::temp_file::{self, sync_folder};
 
 /// The list of files that a run is about to change.
 pub(crate) struct Pending {
-    place: Place,
+    place: Location,
     template: String,
     /// Files that may be removed, or that an earlier run has not finished with.
     pub(crate) others: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Pending {
 
 /// The list as it is kept.
 #[derive(Deserialize, Serialize)]
-struct Listed {
+struct PendingList {
     template: String,
     files: BTreeSet<String>,
 }
@@ -37,7 +37,7 @@ impl Pending {
     /// Names the list that belongs to the manifest at `manifest`.
     pub(crate) fn new(manifest: &Path, template: &Template) -> Result<Self, Failure> {
         Ok(Self {
-            place: Place::new(Some(&path(manifest)))?,
+            place: Location::new(Some(&path(manifest)))?,
             template: template.text(),
             others: BTreeSet::new(),
         })
@@ -46,8 +46,8 @@ impl Pending {
     /// Reads the list that a killed run left beside `manifest`, if it is there: its template, and the files.
     pub(crate) fn read(manifest: &Path) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
         let path = path(manifest);
-        let text = match Place::new(Some(&path))? {
-            Place::Object(address) => {
+        let text = match Location::new(Some(&path))? {
+            Location::Object(address) => {
                 if !cloud::sizes(&address)?.contains_key(&address.to_string()) {
                     return Ok(None);
                 }
@@ -56,7 +56,7 @@ impl Pending {
             _ if !path.exists() => return Ok(None),
             _ => std::fs::read(&path),
         };
-        let listed = text.and_then(|text| Ok(serde_json::from_slice::<Listed>(&text)?));
+        let listed = text.and_then(|text| Ok(serde_json::from_slice::<PendingList>(&text)?));
         let listed = listed.map_err(|error| {
             Failure::new(Kind::Output, format!("cannot read `{}`", path.display()))
                 .caused_by(error)
@@ -67,7 +67,7 @@ impl Pending {
 
     /// Writes the list down, before the first of `files` is changed.
     pub(crate) fn write(&self, files: impl Iterator<Item = String>) -> Result<(), Failure> {
-        let listed = Listed {
+        let listed = PendingList {
             template: self.template.clone(),
             files: files.chain(self.others.iter().cloned()).collect(),
         };
@@ -77,15 +77,15 @@ impl Pending {
         let text =
             serde_json::to_vec(&listed).map_err(|error| Failure::from_output(error.into()))?;
         match &self.place {
-            Place::File(path) => self.write_file(path, &text),
-            Place::Object(address) => {
+            Location::File(path) => self.write_file(path, &text),
+            Location::Object(address) => {
                 let mut upload = Upload::begin(address, false, false)?;
                 upload.write_all(&text).map_err(Failure::from_output)?;
                 Upload::publish_all(vec![upload])
             }
-            Place::Stdout => Ok(()),
+            Location::Stdout => Ok(()),
             #[cfg(feature = "postgres")]
-            Place::Table(_) => Ok(()),
+            Location::Table(_) => Ok(()),
         }
     }
 

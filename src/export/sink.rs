@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use super::partitions::Spool;
+use super::partitions::PartitionedWriter;
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, Representation};
 use crate::error::Failure;
-use crate::formats::{BatchWriter, Notes};
+use crate::formats::{BatchWriter, WriterReport};
 use crate::pipeline::Sink;
 #[cfg(feature = "postgres")]
-use crate::postgres::Loading;
+use crate::postgres::CopyLoader;
 #[cfg(feature = "postgres")]
 use crate::storage::cleanup;
-use crate::storage::{Place, Published};
+use crate::storage::{Location, Published};
 
-pub(crate) enum Files {
+pub(crate) enum ExportSink {
     One {
         writer: Box<dyn BatchWriter>,
-        place: Place,
+        place: Location,
     },
-    Many(Box<Spool>),
+    Many(Box<PartitionedWriter>),
     #[cfg(feature = "postgres")]
     Table {
-        loading: Box<Loading>,
-        place: Place,
+        loading: Box<CopyLoader>,
+        place: Location,
     },
 }
 
 /// A file that is in its place.
-pub(crate) struct Written {
-    pub(crate) place: Place,
+pub(crate) struct WrittenFile {
+    pub(crate) place: Location,
     pub(crate) published: Published,
     /// What is in this one, where there are several and somebody wants to know.
     pub(crate) share: Option<Share>,
@@ -44,7 +44,7 @@ pub(crate) struct Share {
     pub(crate) unknown_fields_digest: Option<String>,
 }
 
-impl Files {
+impl ExportSink {
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let written = match self {
             Self::One { writer, .. } => writer.write(batch),
@@ -76,12 +76,12 @@ impl Files {
     }
 
     /// Ends what was written and puts it in its place.
-    pub(crate) fn publish(self) -> Result<(Vec<Written>, Notes), Failure> {
+    pub(crate) fn publish(self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         match self {
             Self::One { writer, place } => {
                 let (output, notes) = writer.finish().map_err(Failure::from_output)?;
                 let published = output.publish()?;
-                let written = Written {
+                let written = WrittenFile {
                     place,
                     published,
                     share: None,
@@ -94,15 +94,15 @@ impl Files {
                 let (counts, escaped_cells) = loading.finish()?;
                 // If the run is over already, its end says what is in the table.
                 let _ = cleanup::commit();
-                let written = Written {
+                let written = WrittenFile {
                     place,
                     published: Published::default(),
                     share: None,
                 };
-                let notes = Notes {
+                let notes = WriterReport {
                     escaped_cells,
                     counts: Some(counts),
-                    ..Notes::default()
+                    ..WriterReport::default()
                 };
                 Ok((vec![written], notes))
             }
@@ -111,14 +111,14 @@ impl Files {
 }
 
 /// Writes a batch and notes it in the digest, where one is wanted.
-pub(crate) struct Writing<'a> {
-    pub(crate) files: &'a mut Files,
+pub(crate) struct DigestingSink<'a> {
+    pub(crate) files: &'a mut ExportSink,
     pub(crate) digest: Option<&'a mut SetDigest>,
     /// What the format keeps of a batch.
     pub(crate) kept: Representation,
 }
 
-impl Sink for Writing<'_> {
+impl Sink for DigestingSink<'_> {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         if let Some(digest) = &mut self.digest {
             digest.add_kept(batch, self.kept);

@@ -20,30 +20,30 @@ const LONGEST: usize = 120;
 
 /// What a placeholder stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum Placeholder {
     Year,
     Month,
     Day,
     CropType,
 }
 
-const VALUES: [(&str, Value); 4] = [
-    ("year", Value::Year),
-    ("month", Value::Month),
-    ("day", Value::Day),
-    ("crop_type", Value::CropType),
+const VALUES: [(&str, Placeholder); 4] = [
+    ("year", Placeholder::Year),
+    ("month", Placeholder::Month),
+    ("day", Placeholder::Day),
+    ("crop_type", Placeholder::CropType),
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
-    Value(Value),
+    Value(Placeholder),
 }
 
 /// A name with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 impl Template {
@@ -71,32 +71,32 @@ impl Template {
             let Some((_, value)) = VALUES.iter().find(|(name, _)| *name == word) else {
                 return Err(unknown(path, word));
             };
-            parts.push(Part::Text(std::mem::take(&mut text)));
-            parts.push(Part::Value(*value));
+            parts.push(TemplatePart::Text(std::mem::take(&mut text)));
+            parts.push(TemplatePart::Value(*value));
             rest = behind;
         }
         if parts.is_empty() {
             return Ok(None);
         }
         text.push_str(rest);
-        parts.push(Part::Text(text));
+        parts.push(TemplatePart::Text(text));
         Ok(Some(Self { parts }))
     }
 
     /// Returns the text before, between and behind the placeholders.
     pub(crate) fn texts(&self) -> Vec<String> {
-        let text = |part: &Part| match part {
-            Part::Text(text) => Some(text.clone()),
-            Part::Value(_) => None,
+        let text = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => Some(text.clone()),
+            TemplatePart::Value(_) => None,
         };
         self.parts.iter().filter_map(text).collect()
     }
 
     /// Returns the template as it was written.
     pub(crate) fn text(&self) -> String {
-        let text = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Value(value) => {
+        let text = |part: &TemplatePart| match part {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Value(value) => {
                 let name = VALUES.iter().find(|(_, known)| known == value);
                 format!("{{{}}}", name.map_or("", |(name, _)| name))
             }
@@ -107,8 +107,12 @@ impl Template {
     /// Returns the dates of creation, as text, between which all batches lie that share a file with `batch`: from the
     /// first up to but without the second. `None` if they may lie anywhere.
     pub(crate) fn date_span(&self, batch: &Batch) -> Option<[String; 2]> {
-        let has = |value| self.parts.contains(&Part::Value(value));
-        let length = match (has(Value::Year), has(Value::Month), has(Value::Day)) {
+        let has = |value| self.parts.contains(&TemplatePart::Value(value));
+        let length = match (
+            has(Placeholder::Year),
+            has(Placeholder::Month),
+            has(Placeholder::Day),
+        ) {
             (false, ..) => return None,
             (true, false, _) => 4,
             (true, true, false) => 7,
@@ -129,12 +133,13 @@ impl Template {
 
     /// Tells whether crops are part of the names.
     pub(crate) fn has_crops(&self) -> bool {
-        self.parts.contains(&Part::Value(Value::CropType))
+        self.parts
+            .contains(&TemplatePart::Value(Placeholder::CropType))
     }
 
     /// Returns the folder that all files will be in, or in folders of.
     pub(crate) fn folder(&self) -> PathBuf {
-        let Some(Part::Text(before)) = self.parts.first() else {
+        let Some(TemplatePart::Text(before)) = self.parts.first() else {
             return PathBuf::new();
         };
         let folder = before.rfind(std::path::is_separator);
@@ -152,11 +157,11 @@ impl Template {
         let mut name = String::new();
         for (place, part) in self.parts.iter().enumerate() {
             let value = match part {
-                Part::Text(text) => Some(text.as_str()),
-                Part::Value(Value::Year) => piece(0, 4),
-                Part::Value(Value::Month) => piece(5, 7),
-                Part::Value(Value::Day) => piece(8, 10),
-                Part::Value(Value::CropType) => crop.map(|crop| crops.name(crop)),
+                TemplatePart::Text(text) => Some(text.as_str()),
+                TemplatePart::Value(Placeholder::Year) => piece(0, 4),
+                TemplatePart::Value(Placeholder::Month) => piece(5, 7),
+                TemplatePart::Value(Placeholder::Day) => piece(8, 10),
+                TemplatePart::Value(Placeholder::CropType) => crop.map(|crop| crops.name(crop)),
             };
             let null = || {
                 if self.is_hive_folder(place) {
@@ -173,7 +178,7 @@ impl Template {
     /// Tells whether the value at `place` is all of a folder's value, as in `key={value}/`.
     fn is_hive_folder(&self, place: usize) -> bool {
         let text = |place: Option<usize>| match place.and_then(|place| self.parts.get(place)) {
-            Some(Part::Text(text)) => text.as_str(),
+            Some(TemplatePart::Text(text)) => text.as_str(),
             _ => "",
         };
         let key = text(place.checked_sub(1));

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::batch::Batch;
 use crate::batch::Page;
 use crate::batch::json::Shape;
-use crate::batch::json::split::{Found, Splitter, Unreadable};
+use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
 use crate::client::Version;
 use crate::text::brief;
 
 /// What was wrong with batches that were carried on nevertheless.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct DataIssues {
     /// Batches that break the interface, and an example.
     pub(crate) flawed: u64,
     pub(crate) example: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Findings {
     pub(crate) crowded: Option<String>,
 }
 
-impl Findings {
+impl DataIssues {
     pub(crate) fn add(&mut self, more: Self) {
         self.flawed += more.flawed;
         self.skipped += more.skipped;
@@ -45,13 +45,13 @@ impl Findings {
 
 /// Which answer is read, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
+pub(super) struct ResponseInfo {
     /// A window, where the range was cut.
     pub(super) window: Option<Range>,
     pub(super) page: u64,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ResponseInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "page {}", self.page)?;
         match &self.window {
@@ -62,26 +62,26 @@ impl fmt::Display for Source {
 }
 
 /// Reads one answer, piece by piece.
-pub(super) struct Reading {
+pub(super) struct PageDecoder {
     splitter: Splitter,
     lenient: bool,
-    source: Source,
+    source: ResponseInfo,
     /// What was read and not taken yet.
-    pub(super) got: Got,
+    pub(super) got: DecodedPage,
 }
 
 /// What an answer held.
 #[derive(Default)]
-pub(super) struct Got {
+pub(super) struct DecodedPage {
     pub(super) page: Page,
     /// Batches received, also those that are left out.
     pub(super) received: usize,
-    pub(super) findings: Findings,
+    pub(super) findings: DataIssues,
 }
 
-impl Reading {
+impl PageDecoder {
     /// Prepares to read an answer of `version` onto `page`, a blank one.
-    pub(super) fn new(version: Version, lenient: bool, source: Source, page: Page) -> Self {
+    pub(super) fn new(version: Version, lenient: bool, source: ResponseInfo, page: Page) -> Self {
         Self {
             splitter: Splitter::new(match version {
                 Version::V1 => Shape::Flat,
@@ -89,15 +89,15 @@ impl Reading {
             }),
             lenient,
             source,
-            got: Got {
+            got: DecodedPage {
                 page,
-                ..Got::default()
+                ..DecodedPage::default()
             },
         }
     }
 
     /// Takes more of the answer.
-    pub(super) fn feed(&mut self, text: &Arc<String>) -> Result<(), Unreadable> {
+    pub(super) fn feed(&mut self, text: &Arc<String>) -> Result<(), ParseError> {
         let Self {
             splitter,
             lenient,
@@ -107,16 +107,16 @@ impl Reading {
         got.page.texts.push(Arc::clone(text));
         let fed = splitter.feed(text, &mut |found| got.take(found, *lenient, source));
         fed.map_err(|unreadable| match (unreadable, splitter.limit_passed()) {
-            (Unreadable::Broken(why), Some(place)) => {
-                Unreadable::Broken(format!("{source}, {place}: {why}"))
+            (ParseError::Broken(why), Some(place)) => {
+                ParseError::Broken(format!("{source}, {place}: {why}"))
             }
             (unreadable, _) => unreadable,
         })
     }
 
     /// Hands out the batches that were read, while more are to come onto `blank`.
-    pub(super) fn take(&mut self, blank: Page) -> Got {
-        Got {
+    pub(super) fn take(&mut self, blank: Page) -> DecodedPage {
+        DecodedPage {
             page: std::mem::replace(&mut self.got.page, blank),
             received: self.got.received,
             findings: std::mem::take(&mut self.got.findings),
@@ -124,21 +124,26 @@ impl Reading {
     }
 
     /// Ends the answer; returns the cursor of the next page with what was not taken yet.
-    pub(super) fn finish(self) -> Result<(Got, Option<String>), Unreadable> {
+    pub(super) fn finish(self) -> Result<(DecodedPage, Option<String>), ParseError> {
         let next_token = self.splitter.finish()?;
         Ok((self.got, next_token))
     }
 }
 
-impl Got {
-    fn take(&mut self, found: Found<'_>, lenient: bool, source: &Source) -> Result<(), Unreadable> {
+impl DecodedPage {
+    fn take(
+        &mut self,
+        found: Item<'_>,
+        lenient: bool,
+        source: &ResponseInfo,
+    ) -> Result<(), ParseError> {
         self.received += 1;
         let text = match found {
-            Found::Batch(batch) => {
+            Item::Batch(batch) => {
                 self.page.push(batch);
                 return Ok(());
             }
-            Found::Text(text) => text,
+            Item::Text(text) => text,
         };
         let read = Batch::read(text);
         if let Some(flaw) = read.flaws.first() {
@@ -152,7 +157,7 @@ impl Got {
                 brief(&flaw.to_string())
             );
             if !lenient {
-                return Err(Unreadable::Broken(found));
+                return Err(ParseError::Broken(found));
             }
             self.findings.flawed += 1;
             self.findings.skipped += u64::from(read.batch.is_none());

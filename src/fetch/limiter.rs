@@ -8,12 +8,12 @@ use tokio::sync::Notify;
 /// So many answers for each place, one after another, earn a further one.
 const PATIENCE: usize = 8;
 
-pub(super) struct Crew {
-    places: Mutex<Places>,
+pub(super) struct ConcurrencyLimiter {
+    places: Mutex<Permits>,
     freed: Notify,
 }
 
-struct Places {
+struct Permits {
     /// What was asked for.
     wanted: usize,
     /// What the service bears, as far as it is known.
@@ -27,10 +27,10 @@ struct Places {
     falls: u64,
 }
 
-impl Crew {
+impl ConcurrencyLimiter {
     pub(super) fn new(wanted: usize) -> Self {
         Self {
-            places: Mutex::new(Places {
+            places: Mutex::new(Permits {
                 wanted,
                 allowed: wanted,
                 taken: 0,
@@ -42,7 +42,7 @@ impl Crew {
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, Permits> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +57,7 @@ impl Crew {
     }
 
     /// Waits for a place.
-    pub(super) async fn enter(&self) -> Place<'_> {
+    pub(super) async fn enter(&self) -> Permit<'_> {
         loop {
             let freed = self.freed.notified();
             if let Some(place) = self.try_enter() {
@@ -67,14 +67,14 @@ impl Crew {
         }
     }
 
-    fn try_enter(&self) -> Option<Place<'_>> {
+    fn try_enter(&self) -> Option<Permit<'_>> {
         let mut places = self.places();
         if places.taken >= places.allowed {
             return None;
         }
         places.taken += 1;
         places.most = places.most.max(places.taken);
-        Some(Place {
+        Some(Permit {
             crew: self,
             falls: places.falls,
         })
@@ -82,12 +82,12 @@ impl Crew {
 }
 
 /// A place among those who ask; free again when dropped.
-pub(super) struct Place<'a> {
-    crew: &'a Crew,
+pub(super) struct Permit<'a> {
+    crew: &'a ConcurrencyLimiter,
     falls: u64,
 }
 
-impl Place<'_> {
+impl Permit<'_> {
     /// Notes an answer.
     pub(super) fn served(self) {
         let mut places = self.crew.places();
@@ -114,7 +114,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.crew.places().taken -= 1;
         // Two, for one more may be allowed than before.
@@ -127,13 +127,13 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
-    fn fill(crew: &Crew) -> Vec<Place<'_>> {
+    fn fill(crew: &ConcurrencyLimiter) -> Vec<Permit<'_>> {
         std::iter::from_fn(|| crew.try_enter()).collect()
     }
 
     #[test]
     fn a_busy_service_halves_the_crew_once_for_all_who_were_there() {
-        let crew = Crew::new(8);
+        let crew = ConcurrencyLimiter::new(8);
         for place in fill(&crew) {
             place.turned_away();
         }
@@ -143,15 +143,15 @@ mod tests {
         }
         assert_eq!(crew.allowed(), 2);
         for _ in 0..5 {
-            fill(&crew).into_iter().for_each(Place::turned_away);
+            fill(&crew).into_iter().for_each(Permit::turned_away);
         }
         assert_eq!(crew.allowed(), 1, "one always stays");
     }
 
     #[test]
     fn it_grows_again_slowly_and_not_past_what_was_asked_for() {
-        let crew = Crew::new(3);
-        fill(&crew).into_iter().for_each(Place::turned_away);
+        let crew = ConcurrencyLimiter::new(3);
+        fill(&crew).into_iter().for_each(Permit::turned_away);
         let mut answers = 0;
         while crew.allowed() < 3 {
             crew.try_enter().expect("a place").served();

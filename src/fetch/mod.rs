@@ -40,53 +40,53 @@ use crate::error::Failure;
 use crate::terminal::Stats;
 
 use crate::batch::Page;
-pub(crate) use decode::Findings;
-pub(crate) use repeats::Received;
+pub(crate) use decode::DataIssues;
+pub(crate) use repeats::ReceivedPages;
 pub(crate) use window::halves_of_long as halves;
 
-use crate::batch::page::Roll;
-use planner::Plan;
-use progress::Covered;
-use queue::{Event, Lanes};
-use sender::{Outcome, Report};
-use session::Asker;
-use v1::{Flat, Repeats};
-use v1_sample::Hint;
-use v2::{Extent, Walk};
+use crate::batch::page::FirstPageIds;
+use planner::WindowPlanner;
+use progress::Progress;
+use queue::{QueueEvent, WindowQueue};
+use sender::{WindowOutcome, WindowReport};
+use session::Session;
+use v1::{RepeatGuard, V1Walk};
+use v1_sample::WindowHint;
+use v2::{V2Walk, WalkMode};
 
 /// Windows that may be under way or wait to be taken, for each worker.
 const AHEAD: usize = 3;
 
 /// How a range is fetched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct FetchOptions {
     pub(crate) api: Api,
     /// Requests at a time, at most.
     pub(crate) workers: usize,
-    pub(crate) order: Order,
+    pub(crate) order: PageOrder,
     pub(crate) lenient: bool,
 }
 
 /// In which order pages are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum PageOrder {
     /// Whichever is soonest.
     Any,
     /// As they come one after another, however many fetch.
     AsTheyCome,
     /// Likewise, and no page is asked for before the one before it was taken.
-    Frugal,
+    Lazy,
     /// Window by window, even where one worker fetches them all: whoever keeps what came needs to know
     /// early which part of the range is complete.
     InWindows,
 }
 
-impl Order {
+impl PageOrder {
     /// Decides for an export: whoever wants only so many, as they come, asks for no page beyond them.
     pub(crate) fn of_export(is_sorted: bool, is_limited: bool) -> Self {
         match (is_sorted, is_limited) {
             (true, _) => Self::Any,
-            (false, true) => Self::Frugal,
+            (false, true) => Self::Lazy,
             (false, false) => Self::AsTheyCome,
         }
     }
@@ -94,42 +94,42 @@ impl Order {
 
 /// Fetches the pages of a range.
 pub(crate) struct Pages {
-    asker: Arc<Asker>,
-    manner: Manner,
+    asker: Arc<Session>,
+    manner: FetchOptions,
     range: Range,
     /// Decided with the first page.
     version: Option<Version>,
     begun: bool,
-    lanes: Lanes,
+    lanes: WindowQueue,
     /// Which windows come next, where many share the work.
-    plan: Option<Plan>,
-    covered: Covered,
+    plan: Option<WindowPlanner>,
+    covered: Progress,
     /// Version 2 has answered: it is there, whatever it says later.
     is_there: bool,
     /// Batches of the first page that did not come again yet. Windows of dates are only as good as what
     /// the service compares them with.
-    opening: Roll,
+    opening: FirstPageIds,
     /// Batches that were handed on.
     taken: u64,
     /// Those that came again because they were asked for again: windows ask for what the first page held
     /// already, and whoever starts over for everything.
     asked_again: u64,
-    repeats: Arc<Repeats>,
-    findings: Findings,
-    fetched: Vec<Fetched>,
+    repeats: Arc<RepeatGuard>,
+    findings: DataIssues,
+    fetched: Vec<FetchedWindow>,
     /// How often all was begun again.
     restarts: u32,
 }
 
 /// A window that was fetched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedWindow {
     pub(crate) window: Range,
     pub(crate) pages: u64,
     pub(crate) batches: u64,
 }
 
-impl Fetched {
+impl FetchedWindow {
     fn new(window: Range) -> Self {
         Self {
             window,
@@ -144,19 +144,19 @@ impl Pages {
         service: Arc<Service>,
         policy: RetryPolicy,
         stats: Arc<Stats>,
-        manner: Manner,
+        manner: FetchOptions,
         range: Range,
     ) -> Self {
         let workers = match manner.order {
-            Order::Frugal => 1,
+            PageOrder::Lazy => 1,
             _ => manner.workers,
         };
-        let manner = Manner { workers, ..manner };
-        let asker = Asker::new(service, policy, stats, workers, manner.lenient);
+        let manner = FetchOptions { workers, ..manner };
+        let asker = Session::new(service, policy, stats, workers, manner.lenient);
         Self::with(Arc::new(asker), manner, range)
     }
 
-    fn with(asker: Arc<Asker>, manner: Manner, range: Range) -> Self {
+    fn with(asker: Arc<Session>, manner: FetchOptions, range: Range) -> Self {
         Self {
             asker,
             manner,
@@ -167,22 +167,22 @@ impl Pages {
                 Api::V2 => Some(Version::V2),
             },
             begun: false,
-            lanes: Lanes::new(manner.workers, manner.order == Order::Frugal),
+            lanes: WindowQueue::new(manner.workers, manner.order == PageOrder::Lazy),
             plan: None,
-            covered: Covered::Unknown(range),
+            covered: Progress::Unknown(range),
             is_there: false,
-            opening: Roll::new(),
+            opening: FirstPageIds::new(),
             taken: 0,
             asked_again: 0,
-            repeats: Arc::new(Repeats::new()),
-            findings: Findings::default(),
+            repeats: Arc::new(RepeatGuard::new()),
+            findings: DataIssues::default(),
             fetched: Vec::new(),
             restarts: 0,
         }
     }
 
     /// Prepares to fetch another range, with what is known of the service so far.
-    pub(crate) fn another(&self, range: Range) -> Self {
+    pub(crate) fn for_range(&self, range: Range) -> Self {
         let mut pages = Self::with(Arc::clone(&self.asker), self.manner, range);
         pages.version = self.version;
         pages.is_there = self.is_there || !self.fetched.is_empty();
@@ -190,7 +190,7 @@ impl Pages {
     }
 
     /// Gets a token, before anything is asked for.
-    pub(crate) async fn greet(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn authenticate(&mut self) -> Result<(), Failure> {
         self.choose_version().await?;
         let version = self.version.unwrap_or(Version::V2);
         let token = self.asker.tokens.get(version).await;
@@ -215,7 +215,7 @@ impl Pages {
                 continue;
             }
             match self.lanes.next().await? {
-                Event::Page(page, is_share) => {
+                QueueEvent::Page(page, is_share) => {
                     self.asker.stats.pages.add(1);
                     self.taken += page.batches.len() as u64;
                     if let Some(share) = self.covered.add(&page) {
@@ -229,13 +229,13 @@ impl Pages {
                     }
                     return Ok(Some(page));
                 }
-                Event::Sighting(sighting) => {
+                QueueEvent::Sighting(sighting) => {
                     if let Some(plan) = &mut self.plan {
                         plan.sighted(sighting);
                     }
                 }
-                Event::Report(report) => self.settle(report),
-                Event::Taken(sum) => {
+                QueueEvent::Report(report) => self.settle(report),
+                QueueEvent::Taken(sum) => {
                     let Some(sum) = sum else {
                         continue;
                     };
@@ -266,7 +266,7 @@ impl Pages {
     }
 
     /// The windows that were fetched so far.
-    pub(crate) fn fetched(&self) -> Vec<Fetched> {
+    pub(crate) fn fetched(&self) -> Vec<FetchedWindow> {
         let so_far = self.lanes.so_far().map(|sum| sum.fetched);
         let so_far = so_far.filter(|fetched| fetched.pages > 0);
         self.fetched.iter().copied().chain(so_far).collect()
@@ -274,7 +274,7 @@ impl Pages {
 
     /// The windows of which every page was taken, and how often they were begun anew: what is known of
     /// windows from before then does not hold.
-    pub(crate) fn settled(&self) -> (u32, &[Fetched]) {
+    pub(crate) fn settled(&self) -> (u32, &[FetchedWindow]) {
         (self.restarts, &self.fetched)
     }
 
@@ -289,7 +289,7 @@ impl Pages {
     }
 
     /// What was wrong with the batches so far.
-    pub(crate) fn findings(&self) -> Findings {
+    pub(crate) fn findings(&self) -> DataIssues {
         let mut findings = self.findings.clone();
         if let Some(sum) = self.lanes.so_far() {
             findings.add(sum.findings.clone());
@@ -317,12 +317,12 @@ impl Pages {
     }
 
     /// How the whole range is walked.
-    fn whole_extent(&self) -> Extent {
+    fn whole_extent(&self) -> WalkMode {
         match self.manner.order {
-            Order::Frugal => Extent::Frugal,
-            order => Extent::Opening {
+            PageOrder::Lazy => WalkMode::Lazy,
+            order => WalkMode::Probe {
                 workers: self.manner.workers,
-                in_windows: order == Order::InWindows,
+                in_windows: order == PageOrder::InWindows,
             },
         }
     }
@@ -335,7 +335,11 @@ impl Pages {
                 continue;
             }
             let room = self.lanes.len() < AHEAD * self.manner.workers && !self.lanes.has_failed();
-            let Some((window, extent)) = self.plan.as_mut().filter(|_| room).and_then(Plan::next)
+            let Some((window, extent)) = self
+                .plan
+                .as_mut()
+                .filter(|_| room)
+                .and_then(WindowPlanner::next)
             else {
                 return;
             };
@@ -346,7 +350,7 @@ impl Pages {
     /// Returns how many windows may be under way: if there is a plan, one more than may ask, which asks
     /// while another is read. Without one, a further window may be asked for in vain.
     fn most_at_work(&self) -> usize {
-        let planned = self.plan.is_some() && self.manner.order != Order::Frugal;
+        let planned = self.plan.is_some() && self.manner.order != PageOrder::Lazy;
         self.asker.crew.allowed() + usize::from(planned)
     }
 
@@ -360,60 +364,60 @@ impl Pages {
         self.lanes.start(|window, extent, lane| async move {
             let (lane, ended) = if version == Some(Version::V1) {
                 let hint = match extent {
-                    Extent::Flat(hint) => hint,
-                    _ => Hint::default(),
+                    WalkMode::V1(hint) => hint,
+                    _ => WindowHint::default(),
                 };
-                let mut flat = Flat::new(asker, window, window == whole, hint, lane, repeats);
+                let mut flat = V1Walk::new(asker, window, window == whole, hint, lane, repeats);
                 let ended = flat.run().await;
                 (flat.lane, ended)
             } else {
-                let mut walk = Walk::new(asker, window, extent, may_be_missing, lane);
-                if order == Order::AsTheyCome {
+                let mut walk = V2Walk::new(asker, window, extent, may_be_missing, lane);
+                if order == PageOrder::AsTheyCome {
                     walk = walk.in_order();
                 }
                 let ended = walk.run().await;
                 (walk.lane, ended)
             };
-            lane.end(ended.unwrap_or_else(Outcome::Failed));
+            lane.end(ended.unwrap_or_else(WindowOutcome::Failed));
         })
     }
 
     /// Does what the end of a window calls for.
-    fn settle(&mut self, mut report: Report) {
-        match std::mem::replace(&mut report.outcome, Outcome::Done) {
-            Outcome::Done => {
+    fn settle(&mut self, mut report: WindowReport) {
+        match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
+            WindowOutcome::Done => {
                 let nothing = report.sum.fetched.batches == 0;
                 if let Some(plan) = self.plan.as_mut().filter(|_| nothing) {
                     plan.empty(&report.sum.fetched.window);
                 }
             }
-            Outcome::Cut(parts) => self.lanes.insert(&report, &parts),
-            Outcome::Opened(plan, first) => {
+            WindowOutcome::Cut(parts) => self.lanes.insert(&report, &parts),
+            WindowOutcome::Opened(plan, first) => {
                 self.is_there = true;
                 self.plan = Some(plan);
                 self.opening = first;
             }
-            Outcome::Split(parts, first) => {
+            WindowOutcome::Split(parts, first) => {
                 self.is_there = true;
                 self.opening = first;
                 let parts: Vec<_> = parts
                     .iter()
-                    .map(|part| (*part, Extent::UNORDERED))
+                    .map(|part| (*part, WalkMode::UNORDERED))
                     .collect();
                 self.lanes.insert(&report, &parts);
             }
-            Outcome::Strange => {
+            WindowOutcome::Strange => {
                 self.start_over("dates do not tell which batches a request is answered with");
             }
-            Outcome::Disordered => {
+            WindowOutcome::Disordered => {
                 self.start_over("batches come in another order than that of time");
             }
-            Outcome::Missing(error) => {
+            WindowOutcome::Missing(error) => {
                 self.fall_back(&error);
                 self.lanes.push(self.range, self.whole_extent());
             }
             // It is told when its turn comes.
-            Outcome::Failed(_) => {}
+            WindowOutcome::Failed(_) => {}
         }
     }
 
@@ -437,7 +441,7 @@ impl Pages {
         self.plan = None;
         self.opening.clear();
         self.fetched.clear();
-        self.findings = Findings::default();
-        self.lanes.push(self.range, Extent::Whole);
+        self.findings = DataIssues::default();
+        self.lanes.push(self.range, WalkMode::Full);
     }
 }

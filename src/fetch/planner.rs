@@ -7,9 +7,9 @@
 use chrono::Utc;
 
 use super::queue::ROOM;
-use super::v2::Extent;
+use super::v2::WalkMode;
 use super::window::{self, LIKELY_FIRST};
-use crate::batch::page::Sighting;
+use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
 /// The most pages that a window should have; fewer where they are large, because all of a window may
@@ -25,7 +25,7 @@ const WORTHWHILE: f64 = 6.0;
 const MEMORY: usize = 8;
 const WEIGHT: f64 = 0.75;
 
-pub(super) struct Plan {
+pub(super) struct WindowPlanner {
     whole: Range,
     newest_first: bool,
     workers: usize,
@@ -44,14 +44,14 @@ pub(super) struct Plan {
     handed_out: usize,
     ended: bool,
     /// What was found furthest on the way, the furthest first.
-    found: Vec<Found>,
+    found: Vec<Density>,
     /// Windows without anything in them, one after another.
     empty: i32,
 }
 
 /// So many batches in so many seconds, up to there.
 #[derive(Clone, Copy)]
-struct Found {
+struct Density {
     place: i64,
     batches: f64,
     seconds: f64,
@@ -63,7 +63,7 @@ struct Found {
     clippy::cast_sign_loss,
     reason = "these are guesses about seconds and batches"
 )]
-impl Plan {
+impl WindowPlanner {
     /// Makes a plan for `whole`, whose first page of so many `bytes` was created at `seen`; nothing where it comes in no
     /// order of time (then one window after another would change the order), or is too little.
     pub(super) fn new(whole: Range, seen: &[i64], bytes: usize, workers: usize) -> Option<Self> {
@@ -101,7 +101,7 @@ impl Plan {
             found: Vec::new(),
             empty: 0,
         };
-        plan.sighted(Sighting {
+        plan.sighted(PageSpan {
             first,
             last,
             batches: seen.len(),
@@ -134,7 +134,7 @@ impl Plan {
     }
 
     /// Returns the next window, and how far to walk in it.
-    pub(super) fn next(&mut self) -> Option<(Range, Extent)> {
+    pub(super) fn next(&mut self) -> Option<(Range, WalkMode)> {
         if self.ended {
             return None;
         }
@@ -170,11 +170,11 @@ impl Plan {
         }
         window.excludes_end = self.whole.excludes_end && window.end == self.whole.end;
         self.bound = end;
-        Some((window, Extent::share(pages as u64, self.newest_first)))
+        Some((window, WalkMode::share(pages as u64, self.newest_first)))
     }
 
     /// Takes into account what was read.
-    pub(super) fn sighted(&mut self, page: Sighting) {
+    pub(super) fn sighted(&mut self, page: PageSpan) {
         let (batches, seconds) = (
             page.batches as f64,
             page.last.abs_diff(page.first).max(1) as f64,
@@ -198,7 +198,7 @@ impl Plan {
     }
 
     fn remember(&mut self, place: i64, batches: f64, seconds: f64) {
-        let further = |other: &Found| {
+        let further = |other: &Density| {
             if self.newest_first {
                 other.place < place
             } else {
@@ -206,7 +206,7 @@ impl Plan {
             }
         };
         let rank = self.found.iter().filter(|other| further(other)).count();
-        let found = Found {
+        let found = Density {
             place,
             batches,
             seconds,
@@ -253,7 +253,9 @@ mod tests {
             inside
         };
         let all = inside(&whole);
-        let Some(mut plan) = Plan::new(whole, &all[..page.min(all.len())], 600_000, workers) else {
+        let Some(mut plan) =
+            WindowPlanner::new(whole, &all[..page.min(all.len())], 600_000, workers)
+        else {
             return vec![(whole, all.len() as u64)];
         };
         let mut windows: Vec<(Range, u64)> = Vec::new();
@@ -268,7 +270,7 @@ mod tests {
                 }
                 for page in inside.chunks(page) {
                     let (first, last) = (page[0], page[page.len() - 1]);
-                    plan.sighted(Sighting {
+                    plan.sighted(PageSpan {
                         first,
                         last,
                         batches: page.len(),
@@ -323,15 +325,15 @@ mod tests {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
         let whole = range(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(
-            Plan::new(whole, &seconds[..1000], 600_000, 8).is_none(),
+            WindowPlanner::new(whole, &seconds[..1000], 600_000, 8).is_none(),
             "two pages and a half"
         );
         let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
-        assert!(Plan::new(later, &seconds[..1000], 600_000, 8).is_some());
+        assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8).is_some());
         let mut mixed = seconds[..1000].to_vec();
         mixed.swap(3, 900);
-        assert!(Plan::new(later, &mixed, 600_000, 8).is_none());
-        assert!(Plan::new(later, &[], 1, 8).is_none());
+        assert!(WindowPlanner::new(later, &mixed, 600_000, 8).is_none());
+        assert!(WindowPlanner::new(later, &[], 1, 8).is_none());
     }
 
     proptest! {

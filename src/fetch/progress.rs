@@ -8,7 +8,7 @@ use crate::batch::range::Range;
 
 /// Where the batches stand on the way from one end of the range to the other.
 #[derive(Debug)]
-pub(super) enum Covered {
+pub(super) enum Progress {
     /// Nothing has come yet.
     Unknown(Range),
     Between {
@@ -20,7 +20,7 @@ pub(super) enum Covered {
     Never,
 }
 
-impl Covered {
+impl Progress {
     /// Takes a page into account; returns the share of the range that has come, from 0 to 1.
     pub(super) fn add(&mut self, page: &Page) -> Option<f64> {
         let second = |batch: &Batch| Some(batch.created()?.second);
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn the_share_grows_with_the_dates_in_either_direction() {
-        let mut covered = Covered::Unknown(range(Some(1000), Some(2000)));
+        let mut covered = Progress::Unknown(range(Some(1000), Some(2000)));
         assert_eq!(covered.add(&page(&[1100, 1250])), Some(0.25));
         assert_eq!(covered.add(&page(&[1100, 1200])), Some(0.25), "once more");
         assert_eq!(covered.add(&page(&[])), None);
         assert_eq!(covered.add(&page(&[1500, 1750])), Some(0.75));
-        let mut backwards = Covered::Unknown(range(Some(1000), Some(2000)));
+        let mut backwards = Progress::Unknown(range(Some(1000), Some(2000)));
         assert_eq!(backwards.add(&page(&[1900, 1500])), Some(0.5));
         assert_eq!(backwards.add(&page(&[1000])), Some(1.0));
     }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn open_ends_are_guessed_and_no_order_says_nothing() {
         let now = Utc::now().timestamp();
-        let mut open = Covered::Unknown(range(None, None));
+        let mut open = Progress::Unknown(range(None, None));
         let share = open.add(&page(&[now - 1000, now - 500])).expect("a share");
         assert!((0.45..0.55).contains(&share), "{share}");
         assert_eq!(open.add(&page(&[now - 400, now - 600])), None, "no order");
@@ -123,7 +123,7 @@ mod tests {
             None,
             "never again"
         );
-        let mut no_start = Covered::Unknown(range(None, Some(2000)));
+        let mut no_start = Progress::Unknown(range(None, Some(2000)));
         assert_eq!(no_start.add(&page(&[1900, 1500])), None);
     }
 }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::sender::{Lane, News, Outcome, Report, Sum, Waiting};
-use super::v2::Extent;
+use super::sender::{
+    QueuedPage, WindowOutcome, WindowReport, WindowSender, WindowTotals, WindowUpdate,
+};
+use super::v2::WalkMode;
 use crate::batch::Page;
-use crate::batch::page::Sighting;
+use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 use crate::error::Failure;
 
@@ -25,9 +27,12 @@ const WAITING: usize = 3;
 /// The most pages that may wait in any lane, however small they are.
 const MOST: usize = 256;
 /// The side of the one who takes the pages.
-pub(super) struct Lanes {
-    windows: VecDeque<Slot>,
-    news: (mpsc::UnboundedSender<News>, mpsc::UnboundedReceiver<News>),
+pub(super) struct WindowQueue {
+    windows: VecDeque<QueuedWindow>,
+    news: (
+        mpsc::UnboundedSender<WindowUpdate>,
+        mpsc::UnboundedReceiver<WindowUpdate>,
+    ),
     room: Arc<Semaphore>,
     first: watch::Sender<u64>,
     front: Arc<Semaphore>,
@@ -41,56 +46,56 @@ pub(super) struct Lanes {
 }
 
 /// A window on its way.
-struct Slot {
+struct QueuedWindow {
     number: u64,
     window: Range,
-    extent: Extent,
-    state: State,
+    extent: WalkMode,
+    state: WindowState,
     /// What came of it up to the page that was taken last.
-    taken: Sum,
+    taken: WindowTotals,
 }
 
-impl Slot {
+impl QueuedWindow {
     fn has_failed(&self) -> bool {
-        matches!(self.state, State::Ended(_, End::Failed(_)))
+        matches!(self.state, WindowState::Ended(_, WindowEnd::Failed(_)))
     }
 }
 
-enum State {
+enum WindowState {
     Planned,
     /// The task is there until it was waited for.
-    Running(mpsc::Receiver<Waiting>, Option<JoinHandle<()>>),
+    Running(mpsc::Receiver<QueuedPage>, Option<JoinHandle<()>>),
     /// It has ended, and pages may still wait.
-    Ended(mpsc::Receiver<Waiting>, End),
+    Ended(mpsc::Receiver<QueuedPage>, WindowEnd),
 }
 
 /// What is left of a window when all its pages are taken.
-enum End {
-    Done(Sum),
+enum WindowEnd {
+    Done(WindowTotals),
     /// What came of it comes again.
     Again,
     Failed(Failure),
 }
 
 /// What comes next.
-pub(super) enum Event {
+pub(super) enum QueueEvent {
     /// A page, and whether it is of a window that is one of many.
     Page(Page, bool),
     /// A page was read that will come later.
-    Sighting(Sighting),
+    Sighting(PageSpan),
     /// A window has ended, though perhaps not all of it is taken yet.
-    Report(Report),
+    Report(WindowReport),
     /// All pages of a window are taken.
-    Taken(Option<Sum>),
+    Taken(Option<WindowTotals>),
 }
 
-impl Drop for Lanes {
+impl Drop for WindowQueue {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-impl Lanes {
+impl WindowQueue {
     pub(super) fn new(workers: usize, frugal: bool) -> Self {
         Self {
             windows: VecDeque::new(),
@@ -109,7 +114,7 @@ impl Lanes {
     /// Ends all windows, whatever they are at.
     pub(super) fn clear(&mut self) {
         for slot in self.windows.drain(..) {
-            if let State::Running(_, Some(task)) = slot.state {
+            if let WindowState::Running(_, Some(task)) = slot.state {
                 task.abort();
             }
         }
@@ -117,11 +122,13 @@ impl Lanes {
     }
 
     /// What came of the first window so far, as far as it was taken and does not come again.
-    pub(super) fn so_far(&self) -> Option<&Sum> {
+    pub(super) fn so_far(&self) -> Option<&WindowTotals> {
         let slot = self.windows.front()?;
         match slot.state {
-            State::Running(..) | State::Ended(_, End::Done(_)) => Some(&slot.taken),
-            State::Planned | State::Ended(..) => None,
+            WindowState::Running(..) | WindowState::Ended(_, WindowEnd::Done(_)) => {
+                Some(&slot.taken)
+            }
+            WindowState::Planned | WindowState::Ended(..) => None,
         }
     }
 
@@ -145,29 +152,29 @@ impl Lanes {
     /// Tells whether the first window is not under way yet.
     pub(super) fn waits_for_first(&self) -> bool {
         let first = self.windows.front();
-        first.is_some_and(|slot| matches!(slot.state, State::Planned))
+        first.is_some_and(|slot| matches!(slot.state, WindowState::Planned))
     }
 
-    fn slot(&mut self, window: Range, extent: Extent) -> Slot {
+    fn slot(&mut self, window: Range, extent: WalkMode) -> QueuedWindow {
         self.numbers += 1;
-        Slot {
+        QueuedWindow {
             number: self.numbers,
             window,
             extent,
-            state: State::Planned,
-            taken: Sum::new(window),
+            state: WindowState::Planned,
+            taken: WindowTotals::new(window),
         }
     }
 
     /// Puts a window behind all others.
-    pub(super) fn push(&mut self, window: Range, extent: Extent) {
+    pub(super) fn push(&mut self, window: Range, extent: WalkMode) {
         let slot = self.slot(window, extent);
         self.windows.push_back(slot);
         self.announce_first();
     }
 
     /// Puts `parts` right behind the window that `report` is about.
-    pub(super) fn insert(&mut self, report: &Report, parts: &[(Range, Extent)]) {
+    pub(super) fn insert(&mut self, report: &WindowReport, parts: &[(Range, WalkMode)]) {
         let place = self.place(report).map_or(0, |place| place + 1);
         for (offset, (window, extent)) in parts.iter().enumerate() {
             let slot = self.slot(*window, *extent);
@@ -176,7 +183,7 @@ impl Lanes {
         self.announce_first();
     }
 
-    fn place(&self, report: &Report) -> Option<usize> {
+    fn place(&self, report: &WindowReport) -> Option<usize> {
         self.windows
             .iter()
             .position(|slot| slot.number == report.number)
@@ -190,14 +197,14 @@ impl Lanes {
 
     /// Tells whether a window could not be fetched, though its turn to say so may be yet to come.
     pub(super) fn has_failed(&self) -> bool {
-        self.windows.iter().any(Slot::has_failed)
+        self.windows.iter().any(QueuedWindow::has_failed)
     }
 
     /// Starts the first window that is not under way; returns false where there is none. Once one could not
     /// be fetched, only those before it are asked for, and only when their turn has come: the run is lost.
     pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
-        fetch: impl FnOnce(Range, Extent, Lane) -> F,
+        fetch: impl FnOnce(Range, WalkMode, WindowSender) -> F,
     ) -> bool {
         let within = if self.has_failed() {
             1
@@ -208,12 +215,12 @@ impl Lanes {
             .windows
             .iter_mut()
             .take(within)
-            .find(|slot| matches!(slot.state, State::Planned));
+            .find(|slot| matches!(slot.state, WindowState::Planned));
         let Some(slot) = planned else {
             return false;
         };
         let (sender, receiver) = mpsc::channel(MOST);
-        let lane = Lane {
+        let lane = WindowSender {
             number: slot.number,
             pages: sender,
             news: self.news.0.clone(),
@@ -221,10 +228,10 @@ impl Lanes {
             first: self.first.subscribe(),
             front: Arc::clone(&self.front),
             wanted: Arc::clone(&self.wanted),
-            sum: Sum::new(slot.window),
+            sum: WindowTotals::new(slot.window),
         };
         let task = tokio::spawn(fetch(slot.window, slot.extent, lane));
-        slot.state = State::Running(receiver, Some(task));
+        slot.state = WindowState::Running(receiver, Some(task));
         self.running += 1;
         true
     }
@@ -237,7 +244,7 @@ impl Lanes {
     }
 
     /// Waits for what comes next; there must be a window under way.
-    pub(super) async fn next(&mut self) -> Result<Event, Failure> {
+    pub(super) async fn next(&mut self) -> Result<QueueEvent, Failure> {
         if !self.frugal
             && let Ok(news) = self.news.1.try_recv()
         {
@@ -245,8 +252,8 @@ impl Lanes {
         }
         let slot = self.windows.front_mut().expect("a window");
         let pages = match &mut slot.state {
-            State::Planned => None,
-            State::Running(pages, _) | State::Ended(pages, _) => Some(pages),
+            WindowState::Planned => None,
+            WindowState::Running(pages, _) | WindowState::Ended(pages, _) => Some(pages),
         };
         let waiting = tokio::select! {
             biased;
@@ -257,10 +264,10 @@ impl Lanes {
         };
         if let Some(waiting) = waiting {
             slot.taken = waiting.sum;
-            let is_share = matches!(slot.extent, Extent::Share { .. });
-            return Ok(Event::Page(waiting.page, is_share));
+            let is_share = matches!(slot.extent, WalkMode::Window { .. });
+            return Ok(QueueEvent::Page(waiting.page, is_share));
         }
-        if let State::Running(_, task) = &mut slot.state {
+        if let WindowState::Running(_, task) = &mut slot.state {
             // The pages have ended, and the report on them is on its way, unless something broke.
             if let Some(task) = task.take()
                 && let Err(error) = task.await
@@ -274,38 +281,40 @@ impl Lanes {
         let slot = self.windows.pop_front().expect("a window");
         self.announce_first();
         match slot.state {
-            State::Ended(_, End::Done(sum)) => Ok(Event::Taken(Some(sum))),
-            State::Ended(_, End::Failed(failure)) => {
+            WindowState::Ended(_, WindowEnd::Done(sum)) => Ok(QueueEvent::Taken(Some(sum))),
+            WindowState::Ended(_, WindowEnd::Failed(failure)) => {
                 self.failed = Some(slot.window);
                 Err(failure)
             }
-            _ => Ok(Event::Taken(None)),
+            _ => Ok(QueueEvent::Taken(None)),
         }
     }
 
-    fn hear(&mut self, news: News) -> Event {
+    fn hear(&mut self, news: WindowUpdate) -> QueueEvent {
         let mut report = match news {
-            News::Sighting(sighting) => return Event::Sighting(sighting),
-            News::End(report) => *report,
+            WindowUpdate::Sighting(sighting) => return QueueEvent::Sighting(sighting),
+            WindowUpdate::End(report) => *report,
         };
         // One that was ended from here is not known any more.
         let Some(place) = self.place(&report) else {
-            return Event::Taken(None);
+            return QueueEvent::Taken(None);
         };
         self.running -= 1;
         let slot = &mut self.windows[place];
-        if let State::Running(pages, _) = std::mem::replace(&mut slot.state, State::Planned) {
-            let end = match std::mem::replace(&mut report.outcome, Outcome::Done) {
-                Outcome::Done => End::Done(report.sum.clone()),
+        if let WindowState::Running(pages, _) =
+            std::mem::replace(&mut slot.state, WindowState::Planned)
+        {
+            let end = match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
+                WindowOutcome::Done => WindowEnd::Done(report.sum.clone()),
                 // It is told when its turn comes.
-                Outcome::Failed(failure) => End::Failed(failure),
+                WindowOutcome::Failed(failure) => WindowEnd::Failed(failure),
                 other => {
                     report.outcome = other;
-                    End::Again
+                    WindowEnd::Again
                 }
             };
-            slot.state = State::Ended(pages, end);
+            slot.state = WindowState::Ended(pages, end);
         }
-        Event::Report(report)
+        QueueEvent::Report(report)
     }
 }

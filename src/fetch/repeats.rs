@@ -1,7 +1,7 @@
 //! Batches as they are received: which of them are new, and whether pages still bring any.
 
 use crate::batch::Page;
-use crate::batch::dedup::{Arrival, Seen};
+use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::WalkId;
 use crate::client::{Fault, ServiceError};
 use crate::error::Failure;
@@ -10,17 +10,17 @@ use crate::error::Failure;
 const MOST_REPEATED: u32 = 10;
 
 /// What was received so far.
-pub(crate) struct Received {
-    seen: Seen,
+pub(crate) struct ReceivedPages {
+    seen: DedupSet,
     walk: Option<WalkId>,
     /// Pages in a row that held only batches which their walk has had before.
     repeated: u32,
 }
 
-impl Received {
+impl ReceivedPages {
     pub(crate) fn new() -> Self {
         Self {
-            seen: Seen::new(),
+            seen: DedupSet::new(),
             walk: None,
             repeated: 0,
         }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     /// Notes pages of one walk; returns how many were taken before it failed.
-    fn taken(received: &mut Received, pages: impl IntoIterator<Item = Page>) -> usize {
+    fn taken(received: &mut ReceivedPages, pages: impl IntoIterator<Item = Page>) -> usize {
         let failed = |page: Page| received.note(&page).err();
         match pages
             .into_iter()
@@ -113,15 +113,18 @@ mod tests {
     #[test]
     fn ten_pages_with_nothing_new_are_an_error() {
         let again = |_| page(1, false, 0..3);
-        assert_eq!(taken(&mut Received::new(), (0..50).map(again)), 10);
+        assert_eq!(taken(&mut ReceivedPages::new(), (0..50).map(again)), 10);
         // In a circle: the walk comes back to where it was long before.
         let circle = |number: u32| page(1, false, number % 40 * 3..number % 40 * 3 + 3);
-        assert_eq!(taken(&mut Received::new(), (0..100).map(circle)), 40 + 9);
+        assert_eq!(
+            taken(&mut ReceivedPages::new(), (0..100).map(circle)),
+            40 + 9
+        );
     }
 
     #[test]
     fn one_new_batch_ends_the_row_and_empty_pages_neither_count_nor_end_it() {
-        let mut received = Received::new();
+        let mut received = ReceivedPages::new();
         let nine = (0..200).map(|number| match number % 10 {
             9 => page(1, false, [0, number]),
             _ => page(1, false, 0..3),
@@ -130,12 +133,12 @@ mod tests {
         let empty = (0..200).map(|_| page(1, false, []));
         assert_eq!(taken(&mut received, empty), usize::MAX);
         let between = (0..40).map(|number| page(1, false, 0..number % 2));
-        assert_eq!(taken(&mut Received::new(), between), 2 * 10 + 1);
+        assert_eq!(taken(&mut ReceivedPages::new(), between), 2 * 10 + 1);
     }
 
     #[test]
     fn a_walk_that_begins_again_may_bring_what_was_received_before() {
-        let mut received = Received::new();
+        let mut received = ReceivedPages::new();
         for (walk, is_window) in (0..200).zip([false, true, true].into_iter().cycle()) {
             let pages = (0..15).map(|id| page(walk, is_window, [id]));
             assert_eq!(taken(&mut received, pages), usize::MAX, "{walk}");
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn windows_that_follow_each_other_may_share_many_pages() {
-        let mut received = Received::new();
+        let mut received = ReceivedPages::new();
         for walk in 0..200 {
             // All batches but the first of each window were in the one before.
             let pages = (walk..walk + 20).map(|id| page(u64::from(walk), true, [id]));
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_no_walk_is_not_judged() {
-        let mut received = Received::new();
+        let mut received = ReceivedPages::new();
         for _ in 0..30 {
             let flat = Page {
                 walk: None,

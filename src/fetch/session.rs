@@ -4,24 +4,24 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::limiter::{Crew, Place};
+use super::limiter::{ConcurrencyLimiter, Permit};
 use crate::batch::Page;
 use crate::batch::range::Range;
 use crate::client::retry::{RetryPolicy, Tries};
-use crate::client::tokens::{NoToken, Token, Tokens};
-use crate::client::{Answer, Service, ServiceError, Version};
+use crate::client::tokens::{NoToken, Token, TokenCache};
+use crate::client::{Response, Service, ServiceError, Version};
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
 /// The most blank pages that are kept.
 const SPARE: usize = 16;
 
-pub(super) struct Asker {
+pub(super) struct Session {
     service: Arc<Service>,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: TokenCache,
     policy: RetryPolicy,
     pub(super) stats: Arc<Stats>,
-    pub(super) crew: Crew,
+    pub(super) crew: ConcurrencyLimiter,
     pub(super) lenient: bool,
     /// Pages with nothing in them, to be used again.
     spare: Mutex<Vec<Page>>,
@@ -35,7 +35,7 @@ pub(super) struct Asker {
 
 /// What is asked for.
 #[derive(Clone)]
-pub(super) struct Wanted {
+pub(super) struct PageRequest {
     pub(super) version: Version,
     pub(super) range: Range,
     pub(super) next_token: Option<Secret>,
@@ -44,7 +44,7 @@ pub(super) struct Wanted {
 /// What the last try said, and how many there were.
 pub(super) type Refused = (ServiceError, Tries);
 
-impl Asker {
+impl Session {
     pub(super) fn new(
         service: Arc<Service>,
         policy: RetryPolicy,
@@ -53,11 +53,11 @@ impl Asker {
         lenient: bool,
     ) -> Self {
         Self {
-            tokens: Tokens::new(&service, policy, &stats),
+            tokens: TokenCache::new(&service, policy, &stats),
             service,
             policy,
             stats,
-            crew: Crew::new(workers),
+            crew: ConcurrencyLimiter::new(workers),
             lenient,
             spare: Mutex::default(),
             dates_with_cursor: AtomicBool::new(true),
@@ -98,8 +98,8 @@ impl Asker {
     }
 
     /// Begins to ask for `wanted`.
-    pub(super) fn tries<'a>(&'a self, wanted: &'a Wanted) -> Asking<'a> {
-        Asking {
+    pub(super) fn tries<'a>(&'a self, wanted: &'a PageRequest) -> RetryingRequest<'a> {
+        RetryingRequest {
             asker: self,
             wanted,
             tries: Tries::new(self.policy, &self.stats),
@@ -108,19 +108,19 @@ impl Asker {
 }
 
 /// One request, tried until its answer was read.
-pub(super) struct Asking<'a> {
-    asker: &'a Asker,
-    wanted: &'a Wanted,
+pub(super) struct RetryingRequest<'a> {
+    asker: &'a Session,
+    wanted: &'a PageRequest,
     tries: Tries,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> RetryingRequest<'a> {
     /// Sends until there is an answer. Its place is free again when the answer is all there.
-    pub(super) async fn send(&mut self) -> Result<(Answer, Place<'a>), Refused> {
+    pub(super) async fn send(&mut self) -> Result<(Response, Permit<'a>), Refused> {
         let tokens = &self.asker.tokens;
         let version = self.wanted.version;
         let mut token: Option<Token> = None;
-        let mut held: Option<Place<'_>> = None;
+        let mut held: Option<Permit<'_>> = None;
         let mut refusals = 0;
         loop {
             // A token might age while this waits for its turn.
@@ -165,8 +165,8 @@ impl<'a> Asking<'a> {
     }
 
     /// Sends once.
-    async fn once(&self, token: &Token) -> Result<Answer, ServiceError> {
-        let Wanted {
+    async fn once(&self, token: &Token) -> Result<Response, ServiceError> {
+        let PageRequest {
             version,
             range,
             next_token,

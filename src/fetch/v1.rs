@@ -3,16 +3,16 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::decode::{Got, Reading, Source};
-use super::limiter::Place;
-use super::sender::{Lane, Outcome};
+use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::limiter::Permit;
+use super::sender::{WindowOutcome, WindowSender};
 use super::session::Refused;
-use super::session::{Asker, Wanted};
-use super::v1_sample::{self, Hint, Sample};
+use super::session::{PageRequest, Session};
+use super::v1_sample::{self, CreationSample, WindowHint};
 use super::window;
 use crate::batch::Batch;
 use crate::batch::range::Range;
-use crate::client::{Answer, Fault, ServiceError, Version};
+use crate::client::{Fault, Response, ServiceError, Version};
 use crate::error::Failure;
 
 /// From so many batches on, an answer may not be whole (interface, section 8).
@@ -25,31 +25,31 @@ pub(super) const PIECE: usize = 1 << 20;
 const SAME_SECONDS: u32 = 3;
 
 /// Fetches one window.
-pub(super) struct Flat {
-    pub(super) asker: Arc<Asker>,
+pub(super) struct V1Walk {
+    pub(super) asker: Arc<Session>,
     pub(super) window: Range,
     pub(super) is_whole: bool,
-    hint: Hint,
-    pub(super) lane: Lane,
-    pub(super) repeats: Arc<Repeats>,
+    hint: WindowHint,
+    pub(super) lane: WindowSender,
+    pub(super) repeats: Arc<RepeatGuard>,
 }
 
 /// What an answer was.
-enum Answered {
-    Whole(Got),
+enum V1Answer {
+    Whole(DecodedPage),
     /// So much that there may be more; when some of it was created.
-    Crowded(Sample),
+    Crowded(CreationSample),
 }
 
-impl Flat {
+impl V1Walk {
     /// Prepares to fetch `window`, which may be the whole range.
     pub(super) fn new(
-        asker: Arc<Asker>,
+        asker: Arc<Session>,
         window: Range,
         is_whole: bool,
-        hint: Hint,
-        lane: Lane,
-        repeats: Arc<Repeats>,
+        hint: WindowHint,
+        lane: WindowSender,
+        repeats: Arc<RepeatGuard>,
     ) -> Self {
         Self {
             asker,
@@ -61,20 +61,22 @@ impl Flat {
         }
     }
 
-    pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
+    pub(super) async fn run(&mut self) -> Result<WindowOutcome, Failure> {
         let Some(halves) = window::halves(&self.window) else {
             return self.fetch_uncut().await;
         };
         match self.ask(self.window).await {
-            Ok(Answered::Whole(got)) => {
+            Ok(V1Answer::Whole(got)) => {
                 self.lane.deliver(got).await;
-                Ok(Outcome::Done)
+                Ok(WindowOutcome::Done)
             }
-            Ok(Answered::Crowded(sample)) => Ok(Outcome::Cut(sample.cut(&self.window, self.hint))),
+            Ok(V1Answer::Crowded(sample)) => {
+                Ok(WindowOutcome::Cut(sample.cut(&self.window, self.hint)))
+            }
             Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
                 log::info!("{error}; asking for half of it");
                 match self.hint.newest_first {
-                    Some(newest_first) => Ok(Outcome::Cut(v1_sample::extents(
+                    Some(newest_first) => Ok(WindowOutcome::Cut(v1_sample::extents(
                         halves.into(),
                         newest_first,
                         0,
@@ -88,7 +90,7 @@ impl Flat {
 
     /// Asks for parts of a window that was refused, the earliest first, until one of them shows in
     /// which order the service answers: the parts must come in the same order.
-    async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<Outcome, Failure> {
+    async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<WindowOutcome, Failure> {
         let mut ahead = vec![later, earlier];
         let mut small = Vec::new();
         let mut batches = 0;
@@ -97,14 +99,14 @@ impl Flat {
             && let Some(window) = ahead.pop()
         {
             match self.ask(window).await {
-                Ok(Answered::Whole(got)) => {
+                Ok(V1Answer::Whole(got)) => {
                     newest_first =
                         v1_sample::is_newest_first(&got.page.created().collect::<Vec<_>>());
                     batches += got.received;
                     small.push(window);
                     self.asker.give_back(got.page);
                 }
-                Ok(Answered::Crowded(sample)) => {
+                Ok(V1Answer::Crowded(sample)) => {
                     newest_first = Some(sample.is_newest_first());
                     ahead.push(window);
                 }
@@ -122,7 +124,7 @@ impl Flat {
         }
         ahead.reverse();
         let parts = [joined(small, batches), ahead].concat();
-        Ok(Outcome::Cut(v1_sample::extents(
+        Ok(WindowOutcome::Cut(v1_sample::extents(
             parts,
             newest_first.unwrap_or_default(),
             0,
@@ -130,13 +132,13 @@ impl Flat {
     }
 
     /// Asks for `window` until its answer was read, or is known to be too large.
-    async fn ask(&self, window: Range) -> Result<Answered, Refused> {
-        let wanted = Wanted {
+    async fn ask(&self, window: Range) -> Result<V1Answer, Refused> {
+        let wanted = PageRequest {
             version: Version::V1,
             range: window,
             next_token: None,
         };
-        let source = Source {
+        let source = ResponseInfo {
             window: (!self.is_whole || window != self.window).then_some(window),
             page: 1,
         };
@@ -144,7 +146,7 @@ impl Flat {
         let mut asking = asker.tries(&wanted);
         loop {
             let (answer, place) = asking.send().await?;
-            let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
+            let reading = PageDecoder::new(Version::V1, asker.lenient, source, asker.blank());
             match read(asker, answer, place, reading).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => asking.failed(error).await?,
@@ -166,12 +168,12 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
 
 /// Reads an answer: if it is large, only when its batches were created.
 async fn read(
-    asker: &Asker,
-    mut answer: Answer,
-    place: Place<'_>,
-    mut reading: Reading,
-) -> Result<Answered, ServiceError> {
-    let mut sample = Sample::default();
+    asker: &Session,
+    mut answer: Response,
+    place: Permit<'_>,
+    mut reading: PageDecoder,
+) -> Result<V1Answer, ServiceError> {
+    let mut sample = CreationSample::default();
     while let Some(text) = answer.text(PIECE).await? {
         reading
             .feed(&text)
@@ -182,7 +184,7 @@ async fn read(
             let is_enough = page.batches.iter().any(|batch| sample.add(created(batch)));
             asker.give_back(page);
             if is_enough {
-                return Ok(Answered::Crowded(sample));
+                return Ok(V1Answer::Crowded(sample));
             }
         }
     }
@@ -191,22 +193,22 @@ async fn read(
         .finish()
         .map_err(|unreadable| answer.unreadable(unreadable))?;
     Ok(if got.received < LIMIT {
-        Answered::Whole(got)
+        V1Answer::Whole(got)
     } else {
-        Answered::Crowded(sample)
+        V1Answer::Crowded(sample)
     })
 }
 
 /// Finds out that a service answers ever the same batches: then it does not look at dates, and would
 /// be asked for every second there is.
-pub(super) struct Repeats {
+pub(super) struct RepeatGuard {
     hasher: RandomState,
     /// The batches of the last second that held as much as an answer may, as a digest, and how many
     /// seconds held just these.
     last: Mutex<(u64, u32)>,
 }
 
-impl Repeats {
+impl RepeatGuard {
     pub(super) fn new() -> Self {
         Self {
             hasher: RandomState::new(),

@@ -4,7 +4,7 @@
 //! The cut depends on the answer alone: not on the clock, on the number of workers, or on how the
 //! network delivered the body. Windows decide the order of the output, so it is the same in every run.
 
-use super::v2::Extent;
+use super::v2::WalkMode;
 use super::window::{self, LIKELY_FIRST, LIKELY_LAST};
 use crate::batch::range::Range;
 
@@ -24,7 +24,7 @@ const MOST_GUESSES: usize = 64;
 
 /// What is known of a window of version 1 before it is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hint {
+pub(super) struct WindowHint {
     /// Whether the service answers the newest batches first; `None` if not known yet.
     pub(super) newest_first: Option<bool>,
     /// How many truncated answers in a row lie before this window.
@@ -34,7 +34,7 @@ pub(super) struct Hint {
 /// When the batches of an answer were created, in the order of the answer: all of them, or every
 /// so many.
 #[derive(Debug, Default)]
-pub(super) struct Sample {
+pub(super) struct CreationSample {
     seconds: Vec<i64>,
     /// One in so many dates (a power of two, as its exponent) is held.
     thinned: u32,
@@ -44,7 +44,7 @@ pub(super) struct Sample {
     is_cut_short: bool,
 }
 
-impl Sample {
+impl CreationSample {
     /// Adds the batch created at `second`; returns true once nothing more is needed.
     pub(super) fn add(&mut self, second: Option<i64>) -> bool {
         self.received += 1;
@@ -88,7 +88,7 @@ impl Sample {
 
     /// Cuts the window of the answer so that each part may be answered whole, in the order in which the
     /// parts are wanted. Every part is smaller than the window.
-    pub(super) fn cut(mut self, window: &Range, hint: Hint) -> Vec<(Range, Extent)> {
+    pub(super) fn cut(mut self, window: &Range, hint: WindowHint) -> Vec<(Range, WalkMode)> {
         let is_ordered = self.is_ordered();
         let newest_first = is_newest_first(&self.seconds)
             .or(hint.newest_first)
@@ -147,16 +147,16 @@ pub(super) fn extents(
     mut parts: Vec<Range>,
     newest_first: bool,
     truncated: u32,
-) -> Vec<(Range, Extent)> {
+) -> Vec<(Range, WalkMode)> {
     if newest_first {
         parts.reverse();
     }
     let last = parts.len().saturating_sub(1);
-    let hint = |place| Hint {
+    let hint = |place| WindowHint {
         newest_first: Some(newest_first),
         truncated: if place == last { truncated } else { 0 },
     };
-    let hints = (0..).map(|place| Extent::Flat(hint(place)));
+    let hints = (0..).map(|place| WalkMode::V1(hint(place)));
     parts.into_iter().zip(hints).collect()
 }
 
@@ -185,8 +185,8 @@ mod tests {
         }
     }
 
-    fn sample(seconds: &[i64]) -> Sample {
-        let mut sample = Sample::default();
+    fn sample(seconds: &[i64]) -> CreationSample {
+        let mut sample = CreationSample::default();
         for second in seconds {
             if sample.add(Some(*second)) {
                 break;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn cut(seconds: &[i64], window: &Range) -> Vec<Range> {
-        let parts = sample(seconds).cut(window, Hint::default());
+        let parts = sample(seconds).cut(window, WindowHint::default());
         parts.into_iter().map(|(part, _)| part).collect()
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let descending: Vec<i64> = (4000..5000).rev().collect();
         assert_eq!(starts(&descending), [4099, 3299, 2499, 1699, 899, 0]);
         let window = range(None, None);
-        let further = Hint {
+        let further = WindowHint {
             newest_first: Some(false),
             truncated: 2,
         };
@@ -249,9 +249,9 @@ mod tests {
         );
     }
 
-    fn truncated(extent: Extent) -> u32 {
+    fn truncated(extent: WalkMode) -> u32 {
         match extent {
-            Extent::Flat(hint) => hint.truncated,
+            WalkMode::V1(hint) => hint.truncated,
             other => panic!("{other:?}"),
         }
     }
@@ -262,7 +262,7 @@ mod tests {
         let window = range(None, None);
         let enough = cut(&ascending[..ENOUGH], &window);
         assert_eq!(cut(&ascending, &window), enough);
-        let mut late = Sample::default();
+        let mut late = CreationSample::default();
         let place = ascending.iter().position(|second| late.add(Some(*second)));
         assert_eq!(place, Some(ENOUGH - 1));
     }

@@ -6,27 +6,27 @@
 
 use std::collections::HashSet;
 
-use super::decode::{Got, Reading, Source};
-use super::sender::Outcome;
-use super::session::{Refused, Wanted};
-use super::v1::{Flat, LIMIT, PIECE, TOO_MUCH};
+use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::sender::WindowOutcome;
+use super::session::{PageRequest, Refused};
+use super::v1::{LIMIT, PIECE, TOO_MUCH, V1Walk};
 use super::window;
 use crate::batch::dedup::Id;
 use crate::batch::range::Range;
-use crate::client::{Answer, ServiceError, Version};
+use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 
 /// Batches of a window that were handed on.
 #[derive(Default)]
-struct Known {
+struct SentBatches {
     all: HashSet<Id>,
     /// Those that no second alone was answered with so far.
     between: HashSet<Id>,
 }
 
-impl Known {
+impl SentBatches {
     /// Leaves of what came those that are new.
-    fn new_of(&mut self, mut got: Got) -> Got {
+    fn new_of(&mut self, mut got: DecodedPage) -> DecodedPage {
         got.page.retain(|id| {
             self.between.remove(id);
             self.all.insert(*id)
@@ -42,13 +42,13 @@ struct Streamed {
     digest: u64,
 }
 
-impl Flat {
+impl V1Walk {
     /// Fetches a window that cannot be cut.
-    pub(super) async fn fetch_uncut(&mut self) -> Result<Outcome, Failure> {
-        let mut known = Known::default();
+    pub(super) async fn fetch_uncut(&mut self) -> Result<WindowOutcome, Failure> {
+        let mut known = SentBatches::default();
         let seconds = window::seconds(&self.window);
         let refused = match self.stream(self.window, &mut known).await {
-            Ok(Streamed { received, .. }) if received < LIMIT => return Ok(Outcome::Done),
+            Ok(Streamed { received, .. }) if received < LIMIT => return Ok(WindowOutcome::Done),
             Ok(Streamed { received, digest }) => {
                 self.repeats
                     .check(digest)
@@ -64,7 +64,7 @@ impl Flat {
         let Some(seconds) = seconds else {
             return match refused {
                 Some(refused) => Err(overfull(refused, &self.window)),
-                None => Ok(Outcome::Done),
+                None => Ok(WindowOutcome::Done),
             };
         };
         known.between.clone_from(&known.all);
@@ -92,18 +92,22 @@ impl Flat {
         if !known.between.is_empty() {
             self.note_held_back(self.window, known.all.len());
         }
-        Ok(Outcome::Done)
+        Ok(WindowOutcome::Done)
     }
 
     /// Asks for `window`, and hands on what is not `known` yet while it arrives: it may be anything. Where it
     /// has to be asked for again, what came before is known by then.
-    async fn stream(&mut self, window: Range, known: &mut Known) -> Result<Streamed, Refused> {
-        let wanted = Wanted {
+    async fn stream(
+        &mut self,
+        window: Range,
+        known: &mut SentBatches,
+    ) -> Result<Streamed, Refused> {
+        let wanted = PageRequest {
             version: Version::V1,
             range: window,
             next_token: None,
         };
-        let source = Source {
+        let source = ResponseInfo {
             window: (!self.is_whole).then_some(window),
             page: 1,
         };
@@ -116,7 +120,7 @@ impl Flat {
             place.served();
             // What was wrong with batches is found anew.
             self.lane.sum.findings = findings.clone();
-            let reading = Reading::new(Version::V1, asker.lenient, source, asker.blank());
+            let reading = PageDecoder::new(Version::V1, asker.lenient, source, asker.blank());
             match self.hand_on(&mut answer, reading, known).await {
                 Ok(streamed) => return Ok(streamed),
                 Err(error) => asking.failed(error).await?,
@@ -127,9 +131,9 @@ impl Flat {
     /// Hands on one answer.
     async fn hand_on(
         &mut self,
-        answer: &mut Answer,
-        mut reading: Reading,
-        known: &mut Known,
+        answer: &mut Response,
+        mut reading: PageDecoder,
+        known: &mut SentBatches,
     ) -> Result<Streamed, ServiceError> {
         let mut digest = 0;
         while let Some(text) = answer.text(PIECE).await? {

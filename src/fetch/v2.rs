@@ -10,20 +10,20 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinHandle};
 
-use super::decode::{Got, Source};
-use super::planner::Plan;
+use super::decode::{DecodedPage, ResponseInfo};
+use super::planner::WindowPlanner;
 use super::repeats::looping;
-use super::sender::{Lane, Outcome};
-use super::session::Asker;
-use super::v1_sample::Hint;
-use super::v2_page::{Answered, EXPIRED, ask_page};
+use super::sender::{WindowOutcome, WindowSender};
+use super::session::Session;
+use super::v1_sample::WindowHint;
+use super::v2_page::{EXPIRED, PageResult, ask_page};
 use super::window;
 use crate::batch::Page;
 use crate::batch::dedup::{Digest, Id};
-use crate::batch::page::Roll;
+use crate::batch::page::FirstPageIds;
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
-use crate::batch::{Batch, Moment};
+use crate::batch::{Batch, Timestamp};
 use crate::client::ServiceError;
 use crate::client::retry::Tries;
 use crate::error::Failure;
@@ -35,43 +35,43 @@ const RESTARTS: u32 = 3;
 const MANY: u64 = 8;
 /// How far to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum WalkMode {
     /// To the end; no page is asked for before somebody wants it.
-    Frugal,
+    Lazy,
     /// To the end, unless the first page shows that many can share the work, or, `in_windows`, the first
     /// pages that there is no end in sight.
-    Opening { workers: usize, in_windows: bool },
+    Probe { workers: usize, in_windows: bool },
     /// To the end, unless there are far more pages than these, or other batches than there should be.
-    Share { pages: u64, newest_first: bool },
+    Window { pages: u64, newest_first: bool },
     /// To the end, whatever comes.
-    Whole,
+    Full,
     /// Version 1: one answer, which is cut if it may not be whole.
-    Flat(Hint),
+    V1(WindowHint),
 }
 
-impl Extent {
+impl WalkMode {
     /// A window of batches in no order of time, which cannot be cut again by what is seen of it.
-    pub(super) const UNORDERED: Self = Self::Share {
+    pub(super) const UNORDERED: Self = Self::Window {
         pages: u64::MAX,
         newest_first: false,
     };
 
     /// A window that should have so many pages, and is cut again where it has far more.
     pub(super) fn share(pages: u64, newest_first: bool) -> Self {
-        Self::Share {
+        Self::Window {
             pages: 2 * pages + 4,
             newest_first,
         }
     }
 }
 
-pub(super) struct Walk {
-    asker: Arc<Asker>,
+pub(super) struct V2Walk {
+    asker: Arc<Session>,
     window: Range,
-    extent: Extent,
+    extent: WalkMode,
     /// Whether the service may turn out not to have version 2.
     may_be_missing: bool,
-    pub(super) lane: Lane,
+    pub(super) lane: WindowSender,
     /// Every cursor of this walk, as a digest of 128 bits: none may come again.
     cursors: HashSet<u128>,
     hasher: RandomState,
@@ -80,38 +80,38 @@ pub(super) struct Walk {
     /// The most pages that arrived before a restart.
     furthest: u64,
     /// What the first page had, where the window may be split later.
-    first: Roll,
+    first: FirstPageIds,
     /// The window stands for a stretch of the whole walk, as long as it comes in the same order.
     is_ordered: bool,
     /// When the furthest batch so far was created, and which ones came.
-    reached: Option<Moment>,
+    reached: Option<Timestamp>,
     known: Vec<Id>,
 }
 
 /// A page that was asked for; nobody asks any more when dropped.
-struct Asked {
-    task: JoinHandle<Answered>,
+struct PendingPage {
+    task: JoinHandle<PageResult>,
     /// The cursor of the next page, often before this one is read.
     early: oneshot::Receiver<String>,
 }
 
-impl Drop for Asked {
+impl Drop for PendingPage {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Walk {
+impl V2Walk {
     pub(super) fn new(
-        asker: Arc<Asker>,
+        asker: Arc<Session>,
         window: Range,
-        extent: Extent,
+        extent: WalkMode,
         may_be_missing: bool,
-        lane: Lane,
+        lane: WindowSender,
     ) -> Self {
         let id = WalkId {
             number: asker.next_walk(),
-            is_window: matches!(extent, Extent::Share { .. }),
+            is_window: matches!(extent, WalkMode::Window { .. }),
         };
         Self {
             id,
@@ -124,7 +124,7 @@ impl Walk {
             hasher: RandomState::new(),
             restarts: 0,
             furthest: 0,
-            first: Roll::new(),
+            first: FirstPageIds::new(),
             is_ordered: false,
             reached: None,
             known: Vec::new(),
@@ -139,13 +139,13 @@ impl Walk {
         }
     }
 
-    pub(super) async fn run(&mut self) -> Result<Outcome, Failure> {
+    pub(super) async fn run(&mut self) -> Result<WindowOutcome, Failure> {
         let mut next_token: Option<Secret> = None;
-        let mut ahead: Option<(String, Asked)> = None;
+        let mut ahead: Option<(String, PendingPage)> = None;
         let mut is_wanted = false;
         loop {
             let pages = self.lane.pages();
-            if self.extent == Extent::Frugal && !is_wanted {
+            if self.extent == WalkMode::Lazy && !is_wanted {
                 self.lane.wanted().await;
                 is_wanted = true;
             }
@@ -172,7 +172,7 @@ impl Walk {
                 Err((error, _))
                     if self.may_be_missing && pages + self.furthest == 0 && error.is_missing() =>
                 {
-                    return Ok(Outcome::Missing(error));
+                    return Ok(WindowOutcome::Missing(error));
                 }
                 Err((error, tries)) => {
                     self.restart(next_token.take().is_some(), error, &tries)?;
@@ -183,17 +183,17 @@ impl Walk {
             if ahead.as_ref().map(|(cursor, _)| cursor) != cursor.as_ref() {
                 ahead = None;
             }
-            let instants = if let Extent::Share { .. } = self.extent {
+            let instants = if let WalkMode::Window { .. } = self.extent {
                 instants(&got)
             } else {
                 Vec::new()
             };
             let seen: Vec<i64> = instants.iter().map(|instant| instant.second).collect();
             if self.is_strange(&seen) {
-                return Ok(Outcome::Strange);
+                return Ok(WindowOutcome::Strange);
             }
             if self.is_disordered(&got.page, instants) {
-                return Ok(Outcome::Disordered);
+                return Ok(WindowOutcome::Disordered);
             }
             got.page.walk = Some(self.id);
             let opened = self.open(&got, cursor.is_some());
@@ -201,23 +201,23 @@ impl Walk {
             let seen = self.is_crowded(&got.page).then_some(seen);
             self.remember(&got.page);
             if !self.lane.deliver(got).await {
-                return Ok(Outcome::Done);
+                return Ok(WindowOutcome::Done);
             }
             is_wanted = false;
             if self.lane.pages() > self.furthest {
                 (self.furthest, self.restarts) = (self.lane.pages(), 0);
             }
             let Some(cursor) = cursor else {
-                return Ok(Outcome::Done);
+                return Ok(WindowOutcome::Done);
             };
             if let Some((plan, first)) = opened {
-                return Ok(Outcome::Opened(plan, first));
+                return Ok(WindowOutcome::Opened(plan, first));
             }
             if let Some(parts) = parts {
-                return Ok(Outcome::Split(parts, std::mem::take(&mut self.first)));
+                return Ok(WindowOutcome::Split(parts, std::mem::take(&mut self.first)));
             }
             if let Some(parts) = seen.and_then(|seen| self.cut(&seen)) {
-                return Ok(Outcome::Cut(parts));
+                return Ok(WindowOutcome::Cut(parts));
             }
             if !self.cursors.insert(self.digest(&cursor)) {
                 self.asker.is_looping.store(true, Ordering::Relaxed);
@@ -231,19 +231,19 @@ impl Walk {
     /// Tells whether to ask for the page after number `page` before that one is read.
     fn is_eager(&self, page: u64) -> bool {
         match self.extent {
-            Extent::Frugal => false,
-            Extent::Opening {
+            WalkMode::Lazy => false,
+            WalkMode::Probe {
                 workers,
                 in_windows,
             } => (workers == 1 && !in_windows) || page > 1,
-            Extent::Share { pages, .. } => page < pages,
-            Extent::Whole | Extent::Flat(_) => true,
+            WalkMode::Window { pages, .. } => page < pages,
+            WalkMode::Full | WalkMode::V1(_) => true,
         }
     }
 
     /// Makes a plan for many, where the first page shows that there is work for them.
-    fn open(&self, got: &Got, has_more: bool) -> Option<(Plan, Roll)> {
-        let Extent::Opening {
+    fn open(&self, got: &DecodedPage, has_more: bool) -> Option<(WindowPlanner, FirstPageIds)> {
+        let WalkMode::Probe {
             workers,
             in_windows,
         } = self.extent
@@ -255,21 +255,21 @@ impl Walk {
         if !has_more || self.lane.pages() > 0 || workers == 1 {
             return None;
         }
-        let plan = Plan::new(self.window, &seconds(got), got.page.size(), workers)?;
-        Some((plan, got.page.roll()))
+        let plan = WindowPlanner::new(self.window, &seconds(got), got.page.size(), workers)?;
+        Some((plan, got.page.ids()))
     }
 
     /// Splits the window where it goes on and on, in no order of time, and somebody wants to know early
     /// which parts of it are complete.
-    fn split(&mut self, got: &Got) -> Option<Vec<Range>> {
-        let Extent::Opening {
+    fn split(&mut self, got: &DecodedPage) -> Option<Vec<Range>> {
+        let WalkMode::Probe {
             in_windows: true, ..
         } = self.extent
         else {
             return None;
         };
         match self.lane.pages() + 1 {
-            1 => self.first = got.page.roll(),
+            1 => self.first = got.page.ids(),
             MANY => return window::even_parts(&self.window, &seconds(got)),
             _ => {}
         }
@@ -288,8 +288,8 @@ impl Walk {
 
     /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
     /// through all of the range would be, and whoever wants its order must walk.
-    fn is_disordered(&mut self, page: &Page, instants: Vec<Moment>) -> bool {
-        let Extent::Share { newest_first, .. } = self.extent else {
+    fn is_disordered(&mut self, page: &Page, instants: Vec<Timestamp>) -> bool {
+        let WalkMode::Window { newest_first, .. } = self.extent else {
             return false;
         };
         if !self.is_ordered {
@@ -300,7 +300,7 @@ impl Walk {
         let reached = self.reached.take();
         let is_disordered = goes_back(&instants, reached.as_ref(), newest_first) && {
             let new = self.new_on(page);
-            let new: Vec<Moment> = new.into_iter().filter_map(Batch::created).collect();
+            let new: Vec<Timestamp> = new.into_iter().filter_map(Batch::created).collect();
             goes_back(&new, reached.as_ref(), newest_first)
         };
         let so_far = instants.into_iter().chain(reached);
@@ -322,7 +322,7 @@ impl Walk {
 
     /// Remembers what a window had, as long as it may be cut because of it.
     fn remember(&mut self, page: &Page) {
-        if matches!(self.extent, Extent::Share { pages, .. } if pages < u64::MAX) {
+        if matches!(self.extent, WalkMode::Window { pages, .. } if pages < u64::MAX) {
             self.known.extend(page.digests.iter().map(Digest::id));
         }
     }
@@ -331,22 +331,22 @@ impl Walk {
     /// bring nothing new do not show that: a service that ignores cursors would send them for ever.
     fn is_crowded(&self, page: &Page) -> bool {
         let has_many = |pages| self.lane.pages() + 1 >= pages;
-        let is_many = matches!(self.extent, Extent::Share { pages, .. } if has_many(pages));
+        let is_many = matches!(self.extent, WalkMode::Window { pages, .. } if has_many(pages));
         is_many && !self.new_on(page).is_empty()
     }
 
     /// Cuts the window anew by what was `seen` on the last page.
-    fn cut(&mut self, seen: &[i64]) -> Option<Vec<(Range, Extent)>> {
-        let Extent::Share { newest_first, .. } = self.extent else {
+    fn cut(&mut self, seen: &[i64]) -> Option<Vec<(Range, WalkMode)>> {
+        let WalkMode::Window { newest_first, .. } = self.extent else {
             return None;
         };
         let pages = self.lane.pages();
         let Some(parts) = window::parts(&self.window, pages, seen, newest_first) else {
             // It is nearly done, or one second.
-            self.extent = Extent::share(pages, newest_first);
+            self.extent = WalkMode::share(pages, newest_first);
             return None;
         };
-        let extent = Extent::share(1, newest_first);
+        let extent = WalkMode::share(1, newest_first);
         Some(parts.into_iter().map(|part| (part, extent)).collect())
     }
 
@@ -364,7 +364,7 @@ impl Walk {
         if self.restarts >= RESTARTS {
             let failure = tries.failure(error);
             return Err(failure
-                .saying("the service does not go on from its own next_token")
+                .with_message("the service does not go on from its own next_token")
                 .hint("ask for less at a time with `--start` and `--end`, or tell the operator of the service"));
         }
         log::warn!("{error}; fetching this range again from its start");
@@ -384,16 +384,16 @@ impl Walk {
     }
 
     /// Asks for the page at `next_token`.
-    fn ask(&self, next_token: Option<Secret>, page: u64) -> Asked {
+    fn ask(&self, next_token: Option<Secret>, page: u64) -> PendingPage {
         let (early, receiver) = oneshot::channel();
-        let source = Source {
-            window: matches!(self.extent, Extent::Share { .. }).then_some(self.window),
+        let source = ResponseInfo {
+            window: matches!(self.extent, WalkMode::Window { .. }).then_some(self.window),
             page,
         };
         let (asker, window) = (Arc::clone(&self.asker), self.window);
         let task =
             task::spawn(async move { ask_page(&asker, window, next_token, source, early).await });
-        Asked {
+        PendingPage {
             task,
             early: receiver,
         }
@@ -401,12 +401,12 @@ impl Walk {
 }
 
 /// Returns in which seconds the batches were created, as far as that is known.
-fn seconds(got: &Got) -> Vec<i64> {
+fn seconds(got: &DecodedPage) -> Vec<i64> {
     got.page.created().collect()
 }
 
 /// Returns when the batches were created, to the fraction of a second, as far as that is known.
-fn instants(got: &Got) -> Vec<Moment> {
+fn instants(got: &DecodedPage) -> Vec<Timestamp> {
     got.page.batches.iter().filter_map(Batch::created).collect()
 }
 
@@ -414,7 +414,7 @@ fn instants(got: &Got) -> Vec<Moment> {
 ///
 /// Fractions count: windows share their bounds, so a batch on a whole second may come in an earlier
 /// window than another one within that second.
-fn goes_back(instants: &[Moment], reached: Option<&Moment>, newest_first: bool) -> bool {
+fn goes_back(instants: &[Timestamp], reached: Option<&Timestamp>, newest_first: bool) -> bool {
     let all = reached.into_iter().chain(instants);
     !if newest_first {
         all.is_sorted_by(|before, after| before >= after)

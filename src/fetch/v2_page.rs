@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use tokio::task;
 
-use super::decode::{Got, Reading, Source};
-use super::limiter::Place;
-use super::session::{Asker, Refused, Wanted};
+use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::limiter::Permit;
+use super::session::{PageRequest, Refused, Session};
 use crate::batch::range::Range;
-use crate::client::{Answer, ServiceError, Version};
+use crate::client::{Response, ServiceError, Version};
 use crate::secret::Secret;
 
 /// What a cursor that is no longer taken is answered with (interface, section 7: not shown).
@@ -20,22 +20,22 @@ const PIECE: usize = 4 << 20;
 const LARGEST: usize = 256 << 20;
 
 /// What came for a page, with the cursor of the next.
-pub(super) type Answered = Result<(Got, Option<String>), Refused>;
+pub(super) type PageResult = Result<(DecodedPage, Option<String>), Refused>;
 
 /// Who waits for the cursor of the next page; told once.
 type Early = Option<oneshot::Sender<String>>;
 
 /// Asks for a page, with its dates as far as they are taken beside a cursor.
 pub(super) async fn ask_page(
-    asker: &Asker,
+    asker: &Session,
     window: Range,
     next_token: Option<Secret>,
-    source: Source,
+    source: ResponseInfo,
     early: oneshot::Sender<String>,
-) -> Answered {
+) -> PageResult {
     let has_cursor = next_token.is_some();
     let repeat_dates = !has_cursor || asker.dates_with_cursor.load(Ordering::Relaxed);
-    let mut wanted = Wanted {
+    let mut wanted = PageRequest {
         version: Version::V2,
         range: if repeat_dates {
             window
@@ -66,17 +66,17 @@ pub(super) async fn ask_page(
 
 /// Asks until a page was read; `taken` hears of it as soon as the service has taken the request.
 async fn ask_once(
-    asker: &Asker,
-    wanted: &Wanted,
-    source: Source,
+    asker: &Session,
+    wanted: &PageRequest,
+    source: ResponseInfo,
     early: &mut Early,
     taken: impl Fn(),
-) -> Answered {
+) -> PageResult {
     let mut asking = asker.tries(wanted);
     loop {
         let (answer, place) = asking.send().await?;
         taken();
-        let reading = Reading::new(Version::V2, asker.lenient, source, asker.blank());
+        let reading = PageDecoder::new(Version::V2, asker.lenient, source, asker.blank());
         match read_page(answer, place, reading, early).await {
             Ok(got) => return Ok(got),
             Err(error) => asking.failed(error).await?,
@@ -86,11 +86,11 @@ async fn ask_once(
 
 /// Reads a page; tells the cursor of the next one as soon as all of this one is there.
 async fn read_page(
-    mut answer: Answer,
-    place: Place<'_>,
-    mut reading: Reading,
+    mut answer: Response,
+    place: Permit<'_>,
+    mut reading: PageDecoder,
     early: &mut Early,
-) -> Result<(Got, Option<String>), ServiceError> {
+) -> Result<(DecodedPage, Option<String>), ServiceError> {
     let mut last = None;
     let mut size = 0;
     while let Some(text) = answer.text(PIECE).await? {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::record::Unreadable;
+use super::record::ReadError;
 
 /// What can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum DetectedFormat {
     /// A JSON array of batches.
     Array,
     /// One JSON object after another.
@@ -73,38 +73,38 @@ pub(crate) fn holds_bare_lines(path: &Path) -> bool {
 }
 
 /// Tells the format from the ending of the name, or else from how the text begins.
-pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<Format, Unreadable> {
+pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<DetectedFormat, ReadError> {
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if is_table(text) {
-        return Err(Unreadable::Foreign {
+        return Err(ReadError::Foreign {
             why: "is a table for people: it has no exact values to verify".to_owned(),
             hint: FORMATS,
         });
     }
     if is_singer(text) {
-        return Ok(Format::Singer);
+        return Ok(DetectedFormat::Singer);
     }
     Ok(match (ending, first) {
-        (Some("csv"), _) => Format::Separated(b','),
-        (Some("tsv"), _) => Format::Separated(b'\t'),
+        (Some("csv"), _) => DetectedFormat::Separated(b','),
+        (Some("tsv"), _) => DetectedFormat::Separated(b'\t'),
         // An array may stand in lines and the other way round; which it is, the text knows best.
-        (Some("json"), byte) if byte != Some(&b'{') => Format::Array,
-        (_, Some(b'[')) => Format::Array,
+        (Some("json"), byte) if byte != Some(&b'{') => DetectedFormat::Array,
+        (_, Some(b'[')) => DetectedFormat::Array,
         // What holds nothing may be an export of nothing.
-        (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => Format::Lines,
-        (_, Some(_)) => Format::Separated(b','),
+        (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => DetectedFormat::Lines,
+        (_, Some(_)) => DetectedFormat::Separated(b','),
     })
 }
 
 /// Tells whether this is what `-f singer` writes: what batches are comes first.
 fn is_singer(text: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
-    struct Message<'a> {
+    struct SingerHead<'a> {
         r#type: &'a str,
     }
     let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    serde_json::from_slice(first).is_ok_and(|message: Message<'_>| message.r#type == "SCHEMA")
+    serde_json::from_slice(first).is_ok_and(|message: SingerHead<'_>| message.r#type == "SCHEMA")
 }
 
 /// Tells whether this is what `-f table` writes: a rule below the headings.
@@ -121,23 +121,27 @@ fn is_table(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn of(name: &str, head: &str) -> Option<Format> {
+    fn of(name: &str, head: &str) -> Option<DetectedFormat> {
         format(ending(Path::new(name)).as_deref(), head.as_bytes()).ok()
     }
 
     #[test]
     fn the_name_tells_the_format_or_else_the_text() {
         for (name, head, expected) in [
-            ("a.csv", "[", Format::Separated(b',')),
-            ("A.TSV.GZ", "", Format::Separated(b'\t')),
-            ("a.json.zst", " [", Format::Array),
-            ("a.json", "{", Format::Lines),
-            ("a.json", "", Format::Array),
-            ("a.jsonl", "", Format::Lines),
-            ("a", "\u{feff}[", Format::Array),
-            ("a.bak", "\n{", Format::Lines),
-            ("a.txt", "batch_id;batch_name", Format::Separated(b',')),
-            ("gz", "", Format::Lines),
+            ("a.csv", "[", DetectedFormat::Separated(b',')),
+            ("A.TSV.GZ", "", DetectedFormat::Separated(b'\t')),
+            ("a.json.zst", " [", DetectedFormat::Array),
+            ("a.json", "{", DetectedFormat::Lines),
+            ("a.json", "", DetectedFormat::Array),
+            ("a.jsonl", "", DetectedFormat::Lines),
+            ("a", "\u{feff}[", DetectedFormat::Array),
+            ("a.bak", "\n{", DetectedFormat::Lines),
+            (
+                "a.txt",
+                "batch_id;batch_name",
+                DetectedFormat::Separated(b','),
+            ),
+            ("gz", "", DetectedFormat::Lines),
         ] {
             assert_eq!(of(name, head), Some(expected), "{name} {head}");
         }

@@ -1,7 +1,7 @@
 //! Formats: batches to bytes. Writers know nothing of where batches come from.
 //!
 //! A batch goes to [`Files`]: to one writer, or by way of a [`Spool`] to one for each value in a name.
-//! A new format is a file here, a word in `cli::Format`, and a line in [`create`].
+//! A new format is a file here, a word in `cli::Format`, and a line in [`new_writer`].
 
 pub(crate) mod csv;
 mod format;
@@ -23,8 +23,8 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
+use crate::storage::EncodedOutput;
 use crate::storage::Escapes;
-use crate::storage::Output;
 use csv::CsvOptions;
 pub(crate) use format::Format;
 
@@ -41,12 +41,12 @@ pub(crate) trait BatchWriter: Send {
 
     /// Ends the output; the only road to a complete one. Dropped without it, a file is not published
     /// and a JSON array stays open.
-    fn finish(self: Box<Self>) -> io::Result<(Output, Notes)>;
+    fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)>;
 }
 
 /// What a writer noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Notes {
+pub(crate) struct WriterReport {
     /// Text cells that a spreadsheet would run as formulas.
     pub(crate) formula_cells: u64,
     /// Fields that the format has no place for.
@@ -57,10 +57,10 @@ pub(crate) struct Notes {
     pub(crate) escaped_cells: u64,
     /// What became of the batches in a table that may have had some before.
     #[cfg(feature = "postgres")]
-    pub(crate) counts: Option<crate::postgres::Counts>,
+    pub(crate) counts: Option<crate::postgres::UpsertCounts>,
 }
 
-impl Notes {
+impl WriterReport {
     pub(crate) fn add(&mut self, more: Self) {
         self.formula_cells += more.formula_cells;
         self.escaped_cells += more.escaped_cells;
@@ -105,7 +105,7 @@ impl LeftOut {
 
 /// What all formats need to know.
 #[derive(Clone)]
-pub(crate) struct Style {
+pub(crate) struct WriterOptions {
     pub(crate) fields: Fields,
     /// JSON: decimals as numbers.
     pub(crate) numbers: bool,
@@ -117,12 +117,12 @@ pub(crate) struct Style {
     pub(crate) extracted: String,
     /// The date that an earlier run ended with.
     pub(crate) bookmark: Option<String>,
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) facts: Arc<ExportInfo>,
 }
 
 /// What a file tells of the export that it comes from.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ExportInfo {
     /// Of dates, in words.
     pub(crate) range: String,
     /// What else chose the batches, in words.
@@ -138,10 +138,10 @@ pub(crate) struct Facts {
 }
 
 /// Makes the writer for `format`.
-pub(crate) fn create(
+pub(crate) fn new_writer(
     format: Format,
-    output: Output,
-    style: Style,
+    output: EncodedOutput,
+    style: WriterOptions,
 ) -> Result<Box<dyn BatchWriter>, Failure> {
     let mut output = output;
     match format {

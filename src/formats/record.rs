@@ -26,17 +26,17 @@ pub(crate) struct Record<'a> {
     pub(crate) columns: u32,
     /// It is known that nothing is wrong with any value.
     pub(crate) sound: bool,
-    pub(crate) place: Place,
+    pub(crate) place: RecordPlace,
 }
 
 /// Where a batch stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RecordPlace {
     Line(u64),
     Batch(u64),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for RecordPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
@@ -62,7 +62,7 @@ pub(crate) enum Schema {
 
 /// What a file tells besides its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Remarks {
+pub(crate) struct FileInfo {
     /// The columns that it has even where it has no batch, one bit each.
     pub(crate) columns: Option<u32>,
     /// Names in its first line that are no fields.
@@ -75,10 +75,10 @@ pub(crate) struct Remarks {
     /// The first value that is stored as another type than an export stores it, such as a number as text.
     /// Only `export --lenient` writes such values.
     pub(crate) mistyped: Option<String>,
-    pub(crate) claim: Option<Claim>,
+    pub(crate) claim: Option<EmbeddedDigest>,
 }
 
-impl Remarks {
+impl FileInfo {
     /// Puts together what two files of one set tell.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.columns = match (self.columns, other.columns) {
@@ -118,7 +118,7 @@ impl Remarks {
 
 /// What a file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct EmbeddedDigest {
     pub(crate) batches: Option<u64>,
     pub(crate) digest_version: u32,
     pub(crate) set_digest: String,
@@ -133,23 +133,23 @@ pub(crate) fn version(text: Option<&str>) -> u32 {
 
 /// Why a file cannot be read, or not on.
 #[derive(Debug)]
-pub(crate) enum Unreadable {
+pub(crate) enum ReadError {
     /// By the machine, or for want of sound packing.
     Io(std::io::Error),
     /// It is not what it should be: why, and what to do.
     Broken {
-        place: Option<Place>,
+        place: Option<RecordPlace>,
         why: String,
         hint: Option<&'static str>,
     },
     /// It is none of the formats that can be read: why, and what to do.
     Foreign { why: String, hint: &'static str },
     /// Whoever takes the records says so.
-    Told(Failure),
+    Aborted(Failure),
 }
 
-impl Unreadable {
-    pub(crate) fn broken(place: Place, why: impl Into<String>) -> Self {
+impl ReadError {
+    pub(crate) fn broken(place: RecordPlace, why: impl Into<String>) -> Self {
         Self::Broken {
             place: Some(place),
             why: why.into(),
@@ -168,7 +168,7 @@ impl Unreadable {
     /// Says it of the file called `name`.
     pub(crate) fn of(self, name: &str) -> Failure {
         match self {
-            Self::Told(failure) => failure,
+            Self::Aborted(failure) => failure,
             Self::Foreign { why, hint } => {
                 Failure::new(Kind::Usage, format!("{name} {why}")).hint(hint)
             }
@@ -194,7 +194,7 @@ impl Unreadable {
     }
 }
 
-impl From<std::io::Error> for Unreadable {
+impl From<std::io::Error> for ReadError {
     fn from(error: std::io::Error) -> Self {
         Self::Io(error)
     }

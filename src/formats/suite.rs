@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use super::csv::write::CsvOptions;
 use super::format::Format;
-use super::{BatchWriter, Style, create};
-use crate::batch::{Batch, COLUMNS, Kind};
-use crate::storage::{Compression, Output, Place, Target};
+use super::{BatchWriter, WriterOptions, new_writer};
+use crate::batch::{Batch, COLUMNS, FieldType};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
 use crate::batch::filter::Fields;
 
@@ -26,9 +26,9 @@ fn compressions(format: Format) -> &'static [Compression] {
 }
 
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
-    let target = Target::open(&Place::File(path.to_owned()), false).expect("a target");
-    let output = Output::new(target, compression).expect("an output");
-    let style = Style {
+    let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
+    let output = EncodedOutput::new(target, compression).expect("an output");
+    let style = WriterOptions {
         fields: Fields::all(),
         numbers: false,
         csv: CsvOptions::default(),
@@ -38,7 +38,7 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         bookmark: None,
         facts: std::sync::Arc::default(),
     };
-    create(format, output, style).expect("a writer")
+    new_writer(format, output, style).expect("a writer")
 }
 
 /// Writes `batches` and returns what a reader of the file sees.
@@ -68,11 +68,11 @@ fn batch(id: usize, text: &str, nulls: bool) -> Batch {
         let value = match column.kind {
             _ if column.name == "batch_id" => json!(format!("{id:02}{text}")),
             _ if nulls && column.nullable => Value::Null,
-            Kind::Text => json!(text),
-            Kind::Date => json!("2026-05-01T06:00:00.250Z"),
-            Kind::Integer => json!(12),
-            Kind::Decimal => json!("87.50"),
-            Kind::Boolean => json!(true),
+            FieldType::Text => json!(text),
+            FieldType::Date => json!("2026-05-01T06:00:00.250Z"),
+            FieldType::Integer => json!(12),
+            FieldType::Decimal => json!("87.50"),
+            FieldType::Boolean => json!(true),
         };
         (column.name.to_owned(), value)
     });
@@ -146,7 +146,9 @@ fn workbook_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
         // Escapes are tested on their own.
         Data::String(text) => Some(super::xlsx::read::undo_escapes(text).into_owned()),
         Data::Bool(yes) => Some(yes.to_string()),
-        Data::Float(number) if COLUMNS[place].kind == Kind::Decimal => Some(format!("{number:.2}")),
+        Data::Float(number) if COLUMNS[place].kind == FieldType::Decimal => {
+            Some(format!("{number:.2}"))
+        }
         Data::Float(number) => Some(number.to_string()),
         Data::DateTime(days) => {
             assert!((days.as_f64() - 46_143.250_002_893_52).abs() < 1e-10);
@@ -176,7 +178,7 @@ fn database_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
         let cell = |place: usize| {
             Ok(match row.get(place)? {
                 Cell::Null => None,
-                Cell::Integer(number) if COLUMNS[place].kind == Kind::Boolean => {
+                Cell::Integer(number) if COLUMNS[place].kind == FieldType::Boolean => {
                     Some((number == 1).to_string())
                 }
                 Cell::Integer(number) => Some(number.to_string()),
@@ -227,10 +229,10 @@ fn parquet_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
 fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
     use serde_json::value::RawValue;
     #[derive(serde::Deserialize)]
-    struct Message {
+    struct WrittenMessage {
         record: Option<std::collections::HashMap<String, Box<RawValue>>>,
     }
-    let message: Message = serde_json::from_str(line).expect("a message");
+    let message: WrittenMessage = serde_json::from_str(line).expect("a message");
     let record = message.record?;
     let cell = |name: &str| match record[name].get() {
         "null" => None,

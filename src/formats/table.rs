@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 use anstyle::{AnsiColor, Style as Ansi};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{BatchWriter, Notes, Style};
-use crate::batch::{Batch, COLUMNS, CREATION_DATE, Kind, WARNINGS};
-use crate::storage::Output;
+use super::{BatchWriter, WriterOptions, WriterReport};
+use crate::batch::{Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
+use crate::storage::EncodedOutput;
 use crate::text;
 
 /// Columns by how much people want to see them.
@@ -22,8 +22,8 @@ const HEADER: Ansi = Ansi::new().bold();
 const MARK: Ansi = AnsiColor::Yellow.on_default().bold();
 
 pub(super) struct Table {
-    output: Output,
-    style: Style,
+    output: EncodedOutput,
+    style: WriterOptions,
     /// Every cell, one after another, and where each ends.
     text: String,
     ends: Vec<usize>,
@@ -31,7 +31,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(output: Output, style: Style) -> Self {
+    pub(super) fn new(output: EncodedOutput, style: WriterOptions) -> Self {
         let widths = style
             .fields
             .columns
@@ -119,17 +119,17 @@ fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
         return String::new();
     };
     match COLUMNS[column].kind {
-        Kind::Date if column == CREATION_DATE && batch.created().is_some() => {
+        FieldType::Date if column == CREATION_DATE && batch.created().is_some() => {
             format!("{} {}", &text[..10], &text[11..19])
         }
-        Kind::Boolean if column == WARNINGS => {
+        FieldType::Boolean if column == WARNINGS => {
             if text == "true" {
                 "!".to_owned()
             } else {
                 String::new()
             }
         }
-        Kind::Text => shorten(&text::one_line(&text), narrow),
+        FieldType::Text => shorten(&text::one_line(&text), narrow),
         _ => text::one_line(&text).into_owned(),
     }
 }
@@ -165,7 +165,7 @@ impl BatchWriter for Table {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         let shown = self.shown();
         let columns = &self.style.fields.columns;
         let mut line = String::new();
@@ -191,9 +191,9 @@ impl BatchWriter for Table {
         }
         Ok((
             self.output,
-            Notes {
+            WriterReport {
                 hidden_columns,
-                ..Notes::default()
+                ..WriterReport::default()
             },
         ))
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::host::{Host, Security};
-use super::passfile::{self, Wanted};
+use super::passfile::{self, PasswordQuery};
 use super::quoted;
-use super::table::{LONGEST_NAME, Table};
-use super::url::{Words, malformed};
+use super::table::{LONGEST_NAME, TableName};
+use super::url::{UrlParts, malformed};
 use crate::Secret;
 use crate::error::Failure;
 
@@ -24,13 +24,13 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Where a table is, and as whom to go there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct TableAddress {
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Option<Secret>,
     pub(super) database: String,
-    pub(super) table: Table,
+    pub(super) table: TableName,
     pub(super) security: Security,
     /// The only authorities to trust, where some are named.
     pub(super) roots: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) struct Address {
     pub(super) options: Option<String>,
 }
 
-impl Address {
+impl TableAddress {
     /// Reads an address, with this process's variables for what it leaves out.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         Self::parse_with(text, &|name| {
@@ -48,7 +48,7 @@ impl Address {
     }
 
     fn parse_with(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        let words = Words::read(text)?;
+        let words = UrlParts::read(text)?;
         let or = |word: Option<String>, name: &str| {
             word.filter(|word| !word.is_empty())
                 .or_else(|| variable(name))
@@ -66,7 +66,7 @@ impl Address {
         let user = user.ok_or_else(|| malformed("it names no user, and neither does PGUSER"))?;
         let database = or(words.database, "PGDATABASE").unwrap_or_else(|| user.clone());
         let table = words.table.as_deref().unwrap_or("batches");
-        let table = Table::parse(table).ok_or_else(|| {
+        let table = TableName::parse(table).ok_or_else(|| {
             malformed("its table is no name").hint(format!(
                 "write `table=name` or `table=schema.name`, each of at most {LONGEST_NAME} bytes; in double quotes (%22) a name may hold dots"
             ))
@@ -87,7 +87,7 @@ impl Address {
         };
         let application_name = or(words.application_name, "PGAPPNAME");
         let password = or(words.password, "PGPASSWORD").or_else(|| {
-            let wanted = Wanted {
+            let wanted = PasswordQuery {
                 host: host.for_passfile(),
                 port,
                 database: &database,
@@ -127,7 +127,7 @@ impl Address {
 }
 
 /// The address without its password, and with all that was left out: what messages and manifests hold.
-impl fmt::Display for Address {
+impl fmt::Display for TableAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
         write!(f, "postgres://{}@", encoded(&self.user).replace('/', "%2F"))?;
@@ -162,8 +162,8 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    fn parse(text: &str, variables: &[(&str, &str)]) -> Result<Address, Failure> {
-        Address::parse_with(text, &|name| {
+    fn parse(text: &str, variables: &[(&str, &str)]) -> Result<TableAddress, Failure> {
+        TableAddress::parse_with(text, &|name| {
             let mut found = variables.iter().filter(|(known, _)| *known == name);
             found.next().map(|(_, value)| (*value).to_owned())
         })

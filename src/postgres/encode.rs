@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::escapes::{self, HalfPair};
-use super::layout::{Field, Layout};
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+use super::layout::{Layout, TableField};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 
@@ -18,32 +18,32 @@ const FRACTION_LIMIT: usize = 16_383;
 /// Rows as they go to the server: the cells of each column one after the other, each with its length before it, as
 /// they stand in an array.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct RowChunk {
     pub(super) rows: u32,
     pub(super) columns: Vec<Vec<u8>>,
 }
 
 /// Rows that wait to be sent.
-pub(super) struct Rows {
+pub(super) struct RowBuffer {
     layout: Layout,
-    piece: Piece,
+    piece: RowChunk,
     /// Texts with escapes for what cannot stand there.
     pub(super) escaped: u64,
 }
 
 /// A value that its column cannot hold as it is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Inexact {
+pub(super) struct InexactCell {
     pub(super) column: Option<usize>,
     /// Why.
     pub(super) why: String,
 }
 
-impl Rows {
+impl RowBuffer {
     pub(super) fn new(layout: Layout) -> Self {
         let mut rows = Self {
             layout,
-            piece: Piece::default(),
+            piece: RowChunk::default(),
             escaped: 0,
         };
         rows.take();
@@ -56,18 +56,18 @@ impl Rows {
     }
 
     /// Takes what waits.
-    pub(super) fn take(&mut self) -> Piece {
-        let empty = Piece {
+    pub(super) fn take(&mut self) -> RowChunk {
+        let empty = RowChunk {
             rows: 0,
             columns: vec![Vec::new(); self.layout.fields.len()],
         };
         std::mem::replace(&mut self.piece, empty)
     }
 
-    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), Inexact> {
+    pub(super) fn add(&mut self, batch: &Batch) -> Result<(), InexactCell> {
         for (field, cells) in self.layout.fields.iter().zip(&mut self.piece.columns) {
             let before = cells.len();
-            let inexact = |why: &str| Inexact {
+            let inexact = |why: &str| InexactCell {
                 column: field.column,
                 why: why.to_owned(),
             };
@@ -85,7 +85,7 @@ impl Rows {
 }
 
 /// Adds one cell; tells whether it needed escapes.
-fn add_cell(field: &Field, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
+fn add_cell(field: &TableField, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
     let Some(column) = field.column else {
         return add_extra(batch, bytes);
     };
@@ -98,13 +98,13 @@ fn add_cell(field: &Field, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &
         return Ok(false);
     };
     match COLUMNS[column].kind {
-        Kind::Text => return Ok(add_text(&text, bytes)),
-        Kind::Boolean => add(&[u8::from(text == "true")], bytes),
-        Kind::Integer => {
+        FieldType::Text => return Ok(add_text(&text, bytes)),
+        FieldType::Boolean => add(&[u8::from(text == "true")], bytes),
+        FieldType::Integer => {
             let number: i64 = text.parse().map_err(|_| "bigint cannot hold it")?;
             add(&number.to_be_bytes(), bytes);
         }
-        Kind::Decimal => {
+        FieldType::Decimal => {
             if let Some((all, behind)) = field.digits
                 && !fits(&text, all, behind)
             {
@@ -113,8 +113,8 @@ fn add_cell(field: &Field, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &
             add_sized(bytes, |bytes| add_numeric(&text, bytes))
                 .ok_or("numeric cannot hold so many digits")?;
         }
-        Kind::Date => {
-            let moment = Moment::parse(&text).and_then(|moment| moment.microseconds());
+        FieldType::Date => {
+            let moment = Timestamp::parse(&text).and_then(|moment| moment.microseconds());
             let since = moment.and_then(|moment| moment.checked_sub(EPOCH * 1_000_000));
             let since = since.ok_or("timestamptz is exact to the microsecond only")?;
             add(&since.to_be_bytes(), bytes);
@@ -297,7 +297,7 @@ mod tests {
     fn dates_are_microseconds_since_2000_however_utc_is_written() {
         let cells = |date: &str| {
             let fields = Fields::parse("batch_creation_date").expect("fields");
-            let mut rows = Rows::new(Layout::new(&fields, false));
+            let mut rows = RowBuffer::new(Layout::new(&fields, false));
             let batch = Batch::read(&format!(
                 r#"{{"batch_id":"a","batch_name":"n","batch_creation_date":"{date}","number_of_images":1,"warnings":true}}"#
             ));
@@ -318,13 +318,13 @@ mod tests {
     #[test]
     fn a_row_is_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
-        let mut rows = Rows::new(Layout::new(&fields, false));
+        let mut rows = RowBuffer::new(Layout::new(&fields, false));
         let batch = Batch::read(
             r#"{"batch_id":"a\u0000","batch_name":"n","batch_creation_date":"2026-05-01T06:00:00Z","number_of_images":258,"warnings":true}"#,
         );
         rows.add(&batch.batch.expect("a batch")).expect("exact");
         assert_eq!(rows.escaped, 1);
-        let expected = Piece {
+        let expected = RowChunk {
             rows: 1,
             columns: vec![
                 b"\0\0\0\x06a\\u{0}".to_vec(),

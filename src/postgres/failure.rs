@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::address::Address;
+use super::address::TableAddress;
 use super::host::Host;
 use crate::client::causes::{TlsProblem, is_untrusted, root};
 use crate::error::{Failure, Kind};
 
 /// What went wrong, and whether it may help to try again.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct PgError {
     pub(super) failure: Failure,
     pub(super) may_pass: bool,
     /// What the server called it, if the session goes on.
     code: Option<SqlState>,
 }
 
-impl Trouble {
+impl PgError {
     /// Something that may be gone at the next try.
     pub(super) fn passing(failure: Failure) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Trouble {
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for PgError {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
@@ -57,7 +57,7 @@ impl From<Failure> for Trouble {
 }
 
 /// Says why there is no session.
-pub(super) fn connecting(address: &Address, error: &tokio_postgres::Error) -> Trouble {
+pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) -> PgError {
     let server = address.server();
     if let Some(said) = error.as_db_error() {
         if may_pass(said) {
@@ -67,7 +67,7 @@ pub(super) fn connecting(address: &Address, error: &tokio_postgres::Error) -> Tr
             )
             .caused_by(anyhow::anyhow!(words(said)))
             .hint("run the same command again later, or ask whoever runs the server");
-            return Trouble::passing(failure);
+            return PgError::passing(failure);
         }
         return Failure::new(
             Kind::Output,
@@ -105,14 +105,14 @@ pub(super) fn connecting(address: &Address, error: &tokio_postgres::Error) -> Tr
     }
     let failure = unreachable(address, &cause);
     if is_cut(error) && TlsProblem::of(error).is_none() {
-        Trouble::passing(failure)
+        PgError::passing(failure)
     } else {
         failure.into()
     }
 }
 
 /// Says that no connection came about.
-pub(super) fn unreachable(address: &Address, cause: &str) -> Failure {
+pub(super) fn unreachable(address: &TableAddress, cause: &str) -> Failure {
     let hint = match &address.host {
         Host::Name(_) => "look at host and port; is the server running, and does it listen there?",
         Host::Socket(_) => {
@@ -128,7 +128,7 @@ pub(super) fn unreachable(address: &Address, cause: &str) -> Failure {
 }
 
 /// Says that there was no answer in time.
-pub(super) fn late(address: &Address, doing: &str, limit: Duration) -> Failure {
+pub(super) fn late(address: &TableAddress, doing: &str, limit: Duration) -> Failure {
     Failure::new(
         Kind::Unavailable,
         format!("cannot {doing} in PostgreSQL at {}", address.server()),
@@ -141,7 +141,7 @@ pub(super) fn late(address: &Address, doing: &str, limit: Duration) -> Failure {
 }
 
 /// Says what went wrong when `doing` something in a session.
-pub(super) fn of(address: &Address, doing: &str, error: &tokio_postgres::Error) -> Trouble {
+pub(super) fn of(address: &TableAddress, doing: &str, error: &tokio_postgres::Error) -> PgError {
     let message = format!("cannot {doing} in PostgreSQL at {}", address.server());
     let Some(said) = error.as_db_error() else {
         return lost(message, error);
@@ -158,7 +158,7 @@ pub(super) fn of(address: &Address, doing: &str, error: &tokio_postgres::Error) 
         failure = failure.hint(hint);
     }
     let goes_on = said.parsed_severity() == Some(Severity::Error);
-    Trouble {
+    PgError {
         failure,
         may_pass: passing,
         code: goes_on.then(|| said.code().clone()),
@@ -166,7 +166,7 @@ pub(super) fn of(address: &Address, doing: &str, error: &tokio_postgres::Error) 
 }
 
 /// Says that the connection is gone, or what else went wrong on this side of it.
-fn lost(message: String, error: &tokio_postgres::Error) -> Trouble {
+fn lost(message: String, error: &tokio_postgres::Error) -> PgError {
     let cause = root(error);
     if !is_cut(error) {
         return Failure::new(Kind::Output, message)
@@ -176,7 +176,7 @@ fn lost(message: String, error: &tokio_postgres::Error) -> Trouble {
     let failure = Failure::new(Kind::Unavailable, message)
         .caused_by(anyhow::anyhow!("the connection was lost: {cause}"))
         .hint("look at the log of the server; then run the same command again");
-    Trouble::passing(failure)
+    PgError::passing(failure)
 }
 
 /// Tells whether the connection is the cause.
@@ -226,7 +226,7 @@ fn words(said: &DbError) -> String {
     words
 }
 
-fn access_hint(address: &Address, said: &DbError) -> String {
+fn access_hint(address: &TableAddress, said: &DbError) -> String {
     let code = said.code();
     if *code == SqlState::INVALID_PASSWORD {
         return "look at the user, and at the password in ~/.pgpass, PGPASSFILE or PGPASSWORD"
@@ -250,7 +250,7 @@ fn access_hint(address: &Address, said: &DbError) -> String {
     "run the same command again later, or ask whoever runs the server".to_owned()
 }
 
-fn hint(address: &Address, said: &DbError) -> Option<String> {
+fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
     let code = said.code();
     let table = address.table.quoted();
     Some(if *code == SqlState::INSUFFICIENT_PRIVILEGE {

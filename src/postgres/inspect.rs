@@ -3,25 +3,25 @@
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::failure::{self, Trouble};
-use super::layout::{Field, Layout};
+use super::failure::{self, PgError};
+use super::layout::{Layout, TableField};
 use super::quoted;
-use super::session::{Limit, Parameter, Session};
+use super::session::{Limit, Parameter, PgSession};
 use crate::batch::{BATCH_ID, COLUMNS};
 use crate::error::{Failure, Kind};
 
 /// A table that is there.
-pub(super) struct Found {
+pub(super) struct ExistingTable {
     pub(super) oid: u32,
     /// With its schema, for SQL.
     pub(super) name: String,
     /// What it is, in the catalogue's letters.
     pub(super) kind: String,
-    pub(super) columns: Vec<Present>,
+    pub(super) columns: Vec<ExistingColumn>,
 }
 
 /// A column that is there.
-pub(super) struct Present {
+pub(super) struct ExistingColumn {
     pub(super) name: String,
     /// In the server's words.
     pub(super) sql_type: String,
@@ -34,7 +34,10 @@ pub(super) struct Present {
 }
 
 /// Looks for a table by its name, as it is written in SQL.
-pub(super) async fn find(session: &Session<'_>, table: &str) -> Result<Option<Found>, Trouble> {
+pub(super) async fn find(
+    session: &PgSession<'_>,
+    table: &str,
+) -> Result<Option<ExistingTable>, PgError> {
     let (doing, address) = ("look for the table", &session.way.address);
     let parameters: [Parameter<'_>; 1] = [(&table, Type::TEXT)];
     let tables = session
@@ -69,11 +72,11 @@ pub(super) async fn find(session: &Session<'_>, table: &str) -> Result<Option<Fo
 }
 
 /// Reads what the catalogue says of a table and its columns.
-fn read(table: &Row, rows: &[Row], oid: u32) -> Result<Found, tokio_postgres::Error> {
+fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_postgres::Error> {
     let (schema, name): (String, String) = (table.try_get(1)?, table.try_get(2)?);
     let mut columns = Vec::new();
     for row in rows {
-        columns.push(Present {
+        columns.push(ExistingColumn {
             name: row.try_get(0)?,
             sql_type: row.try_get(1)?,
             not_null: row.try_get(2)?,
@@ -82,7 +85,7 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<Found, tokio_postgres::Er
             collation: row.try_get(5)?,
         });
     }
-    Ok(Found {
+    Ok(ExistingTable {
         oid,
         name: format!("{}.{}", quoted(&schema), quoted(&name)),
         kind: table.try_get(3)?,
@@ -91,7 +94,7 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<Found, tokio_postgres::Er
 }
 
 /// Tells whether the identifier alone is a key that a conflict can be found by.
-async fn has_key(session: &Session<'_>, oid: u32) -> Result<bool, Trouble> {
+async fn has_key(session: &PgSession<'_>, oid: u32) -> Result<bool, PgError> {
     let doing = "look for a key";
     let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
     let rows = session
@@ -108,13 +111,13 @@ async fn has_key(session: &Session<'_>, oid: u32) -> Result<bool, Trouble> {
     session.value(doing, &rows, 0)
 }
 
-impl Found {
+impl ExistingTable {
     /// Checks that everything of `layout` has its place here, and notes what the table is strict about.
     pub(super) async fn check(
         &self,
-        session: &Session<'_>,
+        session: &PgSession<'_>,
         layout: &mut Layout,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         let (name, address) = (&self.name, &session.way.address);
         let unfit = |why: &str| {
             Failure::new(
@@ -173,7 +176,7 @@ impl Found {
     }
 
     /// Checks the rights on the table as a whole: those on columns alone do not allow to lock it.
-    async fn check_rights(&self, session: &Session<'_>) -> Result<(), Trouble> {
+    async fn check_rights(&self, session: &PgSession<'_>) -> Result<(), PgError> {
         let (doing, address) = ("look at the rights", &session.way.address);
         let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
         let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];
@@ -207,8 +210,8 @@ impl Found {
 
 /// Tells what is wrong with a column and how to mend it; notes what it is strict about.
 fn fit(
-    field: &mut Field,
-    present: Option<&Present>,
+    field: &mut TableField,
+    present: Option<&ExistingColumn>,
     wrong: &mut Vec<String>,
     mend: &mut Vec<String>,
 ) {

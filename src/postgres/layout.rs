@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::quoted;
 use crate::batch::filter::Fields;
-use crate::batch::{BATCH_ID, COLUMNS, Kind};
+use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 
 /// The column of fields that nobody announced.
 pub(super) const EXTRA: &str = "extra";
@@ -14,7 +14,7 @@ pub(super) const STAGING: &str = "pg_temp.trayscan_staging";
 
 /// A column that is written.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct TableField {
     /// Nothing for the fields that nobody announced.
     pub(super) column: Option<usize>,
     /// The table takes no null here.
@@ -23,7 +23,7 @@ pub(super) struct Field {
     pub(super) digits: Option<(usize, usize)>,
 }
 
-impl Field {
+impl TableField {
     pub(super) fn name(&self) -> &'static str {
         self.column.map_or(EXTRA, |column| COLUMNS[column].name)
     }
@@ -31,11 +31,11 @@ impl Field {
     pub(super) fn sql_type(&self) -> &'static str {
         match self.column.map(|column| COLUMNS[column].kind) {
             None => "jsonb",
-            Some(Kind::Text) => "text",
-            Some(Kind::Date) => "timestamptz",
-            Some(Kind::Integer) => "bigint",
-            Some(Kind::Decimal) => "numeric",
-            Some(Kind::Boolean) => "boolean",
+            Some(FieldType::Text) => "text",
+            Some(FieldType::Date) => "timestamptz",
+            Some(FieldType::Integer) => "bigint",
+            Some(FieldType::Decimal) => "numeric",
+            Some(FieldType::Boolean) => "boolean",
         }
     }
 
@@ -43,11 +43,11 @@ impl Field {
     pub(super) fn types(&self) -> (Type, Type) {
         match self.column.map(|column| COLUMNS[column].kind) {
             None => (Type::JSONB, Type::JSONB_ARRAY),
-            Some(Kind::Text) => (Type::TEXT, Type::TEXT_ARRAY),
-            Some(Kind::Date) => (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
-            Some(Kind::Integer) => (Type::INT8, Type::INT8_ARRAY),
-            Some(Kind::Decimal) => (Type::NUMERIC, Type::NUMERIC_ARRAY),
-            Some(Kind::Boolean) => (Type::BOOL, Type::BOOL_ARRAY),
+            Some(FieldType::Text) => (Type::TEXT, Type::TEXT_ARRAY),
+            Some(FieldType::Date) => (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
+            Some(FieldType::Integer) => (Type::INT8, Type::INT8_ARRAY),
+            Some(FieldType::Decimal) => (Type::NUMERIC, Type::NUMERIC_ARRAY),
+            Some(FieldType::Boolean) => (Type::BOOL, Type::BOOL_ARRAY),
         }
     }
 
@@ -66,7 +66,7 @@ impl Field {
 /// The columns that are written, in the order of the interface.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<TableField>,
 }
 
 impl Layout {
@@ -74,12 +74,12 @@ impl Layout {
     pub(super) fn new(fields: &Fields, lenient: bool) -> Self {
         let mut columns = fields.columns.clone();
         columns.sort_unstable();
-        let field = |column: usize| Field {
+        let field = |column: usize| TableField {
             column: Some(column),
             not_null: column == BATCH_ID || !lenient && !COLUMNS[column].nullable,
             digits: None,
         };
-        let extra = (!fields.named).then_some(Field {
+        let extra = (!fields.named).then_some(TableField {
             column: None,
             not_null: false,
             digits: None,
@@ -101,7 +101,7 @@ impl Layout {
 
     /// Makes the table where there is none.
     pub(super) fn create(&self, table: &str) -> String {
-        let field = |field: &Field| {
+        let field = |field: &TableField| {
             let null = match (field.column, field.not_null) {
                 (Some(BATCH_ID), _) => " primary key",
                 (_, true) => " not null",
@@ -123,7 +123,7 @@ impl Layout {
                 "create temporary table {name} on commit drop as select {names} from {table} limit 0"
             );
         }
-        let field = |field: &Field| format!("{} {}", quoted(field.name()), field.sql_type());
+        let field = |field: &TableField| format!("{} {}", quoted(field.name()), field.sql_type());
         let fields: Vec<String> = self.fields.iter().map(field).collect();
         format!(
             "create temporary table {name} ({}) on commit drop",
@@ -182,12 +182,12 @@ impl Layout {
 
     /// Writes the condition that two rows differ anywhere.
     fn differ(&self) -> Option<String> {
-        let all: Vec<String> = self.others().map(Field::differs).collect();
+        let all: Vec<String> = self.others().map(TableField::differs).collect();
         (!all.is_empty()).then(|| all.join(" or "))
     }
 
     /// The columns beside the key.
-    fn others(&self) -> impl Iterator<Item = &Field> {
+    fn others(&self) -> impl Iterator<Item = &TableField> {
         let others = self.fields.iter();
         others.filter(|field| field.column != Some(BATCH_ID))
     }

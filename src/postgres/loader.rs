@@ -3,13 +3,13 @@
 //! They wait in a temporary file until all of them are there. So no connection is kept and no transaction is open
 //! while the service is awaited, and what goes wrong with the server at the end can be tried again.
 
-use super::address::Address;
-use super::encode::{Inexact, Rows};
+use super::address::TableAddress;
+use super::encode::{InexactCell, RowBuffer};
 use super::layout::{EXTRA, Layout};
 use super::retry::persist;
-use super::session::{Reach, Way, joined, on_thread};
-use super::spool::Spool;
-use super::upsert::{self, Counts, Upsert};
+use super::session::{Connector, Reach, joined, on_thread};
+use super::spool::RowSpool;
+use super::upsert::{self, Upsert, UpsertCounts};
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
 use crate::error::{Failure, Kind};
@@ -18,18 +18,18 @@ use crate::text;
 /// Bytes of a piece, which is sent at once.
 const PIECE: usize = 1 << 20;
 
-/// The way into a table. Dropped without [`Loading::finish`], nothing of it is there.
-pub(crate) struct Loading {
-    way: Way,
+/// The way into a table. Dropped without [`CopyLoader::finish`], nothing of it is there.
+pub(crate) struct CopyLoader {
+    way: Connector,
     upsert: Upsert,
-    rows: Rows,
-    spool: Spool,
+    rows: RowBuffer,
+    spool: RowSpool,
 }
 
-impl Loading {
+impl CopyLoader {
     /// Checks that everything can be written.
     pub(crate) fn open(
-        address: &Address,
+        address: &TableAddress,
         reach: Reach,
         fields: &Fields,
         lenient: bool,
@@ -41,7 +41,7 @@ impl Loading {
             )
             .hint("add `batch_id` to `--fields`"));
         }
-        let way = Way {
+        let way = Connector {
             address: address.clone(),
             reach,
         };
@@ -52,8 +52,8 @@ impl Loading {
             Ok((way, upsert))
         })?)?;
         Ok(Self {
-            rows: Rows::new(upsert.layout().clone()),
-            spool: Spool::new(),
+            rows: RowBuffer::new(upsert.layout().clone()),
+            spool: RowSpool::new(),
             way,
             upsert,
         })
@@ -70,7 +70,7 @@ impl Loading {
     }
 
     /// Brings everything into the table; the only road to anything there. Tells how many texts have escapes.
-    pub(crate) fn finish(self) -> Result<(Counts, u64), Failure> {
+    pub(crate) fn finish(self) -> Result<(UpsertCounts, u64), Failure> {
         let Self {
             way,
             upsert,
@@ -94,7 +94,7 @@ impl Loading {
 }
 
 /// Says what a run that did not finish leaves in the table.
-pub(crate) fn left_behind(address: &Address) -> String {
+pub(crate) fn left_behind(address: &TableAddress) -> String {
     let table = address.table.quoted();
     if upsert::may_be_done() {
         format!("the table {table} is as it was before, or has all of it")
@@ -103,7 +103,7 @@ pub(crate) fn left_behind(address: &Address) -> String {
     }
 }
 
-fn refused(batch: &Batch, inexact: &Inexact) -> Failure {
+fn refused(batch: &Batch, inexact: &InexactCell) -> Failure {
     let name = inexact.column.map_or(EXTRA, |column| COLUMNS[column].name);
     let value = match inexact.column {
         Some(column) => batch.plain(column).unwrap_or_default().into_owned(),

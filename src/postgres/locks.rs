@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::failure::{self, Trouble};
-use super::session::{Limit, Parameter, Session, milliseconds};
+use super::failure::{self, PgError};
+use super::session::{Limit, Parameter, PgSession, milliseconds};
 use crate::error::{Failure, Kind};
 
 /// How long a lock is waited for without a word.
@@ -30,7 +30,7 @@ pub(super) const AGAINST_READERS: &[&str] = &["AccessExclusiveLock"];
 
 /// The locks of one transaction.
 pub(super) struct Locks<'a> {
-    session: &'a Session<'a>,
+    session: &'a PgSession<'a>,
     /// Whose locks are meant, for SQL.
     table: &'a str,
     /// How long the user's own settings let it wait: nothing where they do not say, zero for ever.
@@ -39,7 +39,7 @@ pub(super) struct Locks<'a> {
 
 impl<'a> Locks<'a> {
     /// Limits the waits of the transaction that `session` is in.
-    pub(super) async fn new(session: &'a Session<'a>, table: &'a str) -> Result<Self, Trouble> {
+    pub(super) async fn new(session: &'a PgSession<'a>, table: &'a str) -> Result<Self, PgError> {
         // A pooler may not have handed it on.
         let given = session.way.option(SETTING);
         if let Some(given) = &given {
@@ -59,7 +59,7 @@ impl<'a> Locks<'a> {
     }
 
     /// Lets the next lock be waited for without a word.
-    async fn be_quiet(&self) -> Result<(), Trouble> {
+    async fn be_quiet(&self) -> Result<(), PgError> {
         if self.own.as_deref().is_some_and(|own| own != "0") {
             return Ok(());
         }
@@ -71,8 +71,8 @@ impl<'a> Locks<'a> {
     pub(super) async fn wait<T>(
         &self,
         modes: &[&str],
-        work: impl AsyncFn() -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        work: impl AsyncFn() -> Result<T, PgError>,
+    ) -> Result<T, PgError> {
         let session = self.session;
         let savepoint = "savepoint trayscan_lock";
         session.run("begin", Limit::Short, savepoint).await?;
@@ -109,7 +109,7 @@ impl<'a> Locks<'a> {
     }
 
     /// Says that others did not let go of the table in time.
-    fn held(&self, holders: &str, waited: &str) -> Trouble {
+    fn held(&self, holders: &str, waited: &str) -> PgError {
         let server = self.session.way.address.server();
         let own = if self.own.is_some() {
             "; `lock_timeout` is set to wait no longer"
@@ -128,7 +128,7 @@ impl<'a> Locks<'a> {
     }
 
     /// Names the sessions that hold locks of these modes on the table, as far as the server shows them.
-    async fn holders(&self, modes: &[&str]) -> Result<String, Trouble> {
+    async fn holders(&self, modes: &[&str]) -> Result<String, PgError> {
         let statement = format!(
             "select case when l.pid is null then 'a prepared transaction' else \
              'session ' || l.pid || coalesce(' (' || nullif(concat_ws(', ', \

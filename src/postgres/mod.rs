@@ -1,7 +1,7 @@
 //! PostgreSQL: a table as a place for exports, and read back for `verify`. The one home of the client.
 //!
-//! An [`Address`] says where. [`Loading`] keeps the rows of an export in a temporary file, and brings them into the
-//! table in one transaction at the end. [`Reading`] is the way back. Nothing is set for a session and no statement
+//! An [`TableAddress`] says where. [`CopyLoader`] keeps the rows of an export in a temporary file, and brings them into the
+//! table in one transaction at the end. [`TableReader`] is the way back. Nothing is set for a session and no statement
 //! has a name, so that both work through a pooler that hands each transaction to another session.
 
 // What an address means, with the variables and the password file that PostgreSQL's own programs read.
@@ -37,11 +37,11 @@ mod upsert;
 // Rows on their way back.
 mod read;
 
-pub(crate) use address::Address;
-pub(crate) use loader::{Loading, left_behind};
-pub(crate) use read::Reading;
+pub(crate) use address::TableAddress;
+pub(crate) use loader::{CopyLoader, left_behind};
+pub(crate) use read::TableReader;
 pub(crate) use session::Reach;
-pub(crate) use upsert::Counts;
+pub(crate) use upsert::UpsertCounts;
 
 /// Writes a name so that SQL takes it as it is.
 fn quoted(name: &str) -> String {

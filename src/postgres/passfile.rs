@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
 /// Whose password is looked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct PasswordQuery<'a> {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) database: &'a str,
@@ -12,7 +12,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Finds the password in the file that was `given`, or in the usual one.
-pub(super) fn find(wanted: &Wanted<'_>, given: Option<PathBuf>) -> Option<String> {
+pub(super) fn find(wanted: &PasswordQuery<'_>, given: Option<PathBuf>) -> Option<String> {
     let path = given.or_else(usual)?;
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
@@ -59,7 +59,7 @@ fn is_open(_: &Metadata) -> bool {
 }
 
 /// Returns the password of a line that fits.
-fn password(line: &str, wanted: &Wanted<'_>) -> Option<String> {
+fn password(line: &str, wanted: &PasswordQuery<'_>) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn found(line: &str) -> Option<String> {
-        let wanted = Wanted {
+        let wanted = PasswordQuery {
             host: "db.example".to_owned(),
             port: 5432,
             database: "pla:nts",

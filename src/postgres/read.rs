@@ -6,16 +6,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use futures_util::TryStreamExt as _;
 
-use super::address::Address;
+use super::address::TableAddress;
 use super::escapes;
-use super::failure::{self, Trouble};
-use super::inspect::{self, Found};
+use super::failure::{self, PgError};
+use super::inspect::{self, ExistingTable};
 use super::layout::EXTRA;
 use super::quoted;
 use super::retry::persist;
-use super::session::{Limit, Purpose, Reach, Session, Way, on_thread};
+use super::session::{Connector, Limit, PgSession, Purpose, Reach, on_thread};
 use crate::batch::range::{Range, written};
-use crate::batch::{BATCH_ID, COLUMNS, Kind, Values, find_column};
+use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
 use crate::error::{self, Failure};
 
 /// Rows that are handed on together.
@@ -25,8 +25,8 @@ const WAITING: usize = 2;
 
 /// A table that is read.
 #[derive(Clone)]
-pub(crate) struct Reading {
-    address: Address,
+pub(crate) struct TableReader {
+    address: TableAddress,
     reach: Option<Reach>,
     range: Option<Range>,
     /// Columns that are read; nothing for all.
@@ -34,13 +34,13 @@ pub(crate) struct Reading {
 }
 
 /// One row, as plain text.
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     texts: [Option<String>; COLUMNS.len()],
     /// Unknown fields, as JSON.
     extra: Option<String>,
 }
 
-impl Values for Row {
+impl Values for TableRow {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.texts[column].as_deref().map(Cow::Borrowed)
     }
@@ -51,26 +51,26 @@ impl Values for Row {
 }
 
 /// Rows that come.
-pub(crate) struct Coming {
+pub(crate) struct RowStream {
     /// Columns that the table has, one bit each.
     pub(crate) columns: u32,
     /// It has a column for unknown fields.
     pub(crate) has_extra: bool,
     /// Columns that no batch has.
     pub(crate) unknown: Vec<String>,
-    answers: Receiver<Answer>,
-    rows: std::vec::IntoIter<Row>,
+    answers: Receiver<ReadEvent>,
+    rows: std::vec::IntoIter<TableRow>,
 }
 
-enum Answer {
+enum ReadEvent {
     Table(Vec<usize>, bool, Vec<String>),
-    Rows(Vec<Row>),
+    Rows(Vec<TableRow>),
     End,
     Failed(Box<Failure>),
 }
 
-impl Reading {
-    pub(crate) fn new(address: Address) -> Self {
+impl TableReader {
+    pub(crate) fn new(address: TableAddress) -> Self {
         Self {
             address,
             reach: None,
@@ -92,7 +92,7 @@ impl Reading {
     }
 
     /// Begins to read.
-    pub(crate) fn open(&self) -> Result<Coming, Failure> {
+    pub(crate) fn open(&self) -> Result<RowStream, Failure> {
         let Self {
             address,
             reach,
@@ -103,27 +103,27 @@ impl Reading {
             let why = "nobody said how the server of the table is reached";
             Failure::new(error::Kind::Internal, why)
         })?;
-        let way = Way { address, reach };
+        let way = Connector { address, reach };
         let (tell, answers) = sync_channel(WAITING);
         // Its end is the last answer.
         let _ = on_thread(async move || {
             let answer = match read(&way, range, wanted.as_deref(), &tell).await {
-                Ok(()) => Answer::End,
-                Err(failure) => Answer::Failed(Box::new(failure)),
+                Ok(()) => ReadEvent::End,
+                Err(failure) => ReadEvent::Failed(Box::new(failure)),
             };
             // Nobody listens who has enough.
             let _ = tell.send(answer);
             Ok(())
         })?;
         match answers.recv() {
-            Ok(Answer::Table(fields, has_extra, unknown)) => Ok(Coming {
+            Ok(ReadEvent::Table(fields, has_extra, unknown)) => Ok(RowStream {
                 has_extra,
                 columns: fields.iter().fold(0, |all, column| all | 1 << column),
                 unknown,
                 answers,
                 rows: Vec::new().into_iter(),
             }),
-            Ok(Answer::Failed(failure)) => Err(*failure),
+            Ok(ReadEvent::Failed(failure)) => Err(*failure),
             _ => Err(ended()),
         }
     }
@@ -138,10 +138,10 @@ fn ended() -> Failure {
 
 /// Hands everything on.
 async fn read(
-    way: &Way,
+    way: &Connector,
     range: Option<Range>,
     wanted: Option<&[usize]>,
-    tell: &SyncSender<Answer>,
+    tell: &SyncSender<ReadEvent>,
 ) -> Result<(), Failure> {
     let (session, found) = persist(way.reach.policy, async || look(way).await).await?;
     let (mut fields, has_extra, unknown) = columns(&found, &way.address)?;
@@ -149,7 +149,7 @@ async fn read(
         fields.retain(|field| wanted.contains(field));
     }
     let statement = select(&found.name, &fields, has_extra, range);
-    let answer = Answer::Table(fields.clone(), has_extra, unknown);
+    let answer = ReadEvent::Table(fields.clone(), has_extra, unknown);
     if tell.send(answer).is_err() {
         return Ok(());
     }
@@ -159,7 +159,7 @@ async fn read(
 }
 
 /// Looks for the table, in a transaction that only reads.
-async fn look(way: &Way) -> Result<(Session<'_>, Found), Trouble> {
+async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError> {
     let session = way.connect().await?;
     session.begin(Purpose::Read).await?;
     let address = &way.address;
@@ -180,12 +180,12 @@ async fn look(way: &Way) -> Result<(Session<'_>, Found), Trouble> {
 
 /// Hands rows on until they end, or nobody wants more.
 async fn hand_on(
-    session: &Session<'_>,
+    session: &PgSession<'_>,
     statement: &str,
     fields: &[usize],
     has_extra: bool,
-    tell: &SyncSender<Answer>,
-) -> Result<(), Trouble> {
+    tell: &SyncSender<ReadEvent>,
+) -> Result<(), PgError> {
     let doing = "read the table";
     let failed = |error: tokio_postgres::Error| failure::of(&session.way.address, doing, &error);
     let mut coming = std::pin::pin!(session.stream(doing, statement).await?);
@@ -198,7 +198,7 @@ async fn hand_on(
             rows.push(row(&next, fields, has_extra).map_err(failed)?);
         }
         if is_last || rows.len() == TOGETHER {
-            let rows = Answer::Rows(std::mem::take(&mut rows));
+            let rows = ReadEvent::Rows(std::mem::take(&mut rows));
             if tell.send(rows).is_err() || is_last {
                 return Ok(());
             }
@@ -211,15 +211,15 @@ fn row(
     from: &tokio_postgres::Row,
     fields: &[usize],
     has_extra: bool,
-) -> Result<Row, tokio_postgres::Error> {
-    let mut row = Row {
+) -> Result<TableRow, tokio_postgres::Error> {
+    let mut row = TableRow {
         texts: [const { None }; COLUMNS.len()],
         extra: None,
     };
     for (place, &column) in fields.iter().enumerate() {
         let text: Option<&str> = from.try_get(place)?;
         row.texts[column] = text.map(|text| match COLUMNS[column].kind {
-            Kind::Text => escapes::undone(text).into_owned(),
+            FieldType::Text => escapes::undone(text).into_owned(),
             _ => text.to_owned(),
         });
     }
@@ -231,7 +231,10 @@ fn row(
 }
 
 /// Finds the fields of batches among the columns of a table, and names the others.
-fn columns(found: &Found, address: &Address) -> Result<(Vec<usize>, bool, Vec<String>), Failure> {
+fn columns(
+    found: &ExistingTable,
+    address: &TableAddress,
+) -> Result<(Vec<usize>, bool, Vec<String>), Failure> {
     let (mut fields, mut has_extra, mut unknown) = (Vec::new(), false, Vec::new());
     for column in &found.columns {
         match find_column(&column.name) {
@@ -260,7 +263,7 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
         let name = quoted(COLUMNS[column].name);
         match COLUMNS[column].kind {
             // Others can have put dates there that no service writes; they are shown as they are.
-            Kind::Date => format!(
+            FieldType::Date => format!(
                 "case when {name} >= '0001-01-01Z' and {name} < '10000-01-01Z' then to_char({name} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') else {name}::text end"
             ),
             _ => format!("{name}::text"),
@@ -291,18 +294,18 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
     format!("select {} from {table}{conditions}", texts.join(", "))
 }
 
-impl Coming {
+impl RowStream {
     /// Returns the next row; nothing after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Row>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<TableRow>, Failure> {
         loop {
             if let Some(row) = self.rows.next() {
                 return Ok(Some(row));
             }
             match self.answers.recv() {
-                Ok(Answer::Rows(rows)) => self.rows = rows.into_iter(),
-                Ok(Answer::End) => return Ok(None),
-                Ok(Answer::Failed(failure)) => return Err(*failure),
-                Ok(Answer::Table(..)) | Err(_) => return Err(ended()),
+                Ok(ReadEvent::Rows(rows)) => self.rows = rows.into_iter(),
+                Ok(ReadEvent::End) => return Ok(None),
+                Ok(ReadEvent::Failed(failure)) => return Err(*failure),
+                Ok(ReadEvent::Table(..)) | Err(_) => return Err(ended()),
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use std::error::Error as _;
 
-use super::failure::Trouble;
+use super::failure::PgError;
 use crate::client::retry::RetryPolicy;
 use crate::error::Failure;
 
 /// Does `work` again while what goes wrong may pass, as often as `policy` says.
 pub(super) async fn persist<T>(
     policy: RetryPolicy,
-    mut work: impl AsyncFnMut() -> Result<T, Trouble>,
+    mut work: impl AsyncFnMut() -> Result<T, PgError>,
 ) -> Result<T, Failure> {
     let mut retry = 1;
     loop {

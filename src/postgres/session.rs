@@ -13,12 +13,12 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
 
-use super::address::Address;
-use super::failure::{self, Trouble};
+use super::address::TableAddress;
+use super::failure::{self, PgError};
 use super::host::{Host, Security};
 use super::options;
 use super::tls::Tls;
-use crate::client::Manners;
+use crate::client::ClientOptions;
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
@@ -44,7 +44,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    pub(crate) fn new(manners: &Manners) -> Self {
+    pub(crate) fn new(manners: &ClientOptions) -> Self {
         Self {
             ca_cert: manners.ca_cert.as_ref().map(|path| path.value.clone()),
             timeout: manners.timeout.value,
@@ -74,12 +74,12 @@ pub(super) enum Purpose {
 
 /// Where a session goes, and how.
 #[derive(Clone)]
-pub(super) struct Way {
-    pub(super) address: Address,
+pub(super) struct Connector {
+    pub(super) address: TableAddress,
     pub(super) reach: Reach,
 }
 
-impl Way {
+impl Connector {
     pub(super) fn limit(&self, limit: Limit) -> Duration {
         match limit {
             Limit::Short => self.reach.timeout,
@@ -99,7 +99,7 @@ impl Way {
     }
 
     /// Opens a session.
-    pub(super) async fn connect(&self) -> Result<Session<'_>, Trouble> {
+    pub(super) async fn connect(&self) -> Result<PgSession<'_>, PgError> {
         let address = &self.address;
         let mut config = Config::new();
         let wait = self.limit(Limit::Short);
@@ -149,7 +149,7 @@ impl Way {
         }
     }
 
-    async fn connect_with<T>(&self, config: &Config, tls: T) -> Result<Session<'_>, Trouble>
+    async fn connect_with<T>(&self, config: &Config, tls: T) -> Result<PgSession<'_>, PgError>
     where
         T: MakeTlsConnect<Socket>,
         T::Stream: Send + 'static,
@@ -158,7 +158,7 @@ impl Way {
         let Ok(connected) = timeout(wait, config.connect(tls)).await else {
             let cause = format!("no answer within {:.1} s", wait.as_secs_f64());
             let failure = failure::unreachable(&self.address, &cause);
-            return Err(Trouble::passing(failure));
+            return Err(PgError::passing(failure));
         };
         let (client, mut connection) =
             connected.map_err(|error| failure::connecting(&self.address, &error))?;
@@ -175,7 +175,7 @@ impl Way {
                 }
             }
         });
-        Ok(Session {
+        Ok(PgSession {
             way: self,
             client,
             driver: Cell::new(Some(Driver(driver))),
@@ -185,8 +185,8 @@ impl Way {
 }
 
 /// A session on the server. One that is dropped ends, and what was not committed with it.
-pub(super) struct Session<'a> {
-    pub(super) way: &'a Way,
+pub(super) struct PgSession<'a> {
+    pub(super) way: &'a Connector,
     client: Client,
     driver: Cell<Option<Driver>>,
     /// There is a transaction, and the server listens.
@@ -203,9 +203,9 @@ impl Drop for Driver {
     }
 }
 
-impl Session<'_> {
+impl PgSession<'_> {
     /// Begins a transaction with limits of its own, except where the user has set others.
-    pub(super) async fn begin(&self, purpose: Purpose) -> Result<(), Trouble> {
+    pub(super) async fn begin(&self, purpose: Purpose) -> Result<(), PgError> {
         let mode = match purpose {
             Purpose::Read => "isolation level repeatable read, read only",
             // Behind a lock, what others have done in the meantime must be seen.
@@ -242,13 +242,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) async fn commit(&self) -> Result<(), Trouble> {
+    pub(super) async fn commit(&self) -> Result<(), PgError> {
         self.is_open.set(false);
         self.run("commit", Limit::Short, "commit").await
     }
 
     /// Sets something until the transaction ends, or goes back to before.
-    pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), Trouble> {
+    pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), PgError> {
         let statement = "select set_config($1, $2, true)";
         let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&value, Type::TEXT)];
         self.rows("begin", Limit::Short, statement, &parameters)
@@ -262,7 +262,7 @@ impl Session<'_> {
         doing: &'static str,
         limit: Limit,
         statement: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         self.within(doing, limit, self.client.batch_execute(statement))
             .await
     }
@@ -274,7 +274,7 @@ impl Session<'_> {
         limit: Limit,
         statement: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, Trouble> {
+    ) -> Result<Vec<Row>, PgError> {
         let asked = self.client.query_typed(statement, parameters);
         self.within(doing, limit, asked).await
     }
@@ -284,7 +284,7 @@ impl Session<'_> {
         &self,
         doing: &'static str,
         statement: &str,
-    ) -> Result<RowStream, Trouble> {
+    ) -> Result<RowStream, PgError> {
         let none: [(&(dyn ToSql + Sync), Type); 0] = [];
         let asked = self.client.query_typed_raw(statement, none);
         self.within(doing, Limit::Long, asked).await
@@ -296,7 +296,7 @@ impl Session<'_> {
         doing: &'static str,
         statement: &str,
         parameters: &[Parameter<'_>],
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, PgError> {
         let asked = self.client.execute_typed(statement, parameters);
         self.within(doing, Limit::Long, asked).await
     }
@@ -307,7 +307,7 @@ impl Session<'_> {
         doing: &'static str,
         limit: Limit,
         work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, PgError> {
         let address = &self.way.address;
         let wait = self.way.limit(limit);
         let error = match timeout(wait, work).await {
@@ -317,7 +317,7 @@ impl Session<'_> {
                 self.is_open.set(false);
                 let failure = failure::late(address, doing, wait);
                 return Err(match limit {
-                    Limit::Short => Trouble::passing(failure),
+                    Limit::Short => PgError::passing(failure),
                     // It would take as long again.
                     Limit::Long => failure.into(),
                 });
@@ -339,7 +339,7 @@ impl Session<'_> {
         doing: &'static str,
         rows: &'r [Row],
         column: usize,
-    ) -> Result<T, Trouble>
+    ) -> Result<T, PgError>
     where
         T: tokio_postgres::types::FromSql<'r>,
     {

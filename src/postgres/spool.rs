@@ -4,21 +4,21 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use tempfile::SpooledTempFile;
 
-use super::encode::Piece;
+use super::encode::RowChunk;
 use crate::error::{Failure, Kind};
 
 /// Bytes that are kept in memory before there is a file.
 const IN_MEMORY: usize = 4 << 20;
 
 /// Pieces that wait.
-pub(super) struct Spool {
+pub(super) struct RowSpool {
     file: SpooledTempFile,
     pieces: u64,
     /// Rows in them.
     pub(super) rows: u64,
 }
 
-impl Spool {
+impl RowSpool {
     pub(super) fn new() -> Self {
         Self {
             file: SpooledTempFile::new(IN_MEMORY),
@@ -27,14 +27,14 @@ impl Spool {
         }
     }
 
-    pub(super) fn add(&mut self, piece: &Piece) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, piece: &RowChunk) -> Result<(), Failure> {
         self.append(piece).map_err(unkept)?;
         self.pieces += 1;
         self.rows += u64::from(piece.rows);
         Ok(())
     }
 
-    fn append(&mut self, piece: &Piece) -> io::Result<()> {
+    fn append(&mut self, piece: &RowChunk) -> io::Result<()> {
         self.file.write_all(&piece.rows.to_be_bytes())?;
         for cells in &piece.columns {
             let length = cells.len() as u64;
@@ -45,9 +45,9 @@ impl Spool {
     }
 
     /// Goes through all pieces, of so many columns each, from the first.
-    pub(super) fn read(&mut self, columns: usize) -> Result<Pieces<'_>, Failure> {
+    pub(super) fn read(&mut self, columns: usize) -> Result<SpooledRows<'_>, Failure> {
         self.file.rewind().map_err(unread)?;
-        Ok(Pieces {
+        Ok(SpooledRows {
             columns,
             left: self.pieces,
             spool: self,
@@ -56,15 +56,15 @@ impl Spool {
 }
 
 /// Pieces that come back.
-pub(super) struct Pieces<'a> {
-    spool: &'a mut Spool,
+pub(super) struct SpooledRows<'a> {
+    spool: &'a mut RowSpool,
     columns: usize,
     left: u64,
 }
 
-impl Pieces<'_> {
+impl SpooledRows<'_> {
     /// Returns the next piece; nothing after the last.
-    pub(super) fn next(&mut self) -> Result<Option<Piece>, Failure> {
+    pub(super) fn next(&mut self) -> Result<Option<RowChunk>, Failure> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl Pieces<'_> {
         self.take().map(Some).map_err(unread)
     }
 
-    fn take(&mut self) -> io::Result<Piece> {
+    fn take(&mut self) -> io::Result<RowChunk> {
         let file = &mut self.spool.file;
         let mut rows = [0; 4];
         file.read_exact(&mut rows)?;
@@ -85,7 +85,7 @@ impl Pieces<'_> {
             file.read_exact(&mut cells)?;
             columns.push(cells);
         }
-        Ok(Piece {
+        Ok(RowChunk {
             rows: u32::from_be_bytes(rows),
             columns,
         })
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn pieces_come_back_as_often_as_they_are_asked_for() {
-        let mut spool = Spool::new();
-        let pieces: Vec<Piece> = (1..4)
-            .map(|rows| Piece {
+        let mut spool = RowSpool::new();
+        let pieces: Vec<RowChunk> = (1..4)
+            .map(|rows| RowChunk {
                 rows,
                 columns: vec![vec![7; IN_MEMORY / 2], Vec::new()],
             })

@@ -7,13 +7,13 @@ pub(super) const LONGEST_NAME: usize = 63;
 
 /// The name of a table, as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Table {
+pub(super) struct TableName {
     /// Nothing where the server's search path decides.
     pub(super) schema: Option<String>,
     pub(super) name: String,
 }
 
-impl Table {
+impl TableName {
     /// Writes it for SQL.
     pub(super) fn quoted(&self) -> String {
         match &self.schema {
@@ -76,12 +76,12 @@ mod tests {
             ("x; drop table y --", r#""x; drop table y --""#),
             ("a\"b", "\"a\"\"b\""),
         ] {
-            let found = Table::parse(table).expect(table);
+            let found = TableName::parse(table).expect(table);
             assert_eq!(found.quoted(), sql);
         }
         let long = "x".repeat(64);
         for table in ["", ".", "a.", ".a", "a.b.c", "\"a", "\"a\"b", &long] {
-            assert_eq!(Table::parse(table), None, "{table}");
+            assert_eq!(TableName::parse(table), None, "{table}");
         }
     }
 }

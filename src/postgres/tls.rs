@@ -20,7 +20,7 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use super::address::Address;
+use super::address::TableAddress;
 use super::host::Security;
 use crate::client::read_certificates;
 use crate::error::{Failure, Kind};
@@ -31,7 +31,7 @@ pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
     /// Prepares what `address` asks for; `also` is an authority to trust beside the system's.
-    pub(super) fn new(address: &Address, also: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(address: &TableAddress, also: Option<&Path>) -> Result<Self, Failure> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -48,7 +48,7 @@ impl Tls {
             }
             _ => None,
         };
-        let check = Check {
+        let check = CertificateCheck {
             roots,
             is_full: address.security == Security::VerifyFull,
             provider,
@@ -83,7 +83,7 @@ fn unprepared(error: rustls::Error) -> Failure {
 
 /// Checks a certificate as far as the address wants it checked.
 #[derive(Debug)]
-struct Check {
+struct CertificateCheck {
     /// Nothing where anybody is trusted.
     roots: Option<Arc<dyn ServerCertVerifier>>,
     /// The name counts, too.
@@ -91,7 +91,7 @@ struct Check {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Check {
+impl ServerCertVerifier for CertificateCheck {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

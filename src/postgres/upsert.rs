@@ -8,15 +8,15 @@ use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::encode::Piece;
-use super::failure::Trouble;
+use super::encode::RowChunk;
+use super::failure::PgError;
 use super::inspect;
 use super::layout::Layout;
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::quoted;
 use super::retry::persist;
-use super::session::{Limit, Parameter, Purpose, Session, Way};
-use super::spool::Spool;
+use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
+use super::spool::RowSpool;
 use crate::error::{Failure, Kind};
 
 /// How often the server is asked what became of a transaction.
@@ -32,7 +32,7 @@ pub(super) fn may_be_done() -> bool {
 
 /// What became of the batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct UpsertCounts {
     pub(crate) inserted: u64,
     pub(crate) changed: u64,
     pub(crate) unchanged: u64,
@@ -48,7 +48,7 @@ pub(super) struct Upsert {
 }
 
 /// What became of a transaction whose end nobody heard.
-enum Fate {
+enum CommitOutcome {
     Committed,
     Aborted,
     Unknown,
@@ -57,14 +57,14 @@ enum Fate {
 impl Upsert {
     /// Finds the table, or where it would be, and checks that batches fit. Goes through the statements once without
     /// a batch, in a transaction that is rolled back: rights that lack are found out now.
-    pub(super) async fn rehearse(way: &Way, layout: Layout) -> Result<Self, Trouble> {
+    pub(super) async fn rehearse(way: &Connector, layout: Layout) -> Result<Self, PgError> {
         let session = way.connect().await?;
         let rehearsed = Self::go_through(&session, layout).await;
         session.close().await;
         rehearsed
     }
 
-    async fn go_through(session: &Session<'_>, mut layout: Layout) -> Result<Self, Trouble> {
+    async fn go_through(session: &PgSession<'_>, mut layout: Layout) -> Result<Self, PgError> {
         session.begin(Purpose::Write).await?;
         let found = inspect::find(session, &session.way.address.table.quoted()).await?;
         let table = match &found {
@@ -96,7 +96,7 @@ impl Upsert {
 
     /// Has the server plan everything, which checks names, types and rights, and writes nothing but what is rolled
     /// back: two empty tables at most.
-    async fn try_out(&self, session: &Session<'_>) -> Result<(), Trouble> {
+    async fn try_out(&self, session: &PgSession<'_>) -> Result<(), PgError> {
         let locks = Locks::new(session, &self.table).await?;
         let staging = self.layout.create_staging(self.present());
         session
@@ -133,7 +133,7 @@ impl Upsert {
     }
 
     /// Tells whether no other export makes the table now.
-    async fn try_turn(&self, session: &Session<'_>) -> Result<bool, Trouble> {
+    async fn try_turn(&self, session: &PgSession<'_>) -> Result<bool, PgError> {
         let (doing, turn) = ("wait for another export", self.turn());
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
         let parameters: [Parameter<'_>; 1] = [(&turn, Type::TEXT)];
@@ -144,7 +144,7 @@ impl Upsert {
     }
 
     /// Makes the table where it is not there; one at a time, or two would make it at once.
-    async fn create(&self, session: &Session<'_>, locks: &Locks<'_>) -> Result<(), Trouble> {
+    async fn create(&self, session: &PgSession<'_>, locks: &Locks<'_>) -> Result<(), PgError> {
         let (turn, create) = (self.turn(), self.layout.create(&self.table));
         locks
             .wait(&[], async || {
@@ -168,7 +168,7 @@ impl Upsert {
     }
 
     /// Checks the table again after `create`: another session may have created it since the rehearsal.
-    async fn check_again(&self, session: &Session<'_>) -> Result<(), Trouble> {
+    async fn check_again(&self, session: &PgSession<'_>) -> Result<(), PgError> {
         let Some(found) = inspect::find(session, &self.table).await? else {
             return Ok(());
         };
@@ -190,11 +190,19 @@ impl Upsert {
     }
 
     /// Brings the rows that wait into the table: all of them, or none.
-    pub(super) async fn run(&self, way: &Way, spool: &mut Spool) -> Result<Counts, Failure> {
+    pub(super) async fn run(
+        &self,
+        way: &Connector,
+        spool: &mut RowSpool,
+    ) -> Result<UpsertCounts, Failure> {
         persist(way.reach.policy, async || self.attempt(way, spool).await).await
     }
 
-    async fn attempt(&self, way: &Way, spool: &mut Spool) -> Result<Counts, Trouble> {
+    async fn attempt(
+        &self,
+        way: &Connector,
+        spool: &mut RowSpool,
+    ) -> Result<UpsertCounts, PgError> {
         let session = way.connect().await?;
         let (counts, number) = match self.prepare(&session, spool).await {
             Ok(prepared) => prepared,
@@ -210,18 +218,18 @@ impl Upsert {
         };
         drop(session);
         let fate = if trouble.is_refusal() {
-            Ok(Fate::Aborted)
+            Ok(CommitOutcome::Aborted)
         } else {
             log::warn!("{}; asking the server what became of it", trouble.failure);
             fate(way, number).await
         };
         match fate {
-            Ok(Fate::Committed) => Ok(counts),
-            Ok(Fate::Aborted) => {
+            Ok(CommitOutcome::Committed) => Ok(counts),
+            Ok(CommitOutcome::Aborted) => {
                 COMMITTING.store(false, Ordering::SeqCst);
                 Err(trouble)
             }
-            Ok(Fate::Unknown) => Err(self.uncertain(trouble.failure).into()),
+            Ok(CommitOutcome::Unknown) => Err(self.uncertain(trouble.failure).into()),
             Err(failure) => Err(self.uncertain(failure).into()),
         }
     }
@@ -230,9 +238,9 @@ impl Upsert {
     /// be lost, the server can be asked about it.
     async fn prepare(
         &self,
-        session: &Session<'_>,
-        spool: &mut Spool,
-    ) -> Result<(Counts, i64), Trouble> {
+        session: &PgSession<'_>,
+        spool: &mut RowSpool,
+    ) -> Result<(UpsertCounts, i64), PgError> {
         session.begin(Purpose::Write).await?;
         let counts = self.load(session, spool).await?;
         let number = "select txid_current()";
@@ -241,7 +249,11 @@ impl Upsert {
     }
 
     /// Copies the rows, compares them with those of the table, and writes where they differ.
-    async fn load(&self, session: &Session<'_>, spool: &mut Spool) -> Result<Counts, Trouble> {
+    async fn load(
+        &self,
+        session: &PgSession<'_>,
+        spool: &mut RowSpool,
+    ) -> Result<UpsertCounts, PgError> {
         let table = &self.table;
         let locks = Locks::new(session, table).await?;
         let staging = self.layout.create_staging(self.present());
@@ -258,9 +270,9 @@ impl Upsert {
             self.check_again(session).await?;
         }
         if self.compare(session, &locks).await? == (0, 0) {
-            return Ok(Counts {
+            return Ok(UpsertCounts {
                 unchanged: spool.rows,
-                ..Counts::default()
+                ..UpsertCounts::default()
             });
         }
         // Another export waits here for its turn: in each other's way, both might wait for ever. It also
@@ -296,7 +308,7 @@ impl Upsert {
                 .refused(session, (inserted, changed), (new, differing))
                 .into());
         }
-        Ok(Counts {
+        Ok(UpsertCounts {
             inserted: new,
             changed: differing,
             unchanged: spool.rows.saturating_sub(new + differing),
@@ -306,9 +318,9 @@ impl Upsert {
     /// Counts the rows that are new, and those that differ.
     async fn compare(
         &self,
-        session: &Session<'_>,
+        session: &PgSession<'_>,
         locks: &Locks<'_>,
-    ) -> Result<(u64, u64), Trouble> {
+    ) -> Result<(u64, u64), PgError> {
         let doing = "compare the batches";
         let compare = self.layout.compare(&self.table);
         let rows = locks
@@ -324,7 +336,7 @@ impl Upsert {
     }
 
     /// Says that the server did not write all rows, and reported no error.
-    fn refused(&self, session: &Session<'_>, written: (u64, u64), wanted: (u64, u64)) -> Failure {
+    fn refused(&self, session: &PgSession<'_>, written: (u64, u64), wanted: (u64, u64)) -> Failure {
         let table = &self.table;
         Failure::new(
             Kind::Output,
@@ -339,17 +351,17 @@ impl Upsert {
     }
 
     /// Copies the rows that wait into a table of the transaction.
-    async fn copy(&self, session: &Session<'_>, spool: &mut Spool) -> Result<(), Trouble> {
+    async fn copy(&self, session: &PgSession<'_>, spool: &mut RowSpool) -> Result<(), PgError> {
         let doing = "copy batches";
         let fields = &self.layout.fields;
         let statement = self.layout.copy();
         let mut pieces = spool.read(fields.len())?;
         while let Some(piece) = pieces.next()? {
-            let Piece { rows, columns } = &piece;
+            let RowChunk { rows, columns } = &piece;
             let mut arrays = Vec::new();
             for (field, cells) in fields.iter().zip(columns) {
                 let (cell, array) = field.types();
-                arrays.push((Cells(cell, *rows, cells), array));
+                arrays.push((ColumnArray(cell, *rows, cells), array));
             }
             let parameters: Vec<Parameter<'_>> = arrays
                 .iter()
@@ -375,7 +387,7 @@ impl Upsert {
 }
 
 /// Asks the server how the transaction of this number ended, for as long as it has not.
-async fn fate(way: &Way, number: i64) -> Result<Fate, Failure> {
+async fn fate(way: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
     let doing = "ask about the last transaction";
     let begun = Instant::now();
     persist(way.reach.policy, async || {
@@ -389,17 +401,17 @@ async fn fate(way: &Way, number: i64) -> Result<Fate, Failure> {
                 Ok(rows) => session.value(doing, &rows, 0)?,
                 // It lies in the future of a server that has never heard of it.
                 Err(trouble) if trouble.is(&SqlState::INVALID_PARAMETER_VALUE) => {
-                    return Ok(Fate::Aborted);
+                    return Ok(CommitOutcome::Aborted);
                 }
                 Err(trouble) => return Err(trouble),
             };
             match status.as_deref() {
-                Some("committed") => return Ok(Fate::Committed),
-                Some("aborted") => return Ok(Fate::Aborted),
+                Some("committed") => return Ok(CommitOutcome::Committed),
+                Some("aborted") => return Ok(CommitOutcome::Aborted),
                 Some("in progress") if begun.elapsed() < way.lock_limit() => {
                     tokio::time::sleep(PAUSE.min(way.reach.timeout)).await;
                 }
-                _ => return Ok(Fate::Unknown),
+                _ => return Ok(CommitOutcome::Unknown),
             }
         }
     })
@@ -408,9 +420,9 @@ async fn fate(way: &Way, number: i64) -> Result<Fate, Failure> {
 
 /// The cells of a column, sent as an array of this type.
 #[derive(Debug)]
-struct Cells<'a>(Type, u32, &'a [u8]);
+struct ColumnArray<'a>(Type, u32, &'a [u8]);
 
-impl ToSql for Cells<'_> {
+impl ToSql for ColumnArray<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let Self(cell, rows, cells) = self;
         // One dimension, perhaps with nulls, counted from 1.
@@ -442,7 +454,7 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
 }
 
 /// Says where the table will be.
-async fn place(session: &Session<'_>) -> Result<String, Trouble> {
+async fn place(session: &PgSession<'_>) -> Result<String, PgError> {
     let (doing, address) = ("look for a schema", &session.way.address);
     let table = &address.table;
     if table.schema.is_some() {

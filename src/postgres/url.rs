@@ -6,7 +6,7 @@ use crate::error::{Failure, Kind};
 
 /// What stands in an address, before anything else is asked.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct UrlParts {
     pub(super) host: Option<String>,
     pub(super) port: Option<String>,
     pub(super) user: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Words {
 
 const PARAMETERS: &str = "table, host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name and options";
 
-impl Words {
+impl UrlParts {
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         let (_, rest) = text.split_once("://").unwrap_or_default();
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -4,14 +4,14 @@ use crate::client::{ServiceError, Version};
 
 /// Why a version cannot be asked.
 #[derive(Clone, Debug)]
-pub(crate) enum Absence {
+pub(crate) enum MissingVersion {
     /// There is no such version, or nobody to ask.
     NotThere(String),
     /// It gives no token; what needs none can be asked.
     NoToken(String),
 }
 
-impl Absence {
+impl MissingVersion {
     /// Reads how a step of the check failed; nothing where another try may go better.
     pub(crate) fn of(version: Version, error: &ServiceError) -> Option<Self> {
         let number = match version {

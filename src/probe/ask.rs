@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::sample::Seen;
+use super::sample::SampledBatch;
 use crate::Secret;
 use crate::batch::range::written;
 use crate::client::{Fault, ServiceError, Version};
@@ -127,14 +127,14 @@ impl Ask {
 
 /// The batches of an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Listing {
-    pub(super) batches: Vec<Seen>,
+pub(super) struct BatchList {
+    pub(super) batches: Vec<SampledBatch>,
     pub(super) next: Option<Secret>,
     /// All of the answer was read; otherwise there is more of it than anybody needs.
     pub(super) whole: bool,
 }
 
-impl Listing {
+impl BatchList {
     /// Returns the identifiers, in an order of their own: a service may shuffle each answer anew.
     pub(super) fn ids(&self) -> BTreeSet<&str> {
         self.batches.iter().map(|batch| batch.id.as_str()).collect()
@@ -149,14 +149,14 @@ impl Listing {
 
 /// Why there are no batches.
 #[derive(Clone, Debug)]
-pub(super) enum No {
+pub(super) enum NoBatches {
     /// The service understood, and does not want to.
     Refused { status: u16, shape: String },
     /// There was no answer that tells anything; the text says why.
     Lost(String),
 }
 
-impl No {
+impl NoBatches {
     /// Says why nothing can be told.
     pub(super) fn why(&self) -> String {
         match self {
@@ -184,10 +184,10 @@ impl No {
 }
 
 /// What came back, and the line that proves it.
-pub(super) struct Answered {
+pub(super) struct ProbeAnswer {
     /// Empty where nothing was sent.
     pub(super) evidence: Vec<String>,
-    pub(super) outcome: Result<Listing, No>,
+    pub(super) outcome: Result<BatchList, NoBatches>,
 }
 
 /// Says how many batches there are.

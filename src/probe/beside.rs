@@ -2,17 +2,17 @@
 
 use super::ask::batches;
 use super::prober::Prober;
-use super::sample::Sample;
-use super::topic::{Finding, Topic};
+use super::sample::BatchSample;
+use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::conceal;
 
 /// Tells what all the answers together say.
-pub(super) fn told(prober: &Prober) -> Vec<Finding> {
+pub(super) fn told(prober: &Prober) -> Vec<TopicAnswer> {
     vec![rate_limits(prober), gzip(prober), deprecation(prober)]
 }
 
-fn rate_limits(prober: &Prober) -> Finding {
+fn rate_limits(prober: &Prober) -> TopicAnswer {
     let noticed = &prober.noticed;
     let answers = noticed.answers[Version::V1] + noticed.answers[Version::V2];
     let evidence = vec![format!(
@@ -28,10 +28,10 @@ fn rate_limits(prober: &Prober) -> Finding {
         (_, []) => Err("no answer has a header that tells one, and none was a 429".to_owned()),
         (_, told) => Ok(told.join("; ")),
     };
-    Finding::of(Topic::RateLimits, told, evidence)
+    TopicAnswer::of(Topic::RateLimits, told, evidence)
 }
 
-fn gzip(prober: &Prober) -> Finding {
+fn gzip(prober: &Prober) -> TopicAnswer {
     let noticed = &prober.noticed;
     let counts = [Version::V2, Version::V1]
         .map(|version| (version, noticed.gzip[version], noticed.successes[version]));
@@ -49,10 +49,10 @@ fn gzip(prober: &Prober) -> Finding {
     } else {
         Ok("no: they come as they are".to_owned())
     };
-    Finding::of(Topic::Gzip, told, evidence)
+    TopicAnswer::of(Topic::Gzip, told, evidence)
 }
 
-fn deprecation(prober: &Prober) -> Finding {
+fn deprecation(prober: &Prober) -> TopicAnswer {
     let answers = prober.noticed.answers[Version::V1];
     let told = prober.noticed.deprecations();
     let told = match (answers, told.as_slice()) {
@@ -61,11 +61,11 @@ fn deprecation(prober: &Prober) -> Finding {
         (_, told) => Ok(told.join("; ")),
     };
     let evidence = vec![format!("{answers} answers of version 1")];
-    Finding::of(Topic::Deprecation, told, evidence)
+    TopicAnswer::of(Topic::Deprecation, told, evidence)
 }
 
 /// Tells why the rest cannot be told.
-pub(super) fn untold(sample: &Sample) -> Vec<Finding> {
+pub(super) fn untold(sample: &BatchSample) -> Vec<TopicAnswer> {
     let others: Vec<String> = sample
         .other_fields()
         .into_iter()
@@ -81,9 +81,9 @@ pub(super) fn untold(sample: &Sample) -> Vec<Finding> {
             others.join(", ")
         )
     };
-    let untold = |topic, why| Finding::open(topic, why, Vec::new());
+    let untold = |topic, why| TopicAnswer::open(topic, why, Vec::new());
     vec![
-        Finding::open(
+        TopicAnswer::open(
             Topic::States,
             "the interface names no field for a state",
             vec![evidence],

@@ -5,12 +5,12 @@ use std::ops::{Index, IndexMut};
 use crate::client::Version;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Both<T> {
+pub(crate) struct BothVersions<T> {
     v1: T,
     v2: T,
 }
 
-impl<T> Index<Version> for Both<T> {
+impl<T> Index<Version> for BothVersions<T> {
     type Output = T;
 
     fn index(&self, version: Version) -> &T {
@@ -21,7 +21,7 @@ impl<T> Index<Version> for Both<T> {
     }
 }
 
-impl<T> IndexMut<Version> for Both<T> {
+impl<T> IndexMut<Version> for BothVersions<T> {
     fn index_mut(&mut self, version: Version) -> &mut T {
         match version {
             Version::V1 => &mut self.v1,

@@ -3,12 +3,12 @@
 
 use chrono::Utc;
 
-use super::ask::{ALWAYS, Ask, Bearer, Listing, No, batches};
+use super::ask::{ALWAYS, Ask, BatchList, Bearer, NoBatches, batches};
 use super::order;
 use super::pages::ENOUGH;
 use super::prober::Prober;
-use super::sample::{Sample, Seen};
-use super::topic::{Finding, Topic};
+use super::sample::{BatchSample, SampledBatch};
+use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
@@ -18,26 +18,29 @@ const STEPS: [i64; 3] = [7 * DAY, 90 * DAY, 3 * 366 * DAY];
 const MOST_PARTS: usize = 9;
 
 /// Asks version 1; where version 2 has shown no batches, `sample` is filled here.
-pub(super) async fn ask(prober: &mut Prober, sample: &mut Sample) -> Vec<Finding> {
+pub(super) async fn ask(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
     let order = Topic::Order(Version::V1);
     if let Err(no) = prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
         return [order, Topic::Above1000]
-            .map(|topic| Finding::open(topic, &no.why(), Vec::new()))
+            .map(|topic| TopicAnswer::open(topic, &no.why(), Vec::new()))
             .into();
     }
     if sample.is_empty() && sample.is_all {
         let why = "there are no batches";
         return [order, Topic::Above1000]
-            .map(|topic| Finding::open(topic, why, Vec::new()))
+            .map(|topic| TopicAnswer::open(topic, why, Vec::new()))
             .into();
     }
     if sample.is_empty() {
-        let mut alone = Alone::default();
+        let mut alone = V1Only::default();
         let above = alone.run(prober).await;
-        let told = order::of(&alone.last).map(order::Order::words);
-        let order = Finding::of(order, told, alone.evidence.clone());
+        let told = order::of(&alone.last).map(order::ObservedOrder::words);
+        let order = TopicAnswer::of(order, told, alone.evidence.clone());
         *sample = alone.sample;
-        return vec![order, Finding::of(Topic::Above1000, above, alone.evidence)];
+        return vec![
+            order,
+            TopicAnswer::of(Topic::Above1000, above, alone.evidence),
+        ];
     }
     vec![
         in_order(prober, sample).await,
@@ -46,44 +49,46 @@ pub(super) async fn ask(prober: &mut Prober, sample: &mut Sample) -> Vec<Finding
 }
 
 /// Asks for a stretch of time of which batches are known.
-async fn in_order(prober: &mut Prober, sample: &Sample) -> Finding {
+async fn in_order(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let stretch = sample.stretch().unwrap_or(ALWAYS);
     let answered = prober.ask(&Ask::between(Version::V1, stretch)).await;
     let told = match answered.outcome {
-        Ok(listing) => order::of(&Sample::of(&listing).batches).map(order::Order::words),
+        Ok(listing) => {
+            order::of(&BatchSample::of(&listing).batches).map(order::ObservedOrder::words)
+        }
         Err(no) => Err(no.why()),
     };
-    Finding::of(Topic::Order(Version::V1), told, answered.evidence)
+    TopicAnswer::of(Topic::Order(Version::V1), told, answered.evidence)
 }
 
 /// Asks for a range of which version 2 has shown that it holds more than 1000 batches.
-async fn above_1000(prober: &mut Prober, sample: &Sample) -> Finding {
+async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let topic = Topic::Above1000;
     let count = sample.len();
     let counted = |place| vec![format!("pages of v2: {} {place}", batches(count))];
     let Some((first, last)) = sample.span().filter(|_| count >= ENOUGH) else {
         if sample.is_all {
             let why = format!("there are only {}", batches(count));
-            return Finding::open(topic, &why, counted("in all"));
+            return TopicAnswer::open(topic, &why, counted("in all"));
         }
         // The pages are too small to count them; version 1 may tell it of itself.
-        let mut alone = Alone::default();
+        let mut alone = V1Only::default();
         let told = alone.run(prober).await;
-        return Finding::of(topic, told, alone.evidence);
+        return TopicAnswer::of(topic, told, alone.evidence);
     };
     let ask = Ask::between(Version::V1, (first, last + 1));
     let answered = prober.ask(&ask).await;
     let told = match answered.outcome {
         Ok(listing) => Ok(compared(&listing, &sample.batches)),
-        Err(No::Refused { status, .. }) => Ok(format!("refuses with {status}")),
-        Err(no @ No::Lost(_)) => Err(no.why()),
+        Err(NoBatches::Refused { status, .. }) => Ok(format!("refuses with {status}")),
+        Err(no @ NoBatches::Lost(_)) => Err(no.why()),
     };
     let evidence = [counted("in that range"), answered.evidence].concat();
-    Finding::of(topic, told, evidence)
+    TopicAnswer::of(topic, told, evidence)
 }
 
 /// Says what is missing from an answer of version 1 that should hold all of `seen`.
-fn compared(listing: &Listing, seen: &[Seen]) -> String {
+fn compared(listing: &BatchList, seen: &[SampledBatch]) -> String {
     let ids = listing.ids();
     let came = ids.len();
     let missing = seen.iter().filter(|batch| !ids.contains(batch.id.as_str()));
@@ -99,21 +104,21 @@ fn compared(listing: &Listing, seen: &[Seen]) -> String {
 
 /// Version 1 without anybody to count for it.
 #[derive(Default)]
-struct Alone {
-    sample: Sample,
+struct V1Only {
+    sample: BatchSample,
     /// The batches of the last answer, in its order.
-    last: Vec<Seen>,
+    last: Vec<SampledBatch>,
     evidence: Vec<String>,
 }
 
 /// What is strange about an answer that should have been whole.
-enum Strange {
+enum OddAnswer {
     Refused(u16),
     /// It has exactly as many batches as version 1 is meant for.
     Round,
 }
 
-impl Alone {
+impl V1Only {
     /// Asks for more and more time; an error says why nothing can be told.
     async fn run(&mut self, prober: &mut Prober) -> Result<String, String> {
         let now = Utc::now().timestamp();
@@ -140,22 +145,22 @@ impl Alone {
         &mut self,
         prober: &mut Prober,
         range: (i64, i64),
-    ) -> Result<Result<usize, Strange>, String> {
+    ) -> Result<Result<usize, OddAnswer>, String> {
         let answered = prober.ask(&Ask::between(Version::V1, range)).await;
         self.evidence.extend(answered.evidence);
         match answered.outcome {
             Ok(listing) => {
                 self.sample.add(&listing.batches);
-                self.last = Sample::of(&listing).batches;
+                self.last = BatchSample::of(&listing).batches;
                 let count = self.last.len();
                 Ok(if count == ENOUGH - 1 {
-                    Err(Strange::Round)
+                    Err(OddAnswer::Round)
                 } else {
                     Ok(count)
                 })
             }
-            Err(No::Refused { status, .. }) => Ok(Err(Strange::Refused(status))),
-            Err(no @ No::Lost(_)) => Err(no.why()),
+            Err(NoBatches::Refused { status, .. }) => Ok(Err(OddAnswer::Refused(status))),
+            Err(no @ NoBatches::Lost(_)) => Err(no.why()),
         }
     }
 
@@ -163,7 +168,7 @@ impl Alone {
     async fn explain(
         &mut self,
         prober: &mut Prober,
-        strange: &Strange,
+        strange: &OddAnswer,
         (mut first, mut past): (i64, i64),
     ) -> Result<String, String> {
         for _ in 0..MOST_PARTS {
@@ -181,12 +186,12 @@ impl Alone {
             _ if self.sample.len() < ENOUGH => Err(format!(
                 "a range was {}, but {count} are all that shorter ones show",
                 match strange {
-                    Strange::Refused(status) => format!("refused with {status}"),
-                    Strange::Round => "answered with exactly 1000 batches".to_owned(),
+                    OddAnswer::Refused(status) => format!("refused with {status}"),
+                    OddAnswer::Round => "answered with exactly 1000 batches".to_owned(),
                 }
             )),
-            Strange::Refused(status) => Ok(format!("refuses with {status}")),
-            Strange::Round => Ok(format!(
+            OddAnswer::Refused(status) => Ok(format!("refuses with {status}")),
+            OddAnswer::Round => Ok(format!(
                 "cuts off: 1000 came of a range that holds at least {count}"
             )),
         }

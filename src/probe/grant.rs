@@ -10,7 +10,7 @@ use crate::Secret;
 use crate::client::{TokenResponse, Version};
 
 #[derive(Clone)]
-pub(super) struct Grant {
+pub(super) struct TokenReply {
     version: Version,
     pub(super) secret: Secret,
     /// The names of all fields of the response, in order.
@@ -21,7 +21,7 @@ pub(super) struct Grant {
     given: Instant,
 }
 
-impl Grant {
+impl TokenReply {
     pub(super) fn new(version: Version, response: TokenResponse, fields: Vec<String>) -> Self {
         Self {
             version,
@@ -44,7 +44,7 @@ impl Grant {
     }
 
     /// Returns how long the token says that it lives, where it is a JWT and says so.
-    pub(super) fn claimed_life(&self) -> Option<Life> {
+    pub(super) fn claimed_life(&self) -> Option<TokenLifetime> {
         let mut parts = self.secret.expose().split('.');
         let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
@@ -57,15 +57,15 @@ impl Grant {
         let expires = claims.get("exp").and_then(Value::as_i64)?;
         let issued = claims.get("iat").and_then(Value::as_i64);
         Some(match issued {
-            Some(issued) => Life::Seconds(expires.saturating_sub(issued)),
-            None => Life::Until(expires),
+            Some(issued) => TokenLifetime::Seconds(expires.saturating_sub(issued)),
+            None => TokenLifetime::Until(expires),
         })
     }
 }
 
 /// How long a JWT lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum TokenLifetime {
     /// From `iat` to `exp`.
     Seconds(i64),
     /// To `exp`; when it began is not told.
@@ -76,12 +76,12 @@ pub(super) enum Life {
 mod tests {
     use super::*;
 
-    fn life(token: &str) -> Option<Life> {
+    fn life(token: &str) -> Option<TokenLifetime> {
         let response = TokenResponse {
             access_token: Secret::new(token),
             expires_in: None,
         };
-        Grant::new(Version::V2, response, Vec::new()).claimed_life()
+        TokenReply::new(Version::V2, response, Vec::new()).claimed_life()
     }
 
     fn jwt(claims: &str) -> String {
@@ -98,9 +98,9 @@ mod tests {
         let lives = |claims| life(&jwt(claims));
         assert_eq!(
             lives(r#"{"iat":100,"exp":1000,"sub":"x"}"#),
-            Some(Life::Seconds(900))
+            Some(TokenLifetime::Seconds(900))
         );
-        assert_eq!(lives(r#"{"exp":1000}"#), Some(Life::Until(1000)));
+        assert_eq!(lives(r#"{"exp":1000}"#), Some(TokenLifetime::Until(1000)));
         assert_eq!(lives(r#"{"iat":1000}"#), None);
         assert_eq!(lives(r#"{"exp":"soon"}"#), None);
         for token in ["opaque-token", "a.b.c", "a.b", "....", "a.e30.c.d"] {

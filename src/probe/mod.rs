@@ -1,7 +1,7 @@
 //! What the interface leaves open, found out with small requests that only read.
 //!
 //! A [`Prober`] asks, one request after another and no more than a few dozen; each subject below draws
-//! conclusions. Every [`Topic`] gets one [`Finding`]: an answer with its evidence, or why there is none.
+//! conclusions. Every [`Topic`] gets one [`TopicAnswer`]: an answer with its evidence, or why there is none.
 
 // The questions, and what an answer looks like.
 mod topic;
@@ -30,17 +30,17 @@ mod tokens;
 
 use crate::client::Version;
 
-pub(crate) use absence::Absence;
-pub(crate) use both::Both;
+pub(crate) use absence::MissingVersion;
+pub(crate) use both::BothVersions;
 pub(crate) use prober::Prober;
-pub(crate) use topic::{Finding, Topic};
+pub(crate) use topic::{Topic, TopicAnswer};
 
 /// Asks everything, and tells each answer as soon as it is there.
 pub(crate) async fn run(
     prober: &mut Prober,
-    mut tell: impl FnMut(Finding) -> anyhow::Result<()>,
+    mut tell: impl FnMut(TopicAnswer) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut tell_all = |findings: Vec<Finding>| findings.into_iter().try_for_each(&mut tell);
+    let mut tell_all = |findings: Vec<TopicAnswer>| findings.into_iter().try_for_each(&mut tell);
     let (findings, granted) = tokens::ask(prober).await;
     tell_all(findings)?;
     tell_all(refusals::ask(prober).await)?;
@@ -56,8 +56,8 @@ pub(crate) async fn run(
 }
 
 /// Tells that nothing was asked, and why.
-pub(crate) fn unasked(why: &str) -> Vec<Finding> {
+pub(crate) fn unasked(why: &str) -> Vec<TopicAnswer> {
     Topic::ALL
-        .map(|topic| Finding::open(topic, why, Vec::new()))
+        .map(|topic| TopicAnswer::open(topic, why, Vec::new()))
         .into()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::both::Both;
-use crate::client::{Answer, Version};
+use super::both::BothVersions;
+use crate::client::{Response, Version};
 use crate::conceal;
 
 /// The most headers that are remembered, and the most of each: whatever a service sends, a report
@@ -13,26 +13,26 @@ const MOST_CHARACTERS: usize = 100;
 
 /// What a header said first and last.
 #[derive(Clone, Debug)]
-struct Values {
+struct HeaderValues {
     first: String,
     last: String,
 }
 
 #[derive(Default)]
-pub(super) struct Noticed {
-    pub(super) answers: Both<u32>,
+pub(super) struct ResponseHeaders {
+    pub(super) answers: BothVersions<u32>,
     /// Answers of batches that came packed.
-    pub(super) gzip: Both<u32>,
+    pub(super) gzip: BothVersions<u32>,
     /// Successful answers, which are worth packing.
-    pub(super) successes: Both<u32>,
+    pub(super) successes: BothVersions<u32>,
     /// Answers that said 429.
     pub(super) too_many: u32,
-    limits: BTreeMap<String, Values>,
-    deprecations: BTreeMap<String, Values>,
+    limits: BTreeMap<String, HeaderValues>,
+    deprecations: BTreeMap<String, HeaderValues>,
 }
 
-impl Noticed {
-    pub(super) fn take(&mut self, version: Version, answer: &Answer) {
+impl ResponseHeaders {
+    pub(super) fn take(&mut self, version: Version, answer: &Response) {
         self.answers[version] += 1;
         self.successes[version] += u32::from(answer.is_success());
         self.too_many += u32::from(answer.status() == 429);
@@ -74,7 +74,7 @@ fn is_deprecation(name: &str, value: &str) -> bool {
     }
 }
 
-fn note(notes: &mut BTreeMap<String, Values>, name: &str, value: &str) {
+fn note(notes: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
     if notes.len() >= MOST_HEADERS && !notes.contains_key(name) {
         return;
     }
@@ -89,16 +89,16 @@ fn note(notes: &mut BTreeMap<String, Values>, name: &str, value: &str) {
     notes
         .entry(short(name))
         .and_modify(|values| values.last.clone_from(&value))
-        .or_insert_with(|| Values {
+        .or_insert_with(|| HeaderValues {
             first: value.clone(),
             last: value,
         });
 }
 
-fn told(notes: &BTreeMap<String, Values>) -> Vec<String> {
-    let told = |(name, values): (&String, &Values)| match values {
-        Values { first, last } if first == last => format!("{name}: {first}"),
-        Values { first, last } => format!("{name}: {first}, later {last}"),
+fn told(notes: &BTreeMap<String, HeaderValues>) -> Vec<String> {
+    let told = |(name, values): (&String, &HeaderValues)| match values {
+        HeaderValues { first, last } if first == last => format!("{name}: {first}"),
+        HeaderValues { first, last } => format!("{name}: {first}, later {last}"),
     };
     notes.iter().map(told).collect()
 }

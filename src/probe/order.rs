@@ -1,19 +1,19 @@
 //! In which order batches came.
 
-use super::sample::Seen;
+use super::sample::SampledBatch;
 
 /// Fewer than these are in some order by chance.
 const FEW: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ObservedOrder {
     OldestFirst,
     NewestFirst,
     By { field: &'static str, up: bool },
     None,
 }
 
-impl Order {
+impl ObservedOrder {
     pub(super) fn is_of_time(self) -> bool {
         matches!(self, Self::OldestFirst | Self::NewestFirst)
     }
@@ -30,7 +30,7 @@ impl Order {
 }
 
 /// Finds the order of `seen`; an error says why it cannot be told.
-pub(super) fn of(seen: &[Seen]) -> Result<Order, String> {
+pub(super) fn of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
     if seen.len() < FEW {
         let count = match seen.len() {
             0 => "there are no batches".to_owned(),
@@ -41,25 +41,28 @@ pub(super) fn of(seen: &[Seen]) -> Result<Order, String> {
     let by_id = direction(seen, |batch| &batch.id);
     let by_name = direction(seen, |batch| &batch.name);
     let order = match direction(seen, |batch| &batch.created) {
-        Some(true) => Order::OldestFirst,
-        Some(false) => Order::NewestFirst,
+        Some(true) => ObservedOrder::OldestFirst,
+        Some(false) => ObservedOrder::NewestFirst,
         None => match (by_id, by_name) {
-            (Some(up), _) => Order::By {
+            (Some(up), _) => ObservedOrder::By {
                 field: "batch_id",
                 up,
             },
-            (None, Some(up)) => Order::By {
+            (None, Some(up)) => ObservedOrder::By {
                 field: "batch_name",
                 up,
             },
-            (None, None) => Order::None,
+            (None, None) => ObservedOrder::None,
         },
     };
     Ok(order)
 }
 
 /// Tells whether the keys rise (true) or fall; nothing where they do neither, or are all the same.
-fn direction<'a, K: Ord + 'a>(seen: &'a [Seen], key: impl Fn(&'a Seen) -> &'a K) -> Option<bool> {
+fn direction<'a, K: Ord + 'a>(
+    seen: &'a [SampledBatch],
+    key: impl Fn(&'a SampledBatch) -> &'a K,
+) -> Option<bool> {
     let rises = seen.is_sorted_by_key(&key);
     let falls = seen.is_sorted_by(|a, b| key(a) >= key(b));
     (rises != falls).then_some(rises)
@@ -68,20 +71,20 @@ fn direction<'a, K: Ord + 'a>(seen: &'a [Seen], key: impl Fn(&'a Seen) -> &'a K)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Moment;
+    use crate::batch::Timestamp;
 
-    fn seen(keys: &[(i64, &str, &str)]) -> Vec<Seen> {
-        let batch = |&(second, id, name): &(i64, &str, &str)| Seen {
+    fn seen(keys: &[(i64, &str, &str)]) -> Vec<SampledBatch> {
+        let batch = |&(second, id, name): &(i64, &str, &str)| SampledBatch {
             id: id.to_owned(),
             name: name.to_owned(),
-            created: Moment::at(second),
+            created: Timestamp::at(second),
             written: String::new(),
             others: Vec::new(),
         };
         keys.iter().map(batch).collect()
     }
 
-    fn order(seconds: [i64; 5], ids: [&str; 5], names: [&str; 5]) -> Order {
+    fn order(seconds: [i64; 5], ids: [&str; 5], names: [&str; 5]) -> ObservedOrder {
         let keys: Vec<_> = (0..5).map(|n| (seconds[n], ids[n], names[n])).collect();
         of(&seen(&keys)).expect("enough of them")
     }
@@ -91,12 +94,18 @@ mod tests {
     #[test]
     fn time_comes_before_other_orders() {
         let letters = ["a", "b", "c", "d", "e"];
-        assert_eq!(order([1, 2, 2, 3, 4], letters, letters), Order::OldestFirst);
-        assert_eq!(order([4, 3, 2, 2, 1], letters, MIXED), Order::NewestFirst);
-        let by = |field, up| Order::By { field, up };
+        assert_eq!(
+            order([1, 2, 2, 3, 4], letters, letters),
+            ObservedOrder::OldestFirst
+        );
+        assert_eq!(
+            order([4, 3, 2, 2, 1], letters, MIXED),
+            ObservedOrder::NewestFirst
+        );
+        let by = |field, up| ObservedOrder::By { field, up };
         assert_eq!(order([1, 3, 2, 4, 5], letters, MIXED), by("batch_id", true));
         assert_eq!(order([1; 5], MIXED, letters), by("batch_name", true));
-        assert_eq!(order([1, 3, 2, 4, 5], MIXED, MIXED), Order::None);
+        assert_eq!(order([1, 3, 2, 4, 5], MIXED, MIXED), ObservedOrder::None);
     }
 
     #[test]

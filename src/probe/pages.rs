@@ -1,10 +1,10 @@
 //! Pages of version 2: how large they are, and in which order batches stand on them (interface,
 //! sections 4 and 8).
 
-use super::ask::{ALWAYS, Answered, Ask, Listing, No, batches};
+use super::ask::{ALWAYS, Ask, BatchList, NoBatches, ProbeAnswer, batches};
 use super::prober::Prober;
-use super::sample::Sample;
-use super::topic::{Finding, Topic};
+use super::sample::BatchSample;
+use super::topic::{Topic, TopicAnswer};
 use super::{cursors, order};
 use crate::Secret;
 use crate::client::Version;
@@ -17,17 +17,17 @@ const FEW_PAGES: usize = 3;
 
 /// A walk through the pages.
 #[derive(Default)]
-struct Walk {
-    sample: Sample,
+struct ProbeWalk {
+    sample: BatchSample,
     /// How many batches were new on each page, and whether another one followed.
     sizes: Vec<(usize, bool)>,
     /// What was asked for the first page, and what came.
     first: Vec<String>,
 }
 
-impl Walk {
+impl ProbeWalk {
     /// Takes a page; returns the cursor of the next.
-    fn take(&mut self, page: &Listing) -> Option<Secret> {
+    fn take(&mut self, page: &BatchList) -> Option<Secret> {
         let new = self.sample.add(&page.batches);
         self.sizes.push((new, page.next.is_some()));
         self.sample.is_all = page.next.is_none();
@@ -86,15 +86,15 @@ impl Walk {
 }
 
 /// Walks through the first pages, as far as questions need them.
-pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Sample) {
+pub(super) async fn ask(prober: &mut Prober) -> (Vec<TopicAnswer>, BatchSample) {
     let (first, answered) = first_page(prober).await;
     let page = match answered.outcome {
         Ok(page) => page,
-        Err(no) => return (unanswered(&no, &answered.evidence), Sample::default()),
+        Err(no) => return (unanswered(&no, &answered.evidence), BatchSample::default()),
     };
-    let mut walk = Walk {
+    let mut walk = ProbeWalk {
         first: answered.evidence,
-        ..Walk::default()
+        ..ProbeWalk::default()
     };
     let cursor = walk.take(&page);
     let mut about_cursor = match &cursor {
@@ -109,18 +109,18 @@ pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Sample) {
     about_cursor.push(cursors::bad(prober).await);
 
     let evidence = walk.evidence();
-    let size = Finding::of(Topic::PageSize, walk.size(), evidence.clone());
-    let order = order::of(&walk.sample.batches).map(order::Order::words);
-    let order = Finding::of(Topic::Order(Version::V2), order, evidence);
+    let size = TopicAnswer::of(Topic::PageSize, walk.size(), evidence.clone());
+    let order = order::of(&walk.sample.batches).map(order::ObservedOrder::words);
+    let order = TopicAnswer::of(Topic::Order(Version::V2), order, evidence);
     let findings = [vec![size], about_cursor, vec![order]].concat();
     (findings, walk.sample)
 }
 
 /// Asks for the first page of all batches.
-async fn first_page(prober: &mut Prober) -> (Ask, Answered) {
+async fn first_page(prober: &mut Prober) -> (Ask, ProbeAnswer) {
     let first = Ask::between(Version::V2, ALWAYS);
     let answered = prober.ask(&first).await;
-    if !matches!(answered.outcome, Err(No::Refused { .. })) {
+    if !matches!(answered.outcome, Err(NoBatches::Refused { .. })) {
         return (first, answered);
     }
     // A century may be too much to ask; without dates there is nothing to object to.
@@ -131,7 +131,7 @@ async fn first_page(prober: &mut Prober) -> (Ask, Answered) {
 }
 
 /// Asks for further pages until there are enough.
-async fn go_on(prober: &mut Prober, first: &Ask, walk: &mut Walk, next: Option<Secret>) {
+async fn go_on(prober: &mut Prober, first: &Ask, walk: &mut ProbeWalk, next: Option<Secret>) {
     let mut next = next;
     let mut was_refused = false;
     while let Some(cursor) = &next {
@@ -143,14 +143,14 @@ async fn go_on(prober: &mut Prober, first: &Ask, walk: &mut Walk, next: Option<S
         match answered.outcome {
             Ok(page) => next = walk.take(&page),
             // A cursor that is refused in passing is good the next time.
-            Err(No::Refused { .. }) if !was_refused => was_refused = true,
+            Err(NoBatches::Refused { .. }) if !was_refused => was_refused = true,
             Err(_) => return,
         }
     }
 }
 
 /// All questions about pages, where there is none.
-fn unanswered(no: &No, evidence: &[String]) -> Vec<Finding> {
+fn unanswered(no: &NoBatches, evidence: &[String]) -> Vec<TopicAnswer> {
     let topics = [
         Topic::PageSize,
         Topic::DatesWithCursor,
@@ -159,18 +159,18 @@ fn unanswered(no: &No, evidence: &[String]) -> Vec<Finding> {
         Topic::Order(Version::V2),
     ];
     topics
-        .map(|topic| Finding::open(topic, &no.why(), evidence.to_vec()))
+        .map(|topic| TopicAnswer::open(topic, &no.why(), evidence.to_vec()))
         .into()
 }
 
 /// Questions about cursors, where there is none.
-fn without_cursor(walk: &Walk) -> Vec<Finding> {
+fn without_cursor(walk: &ProbeWalk) -> Vec<TopicAnswer> {
     let why = if walk.sample.is_empty() {
         "there are no batches, so no next_token"
     } else {
         "all batches came on one page, without a next_token"
     };
     [Topic::DatesWithCursor, Topic::CursorTwice]
-        .map(|topic| Finding::open(topic, why, walk.evidence()))
+        .map(|topic| TopicAnswer::open(topic, why, walk.evidence()))
         .into()
 }

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::absence::Absence;
-use super::ask::{Answered, Ask, Bearer, Listing, No, batches};
-use super::both::Both;
-use super::grant::Grant;
-use super::noticed::Noticed;
+use super::absence::MissingVersion;
+use super::ask::{Ask, BatchList, Bearer, NoBatches, ProbeAnswer, batches};
+use super::both::BothVersions;
+use super::grant::TokenReply;
+use super::noticed::ResponseHeaders;
 use super::reading::read;
 use crate::Secret;
 use crate::client::retry::{RetryPolicy, Tries};
-use crate::client::{Fault, Question, Service, ServiceError, Version};
+use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
 use crate::terminal::Stats;
 
 /// The most requests of a probe, those that are tried again too.
@@ -28,12 +28,12 @@ pub(crate) struct Prober {
     stats: Arc<Stats>,
     /// How many requests had been made before.
     before: u64,
-    absent: Both<Option<Absence>>,
-    current: Both<Option<Grant>>,
+    absent: BothVersions<Option<MissingVersion>>,
+    current: BothVersions<Option<TokenReply>>,
     /// Set once the service has gone; nobody waits for it again and again.
     gone: Option<String>,
     lost_in_a_row: u32,
-    pub(super) noticed: Noticed,
+    pub(super) noticed: ResponseHeaders,
     /// How tokens died, in words.
     pub(super) worn: Vec<String>,
     /// Whether dates go along with a cursor, as far as it is known.
@@ -45,7 +45,7 @@ impl Prober {
         service: &Arc<Service>,
         policy: RetryPolicy,
         stats: &Arc<Stats>,
-        absent: Both<Option<Absence>>,
+        absent: BothVersions<Option<MissingVersion>>,
     ) -> Self {
         Self {
             service: Arc::clone(service),
@@ -53,10 +53,10 @@ impl Prober {
             stats: Arc::clone(stats),
             before: stats.requests.get(),
             absent,
-            current: Both::default(),
+            current: BothVersions::default(),
             gone: None,
             lost_in_a_row: 0,
-            noticed: Noticed::default(),
+            noticed: ResponseHeaders::default(),
             worn: Vec::new(),
             dates_with_cursor: true,
         }
@@ -68,39 +68,43 @@ impl Prober {
     }
 
     /// Tells whether there is a use in asking `version`; an error says why there is none.
-    pub(super) fn may_ask(&self, version: Version, bearer: Bearer) -> Result<(), No> {
+    pub(super) fn may_ask(&self, version: Version, bearer: Bearer) -> Result<(), NoBatches> {
         let absent = match &self.absent[version] {
-            Some(Absence::NoToken(_)) if bearer == Bearer::Missing || bearer == Bearer::Bad => None,
+            Some(MissingVersion::NoToken(_))
+                if bearer == Bearer::Missing || bearer == Bearer::Bad =>
+            {
+                None
+            }
             absent => absent.as_ref().map(|absence| absence.why().to_owned()),
         };
         let exhausted = (self.requests() >= MOST_REQUESTS)
             .then(|| format!("the probe had made {MOST_REQUESTS} requests already"));
         match self.gone.clone().or(absent).or(exhausted) {
-            Some(why) => Err(No::Lost(why)),
+            Some(why) => Err(NoBatches::Lost(why)),
             None => Ok(()),
         }
     }
 
     /// Asks, and tells what was asked and what came.
-    pub(super) async fn ask(&mut self, ask: &Ask) -> Answered {
+    pub(super) async fn ask(&mut self, ask: &Ask) -> ProbeAnswer {
         let before = self.requests();
         let outcome = self.listing(ask).await;
         let said = match &outcome {
             Ok(listing) if listing.whole => format!("200, {}", batches(listing.batches.len())),
             Ok(listing) => format!("200, more than {}", batches(listing.batches.len())),
-            Err(No::Refused { status, shape }) => format!("{status}, {shape}"),
-            Err(No::Lost(why)) => why.clone(),
+            Err(NoBatches::Refused { status, shape }) => format!("{status}, {shape}"),
+            Err(NoBatches::Lost(why)) => why.clone(),
         };
         let sent = self.requests() > before;
         let evidence = sent.then(|| format!("{}: {said}", ask.words()));
-        Answered {
+        ProbeAnswer {
             evidence: evidence.into_iter().collect(),
             outcome,
         }
     }
 
     /// Asks for a few seconds, and follows the pages where a service spreads even those over several.
-    pub(super) async fn window(&mut self, ask: &Ask) -> Answered {
+    pub(super) async fn window(&mut self, ask: &Ask) -> ProbeAnswer {
         let mut answered = self.ask(ask).await;
         for _ in 1..PAGES_OF_WINDOW {
             let Ok(listing) = &mut answered.outcome else {
@@ -123,14 +127,14 @@ impl Prober {
     }
 
     /// Asks; a token of its own version that is refused is renewed once.
-    async fn listing(&mut self, ask: &Ask) -> Result<Listing, No> {
+    async fn listing(&mut self, ask: &Ask) -> Result<BatchList, NoBatches> {
         let mut died = None;
         loop {
             self.may_ask(ask.version, ask.bearer)?;
             let outcome = self.patiently(ask).await;
             let refused = matches!(
                 &outcome,
-                Err(No::Refused {
+                Err(NoBatches::Refused {
                     status: 401 | 403,
                     ..
                 })
@@ -147,7 +151,7 @@ impl Prober {
     }
 
     /// Asks until there is an answer, or no hope of one.
-    async fn patiently(&mut self, ask: &Ask) -> Result<Listing, No> {
+    async fn patiently(&mut self, ask: &Ask) -> Result<BatchList, NoBatches> {
         let token = match ask.bearer {
             Bearer::Of(version) => Some(self.token(version).await?),
             Bearer::Missing => None,
@@ -178,8 +182,8 @@ impl Prober {
         }
     }
 
-    async fn once(&mut self, ask: &Ask, token: Option<&Secret>) -> Result<Listing, ServiceError> {
-        let question = Question {
+    async fn once(&mut self, ask: &Ask, token: Option<&Secret>) -> Result<BatchList, ServiceError> {
+        let question = RawRequest {
             version: ask.version,
             token,
             start_date: ask.start.as_deref(),
@@ -208,19 +212,19 @@ impl Prober {
     }
 
     /// Tells a refusal from a service that is ill.
-    fn given_up(&mut self, error: &ServiceError, is_bad: bool) -> No {
+    fn given_up(&mut self, error: &ServiceError, is_bad: bool) -> NoBatches {
         // Time and again to the same bad request: that is how it refuses, however clumsily. 503 is
         // said to be transient (interface, section 7), and 429 is about something else.
         let clumsy = is_bad && matches!(error.status(), Some(500 | 502 | 504));
         if !error.is_transient() || clumsy {
             self.lost_in_a_row = 0;
-            return No::refused(error).unwrap_or_else(|| No::Lost(error.to_string()));
+            return NoBatches::refused(error).unwrap_or_else(|| NoBatches::Lost(error.to_string()));
         }
         // A bad request that is put off says nothing of how good ones fare.
         if !is_bad || matches!(error.fault, Fault::Connection(_)) {
             self.count_lost(error);
         }
-        No::Lost(error.to_string())
+        NoBatches::Lost(error.to_string())
     }
 
     /// Notes that all tries of a request were in vain; a service that has gone is not asked again.
@@ -236,7 +240,7 @@ impl Prober {
     }
 
     /// Returns a token of `version`, a new one where there is none.
-    async fn token(&mut self, version: Version) -> Result<Secret, No> {
+    async fn token(&mut self, version: Version) -> Result<Secret, NoBatches> {
         if let Some(grant) = &self.current[version] {
             return Ok(grant.secret.clone());
         }
@@ -244,7 +248,7 @@ impl Prober {
     }
 
     /// Asks for a token.
-    pub(super) async fn grant(&mut self, version: Version) -> Result<Grant, No> {
+    pub(super) async fn grant(&mut self, version: Version) -> Result<TokenReply, NoBatches> {
         let mut tries = Tries::new(self.policy, &self.stats);
         loop {
             self.may_ask(version, Bearer::Of(version))?;
@@ -258,22 +262,23 @@ impl Prober {
             if let Err(error) = tries.pause(error).await {
                 self.count_lost(&error);
                 // Without a token there is no use in asking again.
-                let absence = Absence::of(version, &error)
-                    .unwrap_or_else(|| Absence::NoToken(format!("there is no token: {error}")));
+                let absence = MissingVersion::of(version, &error).unwrap_or_else(|| {
+                    MissingVersion::NoToken(format!("there is no token: {error}"))
+                });
                 let why = absence.why().to_owned();
                 self.absent[version] = Some(absence);
-                return Err(No::Lost(why));
+                return Err(NoBatches::Lost(why));
             }
         }
     }
 
-    async fn grant_once(&mut self, version: Version) -> Result<Grant, ServiceError> {
+    async fn grant_once(&mut self, version: Version) -> Result<TokenReply, ServiceError> {
         let mut answer = self.service.ask_token(version).await?;
         self.noticed.take(version, &answer);
         if !answer.is_success() {
             return Err(answer.refused().await);
         }
         let (response, fields) = answer.token().await?;
-        Ok(Grant::new(version, response, fields))
+        Ok(TokenReply::new(version, response, fields))
     }
 }

@@ -1,25 +1,29 @@
 //! Ranges: which field is compared with the dates, whether bounds belong to them, what becomes of parts
 //! of a second (interface, sections 2 and 4).
 
-use super::ask::{Ask, Bearer, Listing, No, batches};
+use super::ask::{Ask, BatchList, Bearer, NoBatches, batches};
 use super::prober::Prober;
-use super::sample::{Sample, Seen};
-use super::topic::{Finding, Topic};
+use super::sample::{BatchSample, SampledBatch};
+use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
 
-pub(super) async fn ask(prober: &mut Prober, version: Version, sample: &Sample) -> Vec<Finding> {
+pub(super) async fn ask(
+    prober: &mut Prober,
+    version: Version,
+    sample: &BatchSample,
+) -> Vec<TopicAnswer> {
     let mut ranges = Ranges {
         prober,
         version,
-        whole: sample.lonely(Seen::is_whole),
+        whole: sample.lonely(SampledBatch::is_whole),
         partial: sample.lonely(|batch| !batch.is_whole()),
     };
     let (field, offset) = ranges.field_and_offset().await;
     // Bounds mean nothing where they are compared with something else.
     let (bounds, fractions) = match &field {
-        Finding {
+        TopicAnswer {
             known: true,
             answer,
             ..
@@ -30,7 +34,7 @@ pub(super) async fn ask(prober: &mut Prober, version: Version, sample: &Sample) 
             } else {
                 field.answer.trim_start_matches(UNKNOWN).to_owned()
             };
-            let open = |topic| Finding::open(topic, &why, Vec::new());
+            let open = |topic| TopicAnswer::open(topic, &why, Vec::new());
             (
                 open(Topic::Bounds(version)),
                 open(Topic::Fractions(version)),
@@ -44,14 +48,14 @@ const CREATED: &str = "compares batch_creation_date";
 const UNKNOWN: &str = "could not tell, because ";
 
 /// The batches of a range, or why there are none.
-type Came = Result<Listing, No>;
+type Came = Result<BatchList, NoBatches>;
 
 struct Ranges<'a> {
     prober: &'a mut Prober,
     version: Version,
     /// A batch that was created on a whole second, and one that was not.
-    whole: Option<&'a Seen>,
-    partial: Option<&'a Seen>,
+    whole: Option<&'a SampledBatch>,
+    partial: Option<&'a SampledBatch>,
 }
 
 impl Ranges<'_> {
@@ -65,7 +69,7 @@ impl Ranges<'_> {
     /// Tells whether `batch` is in a range; an error says why that cannot be told.
     async fn holds(
         &mut self,
-        batch: &Seen,
+        batch: &SampledBatch,
         range: (i64, i64),
         evidence: &mut Vec<String>,
     ) -> Result<bool, String> {
@@ -74,7 +78,7 @@ impl Ranges<'_> {
     }
 
     /// Asks for a range around a batch and for one beside it; then for the first with the other zone.
-    async fn field_and_offset(&mut self) -> (Finding, Finding) {
+    async fn field_and_offset(&mut self) -> (TopicAnswer, TopicAnswer) {
         let topic = Topic::DateField(self.version);
         let Some(batch) = self.whole.or(self.partial) else {
             let why = match self.prober.may_ask(self.version, Bearer::Of(self.version)) {
@@ -83,7 +87,7 @@ impl Ranges<'_> {
             };
             let ask = Ask::nothing(self.version);
             return (
-                Finding::open(topic, &why, Vec::new()),
+                TopicAnswer::open(topic, &why, Vec::new()),
                 self.offset(&ask, None).await,
             );
         };
@@ -99,22 +103,22 @@ impl Ranges<'_> {
         };
         let ask = Ask::between(self.version, (first, last));
         let offset = self.offset(&ask, came.ok().as_ref()).await;
-        (Finding::of(topic, told, evidence), offset)
+        (TopicAnswer::of(topic, told, evidence), offset)
     }
 
     /// Judges what came of a range around `batch`.
     async fn field(
         &mut self,
-        batch: &Seen,
+        batch: &SampledBatch,
         (first, last): (i64, i64),
-        listing: &Listing,
+        listing: &BatchList,
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
         if !judge(listing, batch, evidence)? {
             return Ok(self.another_field(batch, evidence).await);
         }
-        let outside = |seen: &&Seen| !(first..=last).contains(&seen.second());
-        let strangers: Vec<&Seen> = listing.batches.iter().filter(outside).collect();
+        let outside = |seen: &&SampledBatch| !(first..=last).contains(&seen.second());
+        let strangers: Vec<&SampledBatch> = listing.batches.iter().filter(outside).collect();
         if !strangers.is_empty() {
             let count = batches(strangers.len());
             evidence.push(format!("{count} of them were created outside that range"));
@@ -141,7 +145,7 @@ impl Ranges<'_> {
     }
 
     /// Looks for a date in fields that the interface does not know.
-    async fn another_field(&mut self, batch: &Seen, evidence: &mut Vec<String>) -> String {
+    async fn another_field(&mut self, batch: &SampledBatch, evidence: &mut Vec<String>) -> String {
         const MOST: usize = 3;
         let dates = batch
             .others
@@ -156,7 +160,7 @@ impl Ranges<'_> {
     }
 
     /// Writes the dates of `ask` with `+00:00`, and compares with what came before.
-    async fn offset(&mut self, ask: &Ask, before: Option<&Listing>) -> Finding {
+    async fn offset(&mut self, ask: &Ask, before: Option<&BatchList>) -> TopicAnswer {
         let answered = self.prober.window(&ask.clone().with_offset()).await;
         let told = match answered.outcome {
             Ok(listing) => match before {
@@ -166,25 +170,25 @@ impl Ranges<'_> {
                 Some(_) => Ok("taken: the same batches come as with Z".to_owned()),
                 None => Ok("taken".to_owned()),
             },
-            Err(No::Refused { status, .. }) => Ok(format!("refused with {status}")),
-            Err(no @ No::Lost(_)) => Err(no.why()),
+            Err(NoBatches::Refused { status, .. }) => Ok(format!("refused with {status}")),
+            Err(no @ NoBatches::Lost(_)) => Err(no.why()),
         };
-        Finding::of(Topic::Offset(self.version), told, answered.evidence)
+        TopicAnswer::of(Topic::Offset(self.version), told, answered.evidence)
     }
 
     /// Tries a batch that was created exactly on a bound.
-    async fn bounds(&mut self) -> Finding {
+    async fn bounds(&mut self) -> TopicAnswer {
         let mut evidence = Vec::new();
         let told = match self.whole {
             Some(batch) => self.bounds_at(batch, &mut evidence).await,
             None => Err("no batch that was seen was created on a whole second".to_owned()),
         };
-        Finding::of(Topic::Bounds(self.version), told, evidence)
+        TopicAnswer::of(Topic::Bounds(self.version), told, evidence)
     }
 
     async fn bounds_at(
         &mut self,
-        batch: &Seen,
+        batch: &SampledBatch,
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
         evidence.push(format!("a batch was created at {}", batch.written));
@@ -204,18 +208,18 @@ impl Ranges<'_> {
     }
 
     /// Tries a batch that was created within the second of a bound.
-    async fn fractions(&mut self) -> Finding {
+    async fn fractions(&mut self) -> TopicAnswer {
         let mut evidence = Vec::new();
         let told = match self.partial {
             Some(batch) => self.fractions_at(batch, &mut evidence).await,
             None => Err("all batches that were seen were created on whole seconds".to_owned()),
         };
-        Finding::of(Topic::Fractions(self.version), told, evidence)
+        TopicAnswer::of(Topic::Fractions(self.version), told, evidence)
     }
 
     async fn fractions_at(
         &mut self,
-        batch: &Seen,
+        batch: &SampledBatch,
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
         evidence.push(format!("a batch was created at {}", batch.written));
@@ -239,7 +243,11 @@ impl Ranges<'_> {
 }
 
 /// Tells whether `batch` is among those that came, and adds that to what was told of them.
-fn judge(listing: &Listing, batch: &Seen, evidence: &mut [String]) -> Result<bool, String> {
+fn judge(
+    listing: &BatchList,
+    batch: &SampledBatch,
+    evidence: &mut [String],
+) -> Result<bool, String> {
     let crowded = || "there are too many batches within a few seconds".to_owned();
     let holds = listing.holds(&batch.id).ok_or_else(crowded)?;
     if let Some(line) = evidence.last_mut() {

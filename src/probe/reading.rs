@@ -1,12 +1,12 @@
 //! The batches of an answer, as far as anybody needs them.
 
-use super::ask::Listing;
-use super::sample::Seen;
+use super::ask::BatchList;
+use super::sample::SampledBatch;
 use crate::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
-use crate::batch::json::split::{Found, Splitter, Unreadable};
-use crate::client::{Answer, ServiceError, Version};
+use crate::batch::json::split::{Item, ParseError, Splitter};
+use crate::client::{Response, ServiceError, Version};
 
 /// The most batches that are read of one answer: version 1 may answer all there are.
 const MOST_BATCHES: usize = 5000;
@@ -14,7 +14,10 @@ const MOST_BATCHES: usize = 5000;
 const PIECE: usize = 64 * 1024;
 
 /// Reads the batches of an answer, as many as anybody needs.
-pub(super) async fn read(version: Version, answer: &mut Answer) -> Result<Listing, ServiceError> {
+pub(super) async fn read(
+    version: Version,
+    answer: &mut Response,
+) -> Result<BatchList, ServiceError> {
     let mut splitter = Splitter::new(match version {
         Version::V1 => Shape::Flat,
         Version::V2 => Shape::Page,
@@ -25,18 +28,18 @@ pub(super) async fn read(version: Version, answer: &mut Answer) -> Result<Listin
         let fed = splitter.feed(&text, &mut |found| {
             is_enough = batches.len() >= MOST_BATCHES;
             if is_enough {
-                return Err(Unreadable::Cut);
+                return Err(ParseError::Cut);
             }
             let batch = match found {
-                Found::Batch(batch) => Some(batch),
-                Found::Text(text) => Batch::read(text).batch,
+                Item::Batch(batch) => Some(batch),
+                Item::Text(text) => Batch::read(text).batch,
             };
             // A batch that breaks the interface is for `export` to complain of.
-            batches.extend(batch.as_ref().and_then(Seen::of));
+            batches.extend(batch.as_ref().and_then(SampledBatch::of));
             Ok(())
         });
         if is_enough {
-            return Ok(Listing {
+            return Ok(BatchList {
                 batches,
                 next: None,
                 whole: false,
@@ -47,7 +50,7 @@ pub(super) async fn read(version: Version, answer: &mut Answer) -> Result<Listin
     let next = splitter
         .finish()
         .map_err(|unreadable| answer.unreadable(unreadable))?;
-    Ok(Listing {
+    Ok(BatchList {
         batches,
         next: next.map(Secret::cursor),
         whole: true,

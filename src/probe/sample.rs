@@ -2,30 +2,30 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::ask::Listing;
-use super::order::{self, Order};
-use crate::batch::{Batch, CREATION_DATE, Moment, unquote};
+use super::ask::BatchList;
+use super::order::{self, ObservedOrder};
+use crate::batch::{Batch, CREATION_DATE, Timestamp, unquote};
 
 /// A batch that was seen.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct SampledBatch {
     pub(super) id: String,
     pub(super) name: String,
-    pub(super) created: Moment,
+    pub(super) created: Timestamp,
     /// As the service wrote it.
     pub(super) written: String,
     /// Fields that the interface does not know, and their values where those are dates.
-    pub(super) others: Vec<(String, Option<Moment>)>,
+    pub(super) others: Vec<(String, Option<Timestamp>)>,
 }
 
 /// The column next to the identifier.
 const NAME: usize = 1;
 
-impl Seen {
+impl SampledBatch {
     /// Takes what is of use; nothing where the date is none.
     pub(super) fn of(batch: &Batch) -> Option<Self> {
         let others = batch.unknown().map(|(name, value)| {
-            let date = Moment::parse(&unquote(value));
+            let date = Timestamp::parse(&unquote(value));
             (unquote(name).into_owned(), date)
         });
         Some(Self {
@@ -39,7 +39,7 @@ impl Seen {
 
     /// Tells whether it was created at the very start of a second.
     pub(super) fn is_whole(&self) -> bool {
-        self.created == Moment::at(self.created.second)
+        self.created == Timestamp::at(self.created.second)
     }
 
     pub(super) fn second(&self) -> i64 {
@@ -49,23 +49,23 @@ impl Seen {
 
 /// Batches in the order in which they came, each once.
 #[derive(Default)]
-pub(super) struct Sample {
-    pub(super) batches: Vec<Seen>,
+pub(super) struct BatchSample {
+    pub(super) batches: Vec<SampledBatch>,
     ids: HashSet<String>,
     /// There are no others.
     pub(super) is_all: bool,
 }
 
-impl Sample {
+impl BatchSample {
     /// Takes the batches of one answer.
-    pub(super) fn of(listing: &Listing) -> Self {
+    pub(super) fn of(listing: &BatchList) -> Self {
         let mut sample = Self::default();
         sample.add(&listing.batches);
         sample
     }
 
     /// Adds the batches of one answer; returns how many were new.
-    pub(super) fn add(&mut self, batches: &[Seen]) -> usize {
+    pub(super) fn add(&mut self, batches: &[SampledBatch]) -> usize {
         let before = self.batches.len();
         for batch in batches {
             if self.ids.insert(batch.id.clone()) {
@@ -85,17 +85,17 @@ impl Sample {
 
     /// Returns the first and the last second in which one of them was created.
     pub(super) fn span(&self) -> Option<(i64, i64)> {
-        let seconds = || self.batches.iter().map(Seen::second);
+        let seconds = || self.batches.iter().map(SampledBatch::second);
         Some((seconds().min()?, seconds().max()?))
     }
 
     /// Returns the one among those that are `wanted` that has the fewest others near: a crowd could
     /// push it onto a further page.
-    pub(super) fn lonely(&self, wanted: impl Fn(&Seen) -> bool) -> Option<&Seen> {
+    pub(super) fn lonely(&self, wanted: impl Fn(&SampledBatch) -> bool) -> Option<&SampledBatch> {
         const NEAR: i64 = 3;
-        let mut seconds: Vec<i64> = self.batches.iter().map(Seen::second).collect();
+        let mut seconds: Vec<i64> = self.batches.iter().map(SampledBatch::second).collect();
         seconds.sort_unstable();
-        let near = |batch: &&Seen| {
+        let near = |batch: &&SampledBatch| {
             let second = batch.second();
             let first = seconds.partition_point(|&other| other < second - NEAR);
             seconds.partition_point(|&other| other <= second + NEAR) - first
@@ -112,13 +112,13 @@ impl Sample {
         const DENSE: usize = 100;
         /// Where only some were seen, each stands for many.
         const SPARSE: usize = 10;
-        let in_order = order::of(&self.batches).is_ok_and(Order::is_of_time);
+        let in_order = order::of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
         let most = if self.is_all || in_order {
             DENSE
         } else {
             SPARSE
         };
-        let mut seconds: Vec<i64> = self.batches.iter().map(Seen::second).collect();
+        let mut seconds: Vec<i64> = self.batches.iter().map(SampledBatch::second).collect();
         seconds.sort_unstable();
         let stretches = seconds.windows(most.min(seconds.len()).max(1));
         let (first, last) = stretches

@@ -1,11 +1,11 @@
 //! Tokens: what comes with them, how long they live, where they are good (interface, sections 4 and
 //! 5).
 
-use super::ask::{Ask, Bearer, No};
+use super::ask::{Ask, Bearer, NoBatches};
 use super::both::other;
-use super::grant::{Grant, Life};
+use super::grant::{TokenLifetime, TokenReply};
 use super::prober::Prober;
-use super::topic::{Finding, Topic};
+use super::topic::{Topic, TopicAnswer};
 use crate::batch::range::written;
 use crate::client::Version;
 use crate::conceal;
@@ -16,14 +16,14 @@ const MOST_LETTERS: usize = 40;
 
 /// What each version gave.
 pub(super) struct Granted {
-    v2: Result<Grant, No>,
-    v1: Result<Grant, No>,
+    v2: Result<TokenReply, NoBatches>,
+    v1: Result<TokenReply, NoBatches>,
 }
 
 /// Asks for a token of each version, and tries each where it may not belong.
 ///
 /// That comes first, while both are new: a refusal later on might mean that they have died.
-pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Granted) {
+pub(super) async fn ask(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
     let granted = Granted {
         v2: prober.grant(Version::V2).await,
         v1: prober.grant(Version::V1).await,
@@ -36,7 +36,7 @@ pub(super) async fn ask(prober: &mut Prober) -> (Vec<Finding>, Granted) {
 }
 
 impl Granted {
-    fn each(&self) -> [(Version, &Result<Grant, No>); 2] {
+    fn each(&self) -> [(Version, &Result<TokenReply, NoBatches>); 2] {
         [(Version::V2, &self.v2), (Version::V1, &self.v1)]
     }
 
@@ -50,13 +50,13 @@ impl Granted {
 }
 
 /// Names the fields of a token response; their values are nobody's business.
-fn names(grant: &Grant) -> String {
+fn names(grant: &TokenReply) -> String {
     let name = |name: &String| conceal(name).chars().take(MOST_LETTERS).collect::<String>();
     let names: Vec<String> = grant.fields.iter().take(MOST_FIELDS).map(name).collect();
     names.join(", ")
 }
 
-fn response(granted: &Granted) -> Finding {
+fn response(granted: &Granted) -> TopicAnswer {
     let told: Vec<String> = granted
         .each()
         .into_iter()
@@ -70,10 +70,10 @@ fn response(granted: &Granted) -> Finding {
         (Err(no), Err(_)) => Err(no.why()),
         _ => Ok(told.join("; ")),
     };
-    Finding::of(Topic::TokenResponse, told, granted.evidence())
+    TopicAnswer::of(Topic::TokenResponse, told, granted.evidence())
 }
 
-fn difference(granted: &Granted) -> Finding {
+fn difference(granted: &Granted) -> TopicAnswer {
     let told = match (&granted.v2, &granted.v1) {
         (Err(no), _) | (_, Err(no)) => Err(no.why()),
         (Ok(v2), Ok(v1)) if v2.fields != v1.fields => Ok(format!(
@@ -86,15 +86,15 @@ fn difference(granted: &Granted) -> Finding {
         }
         _ => Ok("no difference: the same fields".to_owned()),
     };
-    Finding::of(Topic::AuthDifference, told, granted.evidence())
+    TopicAnswer::of(Topic::AuthDifference, told, granted.evidence())
 }
 
 /// Tries a token of `version` on the other.
-async fn elsewhere(prober: &mut Prober, version: Version) -> Finding {
+async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
     let topic = Topic::TokenElsewhere(version);
     // Whose fault it is must be plain: without a token there is nothing to try.
     if let Err(no) = prober.may_ask(version, Bearer::Of(version)) {
-        return Finding::open(topic, &no.why(), Vec::new());
+        return TopicAnswer::open(topic, &no.why(), Vec::new());
     }
     let there = other(version);
     let ask = Ask::nothing(there);
@@ -102,12 +102,12 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> Finding {
     let mut evidence = answered.evidence;
     let told = match answered.outcome {
         Ok(_) => Ok("accepted".to_owned()),
-        Err(No::Refused {
+        Err(NoBatches::Refused {
             status: status @ (401 | 403),
             ..
         }) => Ok(format!("refused with {status}")),
         // It may be the request that is refused, and not the token.
-        Err(No::Refused { status, .. }) => {
+        Err(NoBatches::Refused { status, .. }) => {
             let control = prober.ask(&ask).await;
             evidence.extend(control.evidence);
             match control.outcome {
@@ -115,13 +115,13 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> Finding {
                 Err(no) => Err(format!("with its own token too {}", no.why())),
             }
         }
-        Err(no @ No::Lost(_)) => Err(no.why()),
+        Err(no @ NoBatches::Lost(_)) => Err(no.why()),
     };
-    Finding::of(topic, told, evidence)
+    TopicAnswer::of(topic, told, evidence)
 }
 
 /// Tells how long tokens live; asked last, because some may have died on the way.
-pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> Finding {
+pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
     let mut hints = Vec::new();
     for (version, grant) in granted.each() {
         let Ok(grant) = grant else { continue };
@@ -133,12 +133,12 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> Finding {
             ));
         }
         match grant.claimed_life() {
-            Some(Life::Seconds(seconds)) => {
+            Some(TokenLifetime::Seconds(seconds)) => {
                 hints.push(format!(
                     "{version}: the token is a JWT, exp is {seconds} s after iat"
                 ));
             }
-            Some(Life::Until(second)) => {
+            Some(TokenLifetime::Until(second)) => {
                 let until = written(second);
                 hints.push(format!("{version}: the token is a JWT, exp is {until}"));
             }
@@ -156,5 +156,5 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> Finding {
         ),
         _ => Ok(hints.join("; ")),
     };
-    Finding::of(Topic::TokenLifetime, told, evidence)
+    TopicAnswer::of(Topic::TokenLifetime, told, evidence)
 }

@@ -112,7 +112,7 @@ impl Topic {
 
 /// The answer to one question, or why there is none.
 #[derive(Clone, Debug)]
-pub(crate) struct Finding {
+pub(crate) struct TopicAnswer {
     pub(crate) topic: Topic,
     pub(crate) known: bool,
     pub(crate) answer: String,
@@ -120,7 +120,7 @@ pub(crate) struct Finding {
     pub(crate) evidence: Vec<String>,
 }
 
-impl Finding {
+impl TopicAnswer {
     pub(super) fn found(topic: Topic, answer: impl Into<String>, evidence: Vec<String>) -> Self {
         Self {
             topic,

@@ -62,10 +62,10 @@ struct Detail<T> {
 }
 
 /// What the service says to one request.
-pub(super) struct Answer {
+pub(super) struct ServerResponse {
     pub(super) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<BodyPart>,
     /// How many batches are in it; for the log.
     pub(super) batches: Option<usize>,
     /// Bytes after which the body breaks off on purpose.
@@ -74,9 +74,9 @@ pub(super) struct Answer {
     pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
-impl Answer {
+impl ServerResponse {
     /// A success whose body is `parts`, one after another.
-    pub(super) fn of(parts: Vec<Part>) -> Self {
+    pub(super) fn of(parts: Vec<BodyPart>) -> Self {
         Self {
             status: StatusCode::OK,
             headers: vec![(
@@ -91,7 +91,7 @@ impl Answer {
     }
 
     /// A success that holds `count` batches.
-    pub(super) fn of_batches(parts: Vec<Part>, count: usize) -> Self {
+    pub(super) fn of_batches(parts: Vec<BodyPart>, count: usize) -> Self {
         Self {
             batches: Some(count),
             ..Self::of(parts)
@@ -100,7 +100,7 @@ impl Answer {
 
     pub(super) fn json(value: &impl Serialize) -> Self {
         let text = serde_json::to_vec(value).expect("an answer has text for keys");
-        Self::of(vec![Part::from(text)])
+        Self::of(vec![BodyPart::from(text)])
     }
 
     /// An error: every one has a `detail` (interface, section 7).
@@ -132,11 +132,11 @@ impl Answer {
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.parts.iter().map(Part::len).sum()
+        self.parts.iter().map(BodyPart::len).sum()
     }
 
-    pub(super) fn into_response(self) -> Response<Parts> {
-        let body = Parts {
+    pub(super) fn into_response(self) -> Response<ResponseBody> {
+        let body = ResponseBody {
             left: self.len(),
             until_cut: self.cut,
             pause: None,
@@ -150,14 +150,14 @@ impl Answer {
     }
 }
 
-impl From<Invalid> for Answer {
+impl From<Invalid> for ServerResponse {
     fn from(field: Invalid) -> Self {
         Self::invalid(&[field])
     }
 }
 
 /// A part of a body.
-pub(super) enum Part {
+pub(super) enum BodyPart {
     Ready(Bytes),
     /// Batches that lie apart; they are put together when their turn comes, so that an answer takes
     /// no more memory than what is on its way.
@@ -167,7 +167,7 @@ pub(super) enum Part {
     },
 }
 
-impl Part {
+impl BodyPart {
     fn len(&self) -> u64 {
         match self {
             Self::Ready(bytes) => bytes.len() as u64,
@@ -183,15 +183,15 @@ impl Part {
     }
 }
 
-impl<T: Into<Bytes>> From<T> for Part {
+impl<T: Into<Bytes>> From<T> for BodyPart {
     fn from(bytes: T) -> Self {
         Self::Ready(bytes.into())
     }
 }
 
 /// The body of an answer.
-pub(super) struct Parts {
-    waiting: VecDeque<Part>,
+pub(super) struct ResponseBody {
+    waiting: VecDeque<BodyPart>,
     left: u64,
     until_cut: Option<u64>,
     pause: Option<Pin<Box<Sleep>>>,
@@ -210,7 +210,7 @@ impl fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-impl Parts {
+impl ResponseBody {
     /// What was sent so far leaves for the network while this waits; an error at once would
     /// overtake it in hyper's buffer.
     const BEFORE_CUT: Duration = Duration::from_millis(20);

@@ -12,18 +12,18 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::Version;
-use super::answer::{Answer, Invalid};
+use super::ApiVersion;
+use super::answer::{Invalid, ServerResponse};
 use super::faults::Faults;
 
 /// What a client must present. No `Debug`: one of the two is secret.
 #[derive(Clone)]
-pub(crate) struct Credentials {
+pub(crate) struct ExpectedCredentials {
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
 }
 
-impl Credentials {
+impl ExpectedCredentials {
     /// Compares both in a time that tells nothing of either: digests have one length.
     fn are(&self, client_id: &str, client_secret: &str) -> bool {
         let digest = |text: &str| Sha256::digest(text.as_bytes());
@@ -51,7 +51,10 @@ pub(super) fn random_key() -> Result<[u8; 32], getrandom::Error> {
 }
 
 /// Reads the credentials from a form; a field that is wrong in any way is named.
-pub(super) fn read_form(headers: &HeaderMap, body: &Bytes) -> Result<Credentials, Answer> {
+pub(super) fn read_form(
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<ExpectedCredentials, ServerResponse> {
     let text = str::from_utf8(body).unwrap_or("\u{fffd}");
     let is_form = text.is_empty() || (is_form(headers) && !text.contains('\u{fffd}'));
     if !is_form {
@@ -78,11 +81,11 @@ pub(super) fn read_form(headers: &HeaderMap, body: &Bytes) -> Result<Credentials
         wrong.push(Invalid::new("literal_error", ["body", "grant_type"], msg));
     }
     match (client_id, client_secret) {
-        (Some(client_id), Some(client_secret)) if wrong.is_empty() => Ok(Credentials {
+        (Some(client_id), Some(client_secret)) if wrong.is_empty() => Ok(ExpectedCredentials {
             client_id,
             client_secret,
         }),
-        _ => Err(Answer::invalid(&wrong)),
+        _ => Err(ServerResponse::invalid(&wrong)),
     }
 }
 
@@ -104,8 +107,8 @@ fn is_form(headers: &HeaderMap) -> bool {
 ///
 /// Only digests are kept: they can be looked up without comparing secrets byte by byte, and a copy
 /// of this memory lets nobody in.
-pub(super) struct Tokens {
-    credentials: Credentials,
+pub(super) struct IssuedTokens {
+    credentials: ExpectedCredentials,
     ttl: Duration,
     uses: Option<u32>,
     shared: bool,
@@ -115,29 +118,29 @@ pub(super) struct Tokens {
 
 #[derive(Default)]
 struct Given {
-    grants: HashMap<[u8; 32], Grant>,
+    grants: HashMap<[u8; 32], TokenGrant>,
     /// In order of issue, which is the order of expiry.
     ages: VecDeque<[u8; 32]>,
 }
 
-struct Grant {
-    version: Version,
+struct TokenGrant {
+    version: ApiVersion,
     /// Nothing where that lies past all time.
     expires: Option<Instant>,
     uses_left: Option<u32>,
 }
 
-impl Grant {
+impl TokenGrant {
     fn is_expired(&self, now: Instant) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
-impl Tokens {
+impl IssuedTokens {
     /// Tokens to remember; past that the oldest is forgotten, so that memory stays bounded.
     const REMEMBERED: usize = 100_000;
 
-    pub(super) fn new(credentials: Credentials, ttl: Duration, faults: &Faults) -> Self {
+    pub(super) fn new(credentials: ExpectedCredentials, ttl: Duration, faults: &Faults) -> Self {
         Self {
             credentials,
             ttl,
@@ -149,18 +152,25 @@ impl Tokens {
     }
 
     /// Answers a token for the right credentials.
-    pub(super) fn issue(&self, version: Version, presented: &Credentials) -> Answer {
+    pub(super) fn issue(
+        &self,
+        version: ApiVersion,
+        presented: &ExpectedCredentials,
+    ) -> ServerResponse {
         if !self
             .credentials
             .are(&presented.client_id, &presented.client_secret)
         {
-            return Answer::error(
+            return ServerResponse::error(
                 StatusCode::UNAUTHORIZED,
                 "Unknown client_id or wrong client_secret",
             );
         }
         let Ok(token) = random_secret() else {
-            return Answer::error(StatusCode::SERVICE_UNAVAILABLE, "No randomness for a token");
+            return ServerResponse::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "No randomness for a token",
+            );
         };
         self.remember(version, &token);
         let mut body = json!({ "access_token": token });
@@ -169,10 +179,11 @@ impl Tokens {
             body["token_type"] = "bearer".into();
             body["expires_in"] = self.ttl.as_secs().into();
         }
-        Answer::json(&body).with(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))
+        ServerResponse::json(&body)
+            .with(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))
     }
 
-    fn remember(&self, version: Version, token: &str) {
+    fn remember(&self, version: ApiVersion, token: &str) {
         let now = Instant::now();
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let given = &mut *given;
@@ -191,7 +202,7 @@ impl Tokens {
         let expires = now.checked_add(self.ttl);
         given.grants.insert(
             digest,
-            Grant {
+            TokenGrant {
                 version,
                 expires,
                 uses_left: self.uses,
@@ -201,7 +212,7 @@ impl Tokens {
     }
 
     /// Tells whether the request with `headers` may have the batches of `version`.
-    pub(super) fn admit(&self, version: Version, headers: &HeaderMap) -> bool {
+    pub(super) fn admit(&self, version: ApiVersion, headers: &HeaderMap) -> bool {
         let Some(token) = bearer(headers) else {
             return false;
         };

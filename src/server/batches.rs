@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::answer::{Answer, Invalid, Part};
+use super::answer::{BodyPart, Invalid, ServerResponse};
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Sealer};
-use super::faults::{DatesWithCursor, Excess, Faults, Order};
+use super::faults::{BatchOrder, DatesWithCursor, Excess, Faults};
 use super::rng::{happens, mix};
 use super::shuffle::Shuffle;
-use super::store::Edition;
+use super::store::Snapshot;
 use super::{dates, query};
 
 /// What version 1 takes where it has a limit (interface, section 8).
 const V1_LIMIT: usize = 1000;
 
 /// All that decides how batches are handed out.
-pub(super) struct Batches {
+pub(super) struct BatchHandler {
     pub(super) faults: Faults,
     pub(super) seed: u64,
     pub(super) page_size: usize,
@@ -32,10 +32,14 @@ pub(super) struct Batches {
 /// `start_date` and `end_date`, in seconds since 1970.
 type Bounds = (Option<i64>, Option<i64>);
 
-impl Batches {
+impl BatchHandler {
     /// Answers `GET /v1/batches`: everything in one flat array.
-    pub(super) fn flat(&self, edition: &Edition, query: &str) -> Result<Answer, Answer> {
-        let (start, end) = bounds(query).map_err(|wrong| Answer::invalid(&wrong))?;
+    pub(super) fn flat(
+        &self,
+        edition: &Snapshot,
+        query: &str,
+    ) -> Result<ServerResponse, ServerResponse> {
+        let (start, end) = bounds(query).map_err(|wrong| ServerResponse::invalid(&wrong))?;
         let all = edition.catalog.between(start, end);
         let mut count = all.len();
         let excess = self.faults.v1_excess;
@@ -46,28 +50,32 @@ impl Batches {
         if count > limit {
             if let Some(Excess::Refuse(status)) = excess {
                 let msg = format!("More than {limit} batches in this range");
-                return Err(Answer::refusal(
+                return Err(ServerResponse::refusal(
                     status,
                     Invalid::new("too_many", ["query", "start_date"], msg),
                 ));
             }
             count = limit;
         }
-        let selection = Selection::new(self, edition, all);
+        let selection = RangeSelection::new(self, edition, all);
         let again = selection.doubled(0..count);
         let answered = count + again.len();
         let mut parts = vec![fixed("[")];
         parts.extend(selection.text(0..count));
         parts.extend(selection.behind(count, &again));
         parts.push(fixed("]"));
-        Ok(Answer::of_batches(parts, answered))
+        Ok(ServerResponse::of_batches(parts, answered))
     }
 
     /// Answers `GET /v2/batches`: one page, with the cursor of the next.
-    pub(super) fn page(&self, edition: &Edition, query: &str) -> Result<Answer, Answer> {
+    pub(super) fn page(
+        &self,
+        edition: &Snapshot,
+        query: &str,
+    ) -> Result<ServerResponse, ServerResponse> {
         let cursor = self.cursor(edition, query)?;
         let all = edition.catalog.between(cursor.start, cursor.end);
-        let selection = Selection::new(self, edition, all);
+        let selection = RangeSelection::new(self, edition, all);
         let len = selection.batches.len();
         let is_ignored = self.faults.cursor_ignored;
         let asked_for = if is_ignored { 0 } else { cursor.position };
@@ -103,14 +111,14 @@ impl Batches {
     }
 
     /// Returns where the request goes on: at its `next_token`, or at the first page of its range.
-    fn cursor(&self, edition: &Edition, query: &str) -> Result<Cursor, Answer> {
+    fn cursor(&self, edition: &Snapshot, query: &str) -> Result<Cursor, ServerResponse> {
         let token = query::parameter(query, "next_token");
         let (token, (start, end)) = match (token, bounds(query)) {
             (Ok(token), Ok(bounds)) => (token, bounds),
             (token, bounds) => {
                 let mut wrong = bounds.err().unwrap_or_default();
                 wrong.extend(token.err());
-                return Err(Answer::invalid(&wrong));
+                return Err(ServerResponse::invalid(&wrong));
             }
         };
         let Some(token) = token else {
@@ -138,7 +146,7 @@ impl Batches {
         cursor: &Cursor,
         start: Option<i64>,
         end: Option<i64>,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), ServerResponse> {
         let dates = [
             ("start_date", start, cursor.start),
             ("end_date", end, cursor.end),
@@ -158,7 +166,7 @@ impl Batches {
             }
         }
         if !wrong.is_empty() {
-            return Err(Answer::invalid(&wrong));
+            return Err(ServerResponse::invalid(&wrong));
         }
         if dates
             .iter()
@@ -183,21 +191,21 @@ impl Batches {
     }
 
     /// Error for an invalid `next_token`: not shown (interface, section 7).
-    fn bad_cursor(&self, msg: &str) -> Answer {
+    fn bad_cursor(&self, msg: &str) -> ServerResponse {
         let field = Invalid::new("value_error", ["query", "next_token"], msg);
-        Answer::refusal(self.faults.bad_cursor, field)
+        ServerResponse::refusal(self.faults.bad_cursor, field)
     }
 }
 
 /// Puts a page around `batches`, with the cursor of the next.
-fn envelope(batches: Vec<Part>, count: usize, next: Option<String>) -> Answer {
+fn envelope(batches: Vec<BodyPart>, count: usize, next: Option<String>) -> ServerResponse {
     let mut parts = vec![fixed("{\"data\":[")];
     parts.extend(batches);
     parts.push(match next {
-        Some(next) => Part::from(format!("],\"next_token\":\"{next}\"}}")),
+        Some(next) => BodyPart::from(format!("],\"next_token\":\"{next}\"}}")),
         None => fixed("],\"next_token\":null}"),
     });
-    Answer::of_batches(parts, count)
+    ServerResponse::of_batches(parts, count)
 }
 
 /// Reads both dates; each that is wrong is named.
@@ -213,15 +221,15 @@ fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
 }
 
 /// The batches of one range, in the order of the answer.
-struct Selection<'a> {
-    service: &'a Batches,
+struct RangeSelection<'a> {
+    service: &'a BatchHandler,
     catalog: &'a Arc<Catalog>,
     batches: Range<usize>,
     shuffle: Shuffle,
 }
 
-impl<'a> Selection<'a> {
-    fn new(service: &'a Batches, edition: &'a Edition, batches: Range<usize>) -> Self {
+impl<'a> RangeSelection<'a> {
+    fn new(service: &'a BatchHandler, edition: &'a Snapshot, batches: Range<usize>) -> Self {
         Self {
             service,
             catalog: &edition.catalog,
@@ -233,27 +241,27 @@ impl<'a> Selection<'a> {
     /// Returns which batch of the catalogue stands at `place` of the answer.
     fn at(&self, place: usize) -> usize {
         match self.service.faults.order {
-            Order::OldestFirst => self.batches.start + place,
-            Order::NewestFirst => self.batches.end - 1 - place,
-            Order::Shuffled => self.batches.start + self.shuffle.at(place),
+            BatchOrder::OldestFirst => self.batches.start + place,
+            BatchOrder::NewestFirst => self.batches.end - 1 - place,
+            BatchOrder::Shuffled => self.batches.start + self.shuffle.at(place),
         }
     }
 
     /// Returns the text of what stands at `places`.
-    fn text(&self, places: Range<usize>) -> Vec<Part> {
-        if self.service.faults.order == Order::OldestFirst {
+    fn text(&self, places: Range<usize>) -> Vec<BodyPart> {
+        if self.service.faults.order == BatchOrder::OldestFirst {
             let start = self.batches.start;
             let slices = self
                 .catalog
                 .slices(start + places.start..start + places.end);
-            return slices.into_iter().map(Part::from).collect();
+            return slices.into_iter().map(BodyPart::from).collect();
         }
         let batches: Vec<usize> = places.map(|place| self.at(place)).collect();
         self.gathered(&batches)
     }
 
     /// Returns the text of `batches`, in pieces of a size that is worth putting together.
-    fn gathered(&self, batches: &[usize]) -> Vec<Part> {
+    fn gathered(&self, batches: &[usize]) -> Vec<BodyPart> {
         const PIECE: usize = 512;
         let mut parts = Vec::new();
         for batches in batches.chunks(PIECE) {
@@ -261,7 +269,7 @@ impl<'a> Selection<'a> {
                 parts.push(fixed(","));
             }
             let catalog = Arc::clone(self.catalog);
-            parts.push(Part::Gathered {
+            parts.push(BodyPart::Gathered {
                 catalog,
                 batches: batches.to_vec(),
             });
@@ -282,7 +290,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Returns the text of `batches` as it follows `count` others.
-    fn behind(&self, count: usize, batches: &[usize]) -> Vec<Part> {
+    fn behind(&self, count: usize, batches: &[usize]) -> Vec<BodyPart> {
         let mut parts = self.gathered(batches);
         if count > 0 && !parts.is_empty() {
             parts.insert(0, fixed(","));
@@ -291,6 +299,6 @@ impl<'a> Selection<'a> {
     }
 }
 
-fn fixed(text: &'static str) -> Part {
-    Part::Ready(Bytes::from_static(text.as_bytes()))
+fn fixed(text: &'static str) -> BodyPart {
+    BodyPart::Ready(Bytes::from_static(text.as_bytes()))
 }

@@ -35,13 +35,13 @@ struct Created(Option<i64>);
 
 impl<'de> Deserialize<'de> for Created {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(CreatedVisitor)
     }
 }
 
-struct Object;
+struct CreatedVisitor;
 
-impl<'de> Visitor<'de> for Object {
+impl<'de> Visitor<'de> for CreatedVisitor {
     type Value = Created;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,13 +69,13 @@ struct IsDate(bool);
 
 impl<'de> Deserialize<'de> for IsDate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Name)
+        deserializer.deserialize_str(FieldName)
     }
 }
 
-struct Name;
+struct FieldName;
 
-impl Visitor<'_> for Name {
+impl Visitor<'_> for FieldName {
     type Value = IsDate;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,7 +30,7 @@ pub(super) enum Activity {
 }
 
 /// What is known of a connection on both sides of HTTP.
-pub(super) struct Link {
+pub(super) struct ConnectionState {
     activity: AtomicU8,
     /// When that began, in milliseconds since the connection did.
     since: AtomicU64,
@@ -38,7 +38,7 @@ pub(super) struct Link {
     reset: AtomicBool,
 }
 
-impl Default for Link {
+impl Default for ConnectionState {
     fn default() -> Self {
         Self {
             activity: AtomicU8::new(Activity::Silent as u8),
@@ -49,7 +49,7 @@ impl Default for Link {
     }
 }
 
-impl Link {
+impl ConnectionState {
     pub(super) fn set(&self, activity: Activity) {
         let since = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.since.store(since, Ordering::Relaxed);
@@ -71,15 +71,15 @@ impl Link {
     }
 }
 
-pub(super) struct Wire {
+pub(super) struct TrackedStream {
     stream: Pin<Box<TimeoutWriter<TcpStream>>>,
-    link: Arc<Link>,
+    link: Arc<ConnectionState>,
     /// What goes out in place of an answer of hyper's own, and how much of it is gone.
     instead: Option<(Vec<u8>, usize)>,
 }
 
-impl Wire {
-    pub(super) fn new(stream: TcpStream, link: Arc<Link>) -> Self {
+impl TrackedStream {
+    pub(super) fn new(stream: TcpStream, link: Arc<ConnectionState>) -> Self {
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(WRITE_TIMEOUT));
         Self {
@@ -105,7 +105,7 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for TrackedStream {
     fn drop(&mut self) {
         if self.link.reset.load(Ordering::Relaxed) {
             // Where this fails the connection is closed in the ordinary way.
@@ -114,7 +114,7 @@ impl Drop for Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for TrackedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for TrackedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -135,7 +135,7 @@ pub(crate) struct Faults {
     pub(super) cursor_ignored: bool,
     pub(super) dates_with_cursor: DatesWithCursor,
     pub(super) empty_pages: f64,
-    pub(super) order: Order,
+    pub(super) order: BatchOrder,
     pub(super) duplicates: f64,
     pub(crate) unknown_fields: bool,
     pub(super) token_uses: Option<u32>,
@@ -162,7 +162,7 @@ pub(super) enum DatesWithCursor {
 
 /// In which order batches are answered (interface, section 4: not shown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum BatchOrder {
     OldestFirst,
     NewestFirst,
     Shuffled,
@@ -186,7 +186,7 @@ impl Default for Faults {
             cursor_ignored: false,
             dates_with_cursor: DatesWithCursor::Allowed,
             empty_pages: 0.0,
-            order: Order::OldestFirst,
+            order: BatchOrder::OldestFirst,
             duplicates: 0.0,
             unknown_fields: false,
             token_uses: None,
@@ -245,8 +245,8 @@ impl Faults {
                 self.dates_with_cursor = DatesWithCursor::Refused;
             }
             ("empty-pages", Some(value)) => self.empty_pages = probability(value)?,
-            ("shuffle", None) => self.order = Order::Shuffled,
-            ("newest-first", None) => self.order = Order::NewestFirst,
+            ("shuffle", None) => self.order = BatchOrder::Shuffled,
+            ("newest-first", None) => self.order = BatchOrder::NewestFirst,
             ("duplicates", Some(value)) => self.duplicates = probability(value)?,
             ("unknown-fields", None) => self.unknown_fields = true,
             ("token-uses", Some(value)) => self.token_uses = Some(at_least(1, value)?),

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
-use super::answer::{Answer, Part};
+use super::answer::{BodyPart, ServerResponse};
 
 /// The most that is packed in passing; more takes milliseconds, and other connections would wait.
 const IN_PASSING: u64 = 64 * 1024;
@@ -42,7 +42,7 @@ fn is_zero(weight: &str) -> bool {
 }
 
 /// Packs `answer` where it `is_taken`, and says in either case what that depends on.
-pub(super) async fn pack(answer: Answer, is_taken: bool) -> Answer {
+pub(super) async fn pack(answer: ServerResponse, is_taken: bool) -> ServerResponse {
     let answer = answer.with(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     if !is_taken {
         return answer;
@@ -53,11 +53,11 @@ pub(super) async fn pack(answer: Answer, is_taken: bool) -> Answer {
     match tokio::task::spawn_blocking(|| packed(answer)).await {
         Ok(answer) => answer,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Answer::error(StatusCode::SERVICE_UNAVAILABLE, "The service is stopping"),
+        Err(_) => ServerResponse::error(StatusCode::SERVICE_UNAVAILABLE, "The service is stopping"),
     }
 }
 
-fn packed(mut answer: Answer) -> Answer {
+fn packed(mut answer: ServerResponse) -> ServerResponse {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     for part in std::mem::take(&mut answer.parts) {
         encoder
@@ -65,7 +65,7 @@ fn packed(mut answer: Answer) -> Answer {
             .expect("memory takes everything");
     }
     let bytes = encoder.finish().expect("memory takes everything");
-    answer.parts = vec![Part::from(bytes)];
+    answer.parts = vec![BodyPart::from(bytes)];
     answer.with(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
 }
 

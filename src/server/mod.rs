@@ -43,19 +43,19 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-pub(crate) use auth::{Credentials, random_secret};
+pub(crate) use auth::{ExpectedCredentials, random_secret};
 pub(crate) use catalog::Catalog;
 pub(crate) use collect::collect;
 pub(crate) use generate::generate;
 pub(crate) use server::listen;
-pub(crate) use store::{Source, Stock};
+pub(crate) use store::{DataStore, Source};
 
 use faults::Faults;
-use routes::Sandbox;
+use routes::ServerState;
 
 /// How the service behaves.
-pub(crate) struct Options {
-    pub(crate) credentials: Credentials,
+pub(crate) struct ServerOptions {
+    pub(crate) credentials: ExpectedCredentials,
     pub(crate) faults: Faults,
     /// Decides which requests the random faults strike.
     pub(crate) seed: u64,
@@ -69,8 +69,8 @@ pub(crate) struct Options {
 /// Returns how many requests were answered.
 pub(crate) async fn run(
     listener: TcpListener,
-    stock: impl Into<Stock>,
-    options: Options,
+    stock: impl Into<DataStore>,
+    options: ServerOptions,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<u64> {
     // A service for this machine alone must not be reachable through a browser that was given a
@@ -78,14 +78,14 @@ pub(crate) async fn run(
     let local_only = listener
         .local_addr()
         .is_ok_and(|address| address.ip().is_loopback());
-    let sandbox = Arc::new(Sandbox::new(stock.into(), options, local_only)?);
+    let sandbox = Arc::new(ServerState::new(stock.into(), options, local_only)?);
     server::serve(listener, Arc::clone(&sandbox), shutdown).await;
     Ok(sandbox.answered())
 }
 
 /// The two versions of the interface (section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum ApiVersion {
     V1,
     V2,
 }

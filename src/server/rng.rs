@@ -25,13 +25,13 @@ pub(super) fn mix_bytes(seed: u64, bytes: &[u8]) -> u64 {
 const REMEMBERED: usize = 1 << 20;
 
 /// Deals a [`Draw`] to each request.
-pub(super) struct Chance {
+pub(super) struct RequestRng {
     seed: u64,
     /// How often each request was made before, so that a retry gets a draw of its own.
     seen: Mutex<HashMap<u64, u64>>,
 }
 
-impl Chance {
+impl RequestRng {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_request_and_its_retry_draw_apart_and_repeatably() {
         let luck = |seed| {
-            let chance = Chance::new(seed);
+            let chance = RequestRng::new(seed);
             [chance.draw(5).0, chance.draw(6).0, chance.draw(5).0]
         };
         assert_eq!(luck(1), luck(1));

@@ -12,14 +12,14 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::answer::{Answer, Invalid};
-use super::auth::{self, Tokens};
-use super::batches::Batches;
+use super::answer::{Invalid, ServerResponse};
+use super::auth::{self, IssuedTokens};
+use super::batches::BatchHandler;
 use super::cursor::Sealer;
-use super::rng::{Chance, Draw, mix_bytes};
-use super::store::Stock;
-use super::throttle::{Lane, Pace};
-use super::{Options, Version, dates, gzip, query};
+use super::rng::{Draw, RequestRng, mix_bytes};
+use super::store::DataStore;
+use super::throttle::{Throttle, ThrottledStream};
+use super::{ApiVersion, ServerOptions, dates, gzip, query};
 
 /// The most a form may hold: three fields, generously.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -27,12 +27,12 @@ const BODY_LIMIT: usize = 16 * 1024;
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The service behind its sockets.
-pub(super) struct Sandbox {
-    tokens: Tokens,
-    batches: Batches,
-    stock: Stock,
-    chance: Chance,
-    pace: Option<Arc<Pace>>,
+pub(super) struct ServerState {
+    tokens: IssuedTokens,
+    batches: BatchHandler,
+    stock: DataStore,
+    chance: RequestRng,
+    pace: Option<Arc<Throttle>>,
     /// Places for requests for batches, where there are only so many.
     places: Option<Arc<Semaphore>>,
     local_only: bool,
@@ -42,17 +42,17 @@ pub(super) struct Sandbox {
 /// What the four addresses of the interface lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
-    Auth(Version),
-    Batches(Version),
+    Auth(ApiVersion),
+    Batches(ApiVersion),
 }
 
 impl Endpoint {
     fn at(path: &str) -> Option<Self> {
         match path {
-            "/v1/auth" => Some(Self::Auth(Version::V1)),
-            "/v2/auth" => Some(Self::Auth(Version::V2)),
-            "/v1/batches" => Some(Self::Batches(Version::V1)),
-            "/v2/batches" => Some(Self::Batches(Version::V2)),
+            "/v1/auth" => Some(Self::Auth(ApiVersion::V1)),
+            "/v2/auth" => Some(Self::Auth(ApiVersion::V2)),
+            "/v1/batches" => Some(Self::Batches(ApiVersion::V1)),
+            "/v2/batches" => Some(Self::Batches(ApiVersion::V2)),
             _ => None,
         }
     }
@@ -64,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    fn version(self) -> Version {
+    fn version(self) -> ApiVersion {
         let (Self::Auth(version) | Self::Batches(version)) = self;
         version
     }
@@ -77,13 +77,13 @@ pub(super) enum Ending {
     Reset,
 }
 
-impl Sandbox {
+impl ServerState {
     pub(super) fn new(
-        stock: Stock,
-        options: Options,
+        stock: DataStore,
+        options: ServerOptions,
         local_only: bool,
     ) -> Result<Self, getrandom::Error> {
-        let Options {
+        let ServerOptions {
             credentials,
             faults,
             seed,
@@ -93,15 +93,15 @@ impl Sandbox {
         } = options;
         Ok(Self {
             stock,
-            tokens: Tokens::new(credentials, token_ttl, &faults),
-            chance: Chance::new(seed),
-            pace: faults.bandwidth.map(Pace::new),
+            tokens: IssuedTokens::new(credentials, token_ttl, &faults),
+            chance: RequestRng::new(seed),
+            pace: faults.bandwidth.map(Throttle::new),
             places: faults
                 .busy
                 .map(|count| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))),
             local_only,
             answered: AtomicU64::new(0),
-            batches: Batches {
+            batches: BatchHandler {
                 faults,
                 seed,
                 page_size,
@@ -123,12 +123,15 @@ impl Sandbox {
     }
 
     /// Returns the way that the next body takes, where the link is narrow.
-    pub(super) fn lane(&self) -> Option<Lane> {
-        self.pace.as_ref().map(Lane::new)
+    pub(super) fn lane(&self) -> Option<ThrottledStream> {
+        self.pace.as_ref().map(ThrottledStream::new)
     }
 
     /// Answers one request; where a fault breaks the answer off, tells how the connection ends.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> (Answer, Option<Ending>) {
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> (ServerResponse, Option<Ending>) {
         let started = Instant::now();
         // The method and the path of the interface are safe to log; a query holds cursors, and an
         // address that is none of ours could hold anything.
@@ -162,7 +165,7 @@ impl Sandbox {
     }
 
     /// Answers with the faults of the network around it.
-    async fn struck(&self, request: Request<Incoming>) -> (Answer, Option<Ending>) {
+    async fn struck(&self, request: Request<Incoming>) -> (ServerResponse, Option<Ending>) {
         let faults = &self.batches.faults;
         // Places are taken on arrival: whoever waits for the answer has one already.
         let admitted = self
@@ -199,23 +202,24 @@ impl Sandbox {
     }
 
     /// Returns what a request is for; a refusal where that is nothing.
-    fn endpoint(&self, request: &Request<Incoming>) -> Result<Endpoint, Answer> {
+    fn endpoint(&self, request: &Request<Incoming>) -> Result<Endpoint, ServerResponse> {
         let faults = &self.batches.faults;
         self.check_host(request)?;
         let endpoint = Endpoint::at(request.uri().path())
-            .filter(|endpoint| !(faults.v2_missing && endpoint.version() == Version::V2))
-            .ok_or_else(|| Answer::error(StatusCode::NOT_FOUND, "Not Found"))?;
+            .filter(|endpoint| !(faults.v2_missing && endpoint.version() == ApiVersion::V2))
+            .ok_or_else(|| ServerResponse::error(StatusCode::NOT_FOUND, "Not Found"))?;
         if *request.method() != endpoint.method() {
             let allowed =
                 HeaderValue::from_str(endpoint.method().as_str()).expect("a method is text");
-            let refusal = Answer::error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+            let refusal =
+                ServerResponse::error(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
             return Err(refusal.with(header::ALLOW, allowed));
         }
         Ok(endpoint)
     }
 
     /// Takes a place for a request for batches, where they are counted; a refusal where none is left.
-    fn place(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, Answer> {
+    fn place(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, ServerResponse> {
         match (&self.places, endpoint) {
             (Some(places), Endpoint::Batches(_)) => {
                 let busy = |_| {
@@ -236,7 +240,7 @@ impl Sandbox {
         endpoint: Endpoint,
         request: Request<Incoming>,
         draw: Option<Draw>,
-    ) -> Answer {
+    ) -> ServerResponse {
         if let Some(answer) = draw.and_then(|draw| self.random_status(draw)) {
             return answer;
         }
@@ -247,16 +251,19 @@ impl Sandbox {
     }
 
     /// Refuses a name for this machine that somebody else may have given it.
-    fn check_host(&self, request: &Request<Incoming>) -> Result<(), Answer> {
+    fn check_host(&self, request: &Request<Incoming>) -> Result<(), ServerResponse> {
         let host = named_host(request)?;
         if self.local_only && !host.is_none_or(is_local) {
             let detail = "This service answers to localhost only";
-            return Err(Answer::error(StatusCode::MISDIRECTED_REQUEST, detail));
+            return Err(ServerResponse::error(
+                StatusCode::MISDIRECTED_REQUEST,
+                detail,
+            ));
         }
         Ok(())
     }
 
-    fn random_status(&self, draw: Draw) -> Option<Answer> {
+    fn random_status(&self, draw: Draw) -> Option<ServerResponse> {
         let faults = &self.batches.faults;
         let strikes =
             |&&(status, probability): &&(u16, f64)| draw.happens(&status.to_string(), probability);
@@ -273,8 +280,8 @@ impl Sandbox {
     }
 
     /// An error after which the same request is worth another try.
-    fn transient(&self, status: StatusCode, detail: &str) -> Answer {
-        let answer = Answer::error(status, detail);
+    fn transient(&self, status: StatusCode, detail: &str) -> ServerResponse {
+        let answer = ServerResponse::error(status, detail);
         match self.batches.faults.retry_after {
             // Whole seconds, and never fewer than were asked for.
             Some(wait) => {
@@ -286,7 +293,7 @@ impl Sandbox {
     }
 
     /// Answers an auth request.
-    async fn token(&self, version: Version, request: Request<Incoming>) -> Answer {
+    async fn token(&self, version: ApiVersion, request: Request<Incoming>) -> ServerResponse {
         let (parts, body) = request.into_parts();
         let read = Limited::new(body, BODY_LIMIT).collect();
         let body = match tokio::time::timeout(BODY_TIMEOUT, read).await {
@@ -304,29 +311,29 @@ impl Sandbox {
     }
 
     /// Answers a batches request.
-    async fn listing(&self, version: Version, request: &Request<Incoming>) -> Answer {
+    async fn listing(&self, version: ApiVersion, request: &Request<Incoming>) -> ServerResponse {
         if !self.tokens.admit(version, request.headers()) {
             return self.bad_token();
         }
         let query = request.uri().query().unwrap_or_default();
-        let begins = version == Version::V1 || !query::has(query, "next_token");
+        let begins = version == ApiVersion::V1 || !query::has(query, "next_token");
         let edition = if begins {
             self.stock.latest().await
         } else {
             self.stock.current()
         };
         let answer = match version {
-            Version::V1 => self.batches.flat(&edition, query),
-            Version::V2 => self.batches.page(&edition, query),
+            ApiVersion::V1 => self.batches.flat(&edition, query),
+            ApiVersion::V2 => self.batches.page(&edition, query),
         };
         answer.unwrap_or_else(|refusal| refusal)
     }
 
     /// Status and body for a missing or invalid token: not shown (interface, section 7).
-    fn bad_token(&self) -> Answer {
+    fn bad_token(&self) -> ServerResponse {
         let msg = "The access token is missing, wrong, expired or of the other version";
         let field = Invalid::new("value_error", ["header", "Authorization"], msg);
-        Answer::refusal(self.batches.faults.bad_token, field)
+        ServerResponse::refusal(self.batches.faults.bad_token, field)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
@@ -352,12 +359,13 @@ impl Sandbox {
 }
 
 /// An error after which the rest of the body is not waited for.
-fn closing(status: StatusCode, detail: &str) -> Answer {
-    Answer::error(status, detail).with(header::CONNECTION, HeaderValue::from_static("close"))
+fn closing(status: StatusCode, detail: &str) -> ServerResponse {
+    ServerResponse::error(status, detail)
+        .with(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
 /// Returns the host that a request names; an error where it must name one and does not.
-fn named_host(request: &Request<Incoming>) -> Result<Option<&str>, Answer> {
+fn named_host(request: &Request<Incoming>) -> Result<Option<&str>, ServerResponse> {
     if let Some(authority) = request.uri().authority() {
         return Ok(Some(authority.as_str()));
     }
@@ -368,7 +376,8 @@ fn named_host(request: &Request<Incoming>) -> Result<Option<&str>, Answer> {
         (None, _) if request.version() < hyper::Version::HTTP_11 => return Ok(None),
         _ => None,
     };
-    let missing = || Answer::error(StatusCode::BAD_REQUEST, "A request names its host, once");
+    let missing =
+        || ServerResponse::error(StatusCode::BAD_REQUEST, "A request names its host, once");
     named.map(Some).ok_or_else(missing)
 }
 

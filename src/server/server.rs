@@ -19,10 +19,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use super::answer::{Cut, Parts};
-use super::connection::{Activity, Link, Wire};
-use super::routes::{Ending, Sandbox};
-use super::throttle::Lane;
+use super::answer::{Cut, ResponseBody};
+use super::connection::{Activity, ConnectionState, TrackedStream};
+use super::routes::{Ending, ServerState};
+use super::throttle::ThrottledStream;
 
 /// How long a request's header may take, and how long a connection may idle between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -54,7 +54,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves `sandbox` on `listener` until `shutdown` resolves, then finishes what is open.
 pub(super) async fn serve(
     listener: TcpListener,
-    sandbox: Arc<Sandbox>,
+    sandbox: Arc<ServerState>,
     shutdown: impl Future<Output = ()>,
 ) {
     let mut shutdown = pin!(shutdown);
@@ -89,13 +89,18 @@ pub(super) async fn serve(
 struct Connections {
     /// Each ends with its number.
     tasks: JoinSet<u64>,
-    open: HashMap<u64, (Arc<Link>, AbortHandle)>,
+    open: HashMap<u64, (Arc<ConnectionState>, AbortHandle)>,
     accepted: u64,
 }
 
 impl Connections {
-    fn open(&mut self, stream: TcpStream, sandbox: &Arc<Sandbox>, closing: watch::Receiver<()>) {
-        let link = Arc::new(Link::default());
+    fn open(
+        &mut self,
+        stream: TcpStream,
+        sandbox: &Arc<ServerState>,
+        closing: watch::Receiver<()>,
+    ) {
+        let link = Arc::new(ConnectionState::default());
         self.accepted += 1;
         let number = self.accepted;
         let connection = connection(stream, Arc::clone(sandbox), Arc::clone(&link), closing);
@@ -193,13 +198,13 @@ impl Connections {
 /// Serves one connection to its end.
 async fn connection(
     stream: TcpStream,
-    sandbox: Arc<Sandbox>,
-    link: Arc<Link>,
+    sandbox: Arc<ServerState>,
+    link: Arc<ConnectionState>,
     mut closing: watch::Receiver<()>,
 ) {
     // An answer is written whole, so waiting to fill a packet only delays its last one.
     let _ = stream.set_nodelay(true);
-    let wire = Wire::new(stream, Arc::clone(&link));
+    let wire = TrackedStream::new(stream, Arc::clone(&link));
     let service = service_fn(|request| {
         let (sandbox, link) = (&sandbox, &link);
         async move {
@@ -238,14 +243,14 @@ async fn connection(
 
 /// The body of an answer; when it is gone from here, some of it may still be on its way.
 struct Sending {
-    parts: Parts,
-    lane: Option<Lane>,
-    link: Arc<Link>,
+    parts: ResponseBody,
+    lane: Option<ThrottledStream>,
+    link: Arc<ConnectionState>,
 }
 
 impl Sending {
     fn left(&self) -> u64 {
-        self.parts.left() + self.lane.as_ref().map_or(0, Lane::held)
+        self.parts.left() + self.lane.as_ref().map_or(0, ThrottledStream::held)
     }
 }
 

@@ -17,19 +17,19 @@ pub(crate) type Source = Box<dyn FnMut() -> Result<Option<Catalog>, Failure> + S
 
 /// Batches in one state.
 #[derive(Clone)]
-pub(super) struct Edition {
+pub(super) struct Snapshot {
     pub(super) catalog: Arc<Catalog>,
     pub(super) number: u64,
 }
 
 /// The batches that are served.
-pub(crate) struct Stock {
-    current: Arc<Mutex<Edition>>,
-    followed: Option<Arc<tokio::sync::Mutex<Followed>>>,
+pub(crate) struct DataStore {
+    current: Arc<Mutex<Snapshot>>,
+    followed: Option<Arc<tokio::sync::Mutex<WatchedData>>>,
 }
 
 /// Batches that may change, and what is known of that.
-struct Followed {
+struct WatchedData {
     source: Source,
     /// When the last look at them began.
     looked: Option<Instant>,
@@ -37,9 +37,9 @@ struct Followed {
     trouble: Option<String>,
 }
 
-impl From<Catalog> for Stock {
+impl From<Catalog> for DataStore {
     fn from(catalog: Catalog) -> Self {
-        let edition = Edition {
+        let edition = Snapshot {
             catalog: Arc::new(catalog),
             number: 0,
         };
@@ -50,10 +50,10 @@ impl From<Catalog> for Stock {
     }
 }
 
-impl Stock {
+impl DataStore {
     /// Serves `catalog`, and whatever `source` has after it.
     pub(crate) fn following(catalog: Catalog, source: Source) -> Self {
-        let followed = Followed {
+        let followed = WatchedData {
             source,
             looked: None,
             trouble: None,
@@ -65,12 +65,12 @@ impl Stock {
     }
 
     /// Returns the edition that was made last.
-    pub(super) fn current(&self) -> Edition {
+    pub(super) fn current(&self) -> Snapshot {
         lock(&self.current).clone()
     }
 
     /// Returns an edition with everything that has changed before this was called.
-    pub(super) async fn latest(&self) -> Edition {
+    pub(super) async fn latest(&self) -> Snapshot {
         if let Some(followed) = &self.followed {
             // What is still being made then is there for those who come later.
             let _ = tokio::time::timeout(PATIENCE, self.look(Arc::clone(followed))).await;
@@ -78,7 +78,7 @@ impl Stock {
         self.current()
     }
 
-    async fn look(&self, followed: Arc<tokio::sync::Mutex<Followed>>) {
+    async fn look(&self, followed: Arc<tokio::sync::Mutex<WatchedData>>) {
         let asked = Instant::now();
         let mut followed = followed.lock_owned().await;
         // Somebody may have looked while this waited for its turn.
@@ -96,8 +96,8 @@ impl Stock {
     }
 }
 
-impl Followed {
-    fn look(&mut self, current: &Mutex<Edition>) {
+impl WatchedData {
+    fn look(&mut self, current: &Mutex<Snapshot>) {
         self.looked = Some(Instant::now());
         match (self.source)() {
             Ok(catalog) => {
@@ -128,18 +128,18 @@ impl Followed {
 }
 
 /// Makes `catalog` the current edition, unless it is the same as before: then cursors stay good.
-fn replace(current: &Mutex<Edition>, catalog: Catalog) {
+fn replace(current: &Mutex<Snapshot>, catalog: Catalog) {
     let before = lock(current).clone();
     if *before.catalog == catalog {
         return;
     }
     log::info!("the batches have changed: {} now", catalog.len());
-    *lock(current) = Edition {
+    *lock(current) = Snapshot {
         catalog: Arc::new(catalog),
         number: before.number + 1,
     };
 }
 
-fn lock(current: &Mutex<Edition>) -> std::sync::MutexGuard<'_, Edition> {
+fn lock(current: &Mutex<Snapshot>) -> std::sync::MutexGuard<'_, Snapshot> {
     current.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::answer::{Cut, Parts};
+use super::answer::{Cut, ResponseBody};
 
 /// The most that has the link to itself; whoever has more waits for the next turn, behind the
 /// others. At 100 Mbit/s that is 1.3 ms, and a write to a socket is still worth its while.
@@ -21,13 +21,13 @@ const BRIDGED: Duration = Duration::from_millis(5);
 const GRAIN: Duration = Duration::from_millis(1);
 
 /// The link that all connections share.
-pub(super) struct Pace {
+pub(super) struct Throttle {
     megabits: u32,
     /// When all that was promised to it is through.
     free: Mutex<Instant>,
 }
 
-impl Pace {
+impl Throttle {
     pub(super) fn new(megabits: u32) -> Arc<Self> {
         Arc::new(Self {
             megabits,
@@ -46,8 +46,8 @@ impl Pace {
 }
 
 /// The way of one body through the link.
-pub(super) struct Lane {
-    pace: Arc<Pace>,
+pub(super) struct ThrottledStream {
+    pace: Arc<Throttle>,
     /// What came from the body and has no turn yet.
     rest: Bytes,
     /// The piece that is passing.
@@ -59,8 +59,8 @@ pub(super) struct Lane {
     handed: Option<Instant>,
 }
 
-impl Lane {
-    pub(super) fn new(pace: &Arc<Pace>) -> Self {
+impl ThrottledStream {
+    pub(super) fn new(pace: &Arc<Throttle>) -> Self {
         let now = Instant::now();
         Self {
             pace: Arc::clone(pace),
@@ -80,7 +80,7 @@ impl Lane {
     /// Hands over the next piece of `parts` once it is through.
     pub(super) fn poll_bytes(
         &mut self,
-        parts: &mut Parts,
+        parts: &mut ResponseBody,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Cut>>> {
         if self.passing.is_none() {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn turns_follow_each_other_and_what_is_idle_is_lost() {
-        let pace = Pace::new(100);
+        let pace = Throttle::new(100);
         let start = Instant::now();
         let micros = |bytes, since| (pace.book(start + since, bytes) - start).as_micros();
         let ms = Duration::from_millis;

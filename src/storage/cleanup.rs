@@ -26,30 +26,30 @@ struct Unfinished {
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Nothing once it was swept: then no more is begun or published.
-static UNFINISHED: Mutex<State> = Mutex::new(State::Unused);
+static UNFINISHED: Mutex<CleanupState> = Mutex::new(CleanupState::Unused);
 
 /// How many files were put in their places together. A manifest comes after them, and does not count.
 static PUBLISHED: AtomicUsize = AtomicUsize::new(0);
 
-enum State {
+enum CleanupState {
     Unused,
     Some(Unfinished),
     Over,
 }
 
-fn state() -> MutexGuard<'static, State> {
+fn state() -> MutexGuard<'static, CleanupState> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does `work` with what is unfinished, while nobody sweeps; fails where the run is over.
 fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T> {
     let mut state = state();
-    if let State::Unused = *state {
-        *state = State::Some(Unfinished::default());
+    if let CleanupState::Unused = *state {
+        *state = CleanupState::Some(Unfinished::default());
     }
     match &mut *state {
-        State::Some(unfinished) => work(unfinished),
-        State::Unused | State::Over => Err(io::Error::other("the run is over")),
+        CleanupState::Some(unfinished) => work(unfinished),
+        CleanupState::Unused | CleanupState::Over => Err(io::Error::other("the run is over")),
     }
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn sweep_if_free() {
     }
 }
 
-fn sweep_in(state: &mut State) {
-    let State::Some(unfinished) = std::mem::replace(state, State::Over) else {
+fn sweep_in(state: &mut CleanupState) {
+    let CleanupState::Some(unfinished) = std::mem::replace(state, CleanupState::Over) else {
         return;
     };
     // Where something cannot be removed, nobody else could either.
@@ -88,7 +88,7 @@ fn sweep_in(state: &mut State) {
 /// waits.
 pub(crate) fn stop() -> bool {
     let mut state = state();
-    if let State::Some(Unfinished {
+    if let CleanupState::Some(Unfinished {
         is_committed: true, ..
     }) = *state
     {

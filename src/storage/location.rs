@@ -14,22 +14,22 @@ use crate::text;
 
 /// Where bytes or batches go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Stdout,
     File(PathBuf),
-    Object(cloud::Address),
+    Object(cloud::ObjectAddress),
     /// Of PostgreSQL.
     #[cfg(feature = "postgres")]
-    Table(Box<postgres::Address>),
+    Table(Box<postgres::TableAddress>),
 }
 
-impl Place {
+impl Location {
     /// Decides which place `name` means; none is standard output.
     pub(crate) fn new(name: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = name.filter(|path| !is_stdout(path)) else {
             return Ok(Self::Stdout);
         };
-        if let Some(address) = cloud::Address::parse(path)? {
+        if let Some(address) = cloud::ObjectAddress::parse(path)? {
             return Ok(Self::Object(address));
         }
         let text = path.to_string_lossy();
@@ -48,7 +48,7 @@ impl Place {
 
     #[cfg(feature = "postgres")]
     fn table(text: &str) -> Result<Self, Failure> {
-        Ok(Self::Table(Box::new(postgres::Address::parse(text)?)))
+        Ok(Self::Table(Box::new(postgres::TableAddress::parse(text)?)))
     }
 
     #[cfg(not(feature = "postgres"))]

@@ -11,6 +11,6 @@ pub(crate) mod temp_file;
 pub(crate) use escaping::Escapes;
 #[cfg(not(feature = "postgres"))]
 pub(crate) use location::no_postgres;
-pub(crate) use location::{Place, is_same_file, is_table};
-pub(crate) use output::{Compression, Output, Published};
-pub(crate) use target::Target;
+pub(crate) use location::{Location, is_same_file, is_table};
+pub(crate) use output::{Compression, EncodedOutput, Published};
+pub(crate) use target::OutputTarget;

@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::escaping::Escapes;
-use super::target::Target;
+use super::target::OutputTarget;
 use crate::batch::digest::hexadecimal;
 use crate::error::Failure;
 
@@ -21,7 +21,7 @@ pub(crate) enum Compression {
 
 const BUFFER: usize = 128 * 1024;
 
-pub(crate) struct Output {
+pub(crate) struct EncodedOutput {
     encoder: Encoder,
     live: bool,
     /// A format writes the file itself, which is not front to back.
@@ -36,14 +36,14 @@ pub(crate) struct Published {
 }
 
 /// Counts and hashes what goes to the target.
-struct Measured {
-    target: Target,
+struct HashingWriter {
+    target: OutputTarget,
     bytes: u64,
     /// Nothing where nobody wants to know.
     hash: Option<Sha256>,
 }
 
-impl Measured {
+impl HashingWriter {
     /// Counts and hashes what others wrote.
     fn measure_again(&mut self) -> io::Result<()> {
         let Some(path) = self.target.beside() else {
@@ -65,7 +65,7 @@ impl Measured {
     }
 }
 
-impl Write for Measured {
+impl Write for HashingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.target.write(bytes)?;
         self.bytes += written as u64;
@@ -81,15 +81,15 @@ impl Write for Measured {
 }
 
 enum Encoder {
-    Plain(BufWriter<Measured>),
-    Gzip(GzEncoder<BufWriter<Measured>>),
-    Zstd(zstd::Encoder<'static, BufWriter<Measured>>),
+    Plain(BufWriter<HashingWriter>),
+    Gzip(GzEncoder<BufWriter<HashingWriter>>),
+    Zstd(zstd::Encoder<'static, BufWriter<HashingWriter>>),
 }
 
-impl Output {
-    pub(crate) fn new(target: Target, compression: Compression) -> io::Result<Self> {
+impl EncodedOutput {
+    pub(crate) fn new(target: OutputTarget, compression: Compression) -> io::Result<Self> {
         let live = target.is_stdout();
-        let measured = Measured {
+        let measured = HashingWriter {
             target,
             bytes: 0,
             hash: None,
@@ -144,7 +144,7 @@ impl Output {
         measured.target.annotated(error)
     }
 
-    fn measured(&mut self) -> &mut Measured {
+    fn measured(&mut self) -> &mut HashingWriter {
         match &mut self.encoder {
             Encoder::Plain(buffer) => buffer.get_mut(),
             Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
@@ -172,18 +172,18 @@ impl Output {
 
     /// Ends the stream of bytes and publishes the target.
     pub(crate) fn publish(self) -> Result<Published, Failure> {
-        let published = Sealed::publish(vec![self.seal()?])?;
+        let published = FinishedOutput::publish(vec![self.seal()?])?;
         Ok(published.into_iter().next().unwrap_or_default())
     }
 
     /// Ends the stream of bytes, and gets it to the disk.
-    pub(crate) fn seal(self) -> Result<Sealed, Failure> {
+    pub(crate) fn seal(self) -> Result<FinishedOutput, Failure> {
         let mut sealed = self.end()?;
         sealed.target.seal().map_err(Failure::from_output)?;
         Ok(sealed)
     }
 
-    fn end(self) -> Result<Sealed, Failure> {
+    fn end(self) -> Result<FinishedOutput, Failure> {
         let buffer = match self.encoder {
             Encoder::Plain(buffer) => Ok(buffer),
             Encoder::Gzip(encoder) => encoder.finish(),
@@ -195,13 +195,13 @@ impl Output {
         if self.is_handed_out {
             measured.measure_again().map_err(Failure::from_output)?;
         }
-        let Measured {
+        let HashingWriter {
             target,
             bytes,
             hash,
         } = measured;
         let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
-        Ok(Sealed {
+        Ok(FinishedOutput {
             target,
             published: Published { bytes, sha256 },
         })
@@ -209,12 +209,12 @@ impl Output {
 }
 
 /// What is written and only has to be put in its place.
-pub(crate) struct Sealed {
-    target: Target,
+pub(crate) struct FinishedOutput {
+    target: OutputTarget,
     published: Published,
 }
 
-impl Sealed {
+impl FinishedOutput {
     /// Puts all of them in their places, or none.
     pub(crate) fn publish(all: Vec<Self>) -> Result<Vec<Published>, Failure> {
         let (mut targets, mut published) = (Vec::new(), Vec::new());
@@ -226,12 +226,12 @@ impl Sealed {
         for target in &mut targets {
             target.arrive()?;
         }
-        Target::publish(targets)?;
+        OutputTarget::publish(targets)?;
         Ok(published)
     }
 }
 
-impl Write for Output {
+impl Write for EncodedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.encoder {
             Encoder::Plain(writer) => writer.write(bytes),

@@ -13,36 +13,36 @@ use tempfile::TempPath;
 use super::cleanup::{self, Publishing};
 use super::cloud::Upload;
 use super::escaping::{Escapes, Escaping};
-use super::location::Place;
+use super::location::Location;
 use super::sqlite::{is_archive, refuse_sidecars};
 use super::temp_file::{self, PartFiles, Scratch, sync_folder};
 use crate::error::{Failure, Kind};
 
-pub(crate) struct Target {
-    sink: Sink,
+pub(crate) struct OutputTarget {
+    sink: TargetKind,
     /// As the user named it.
     name: String,
     /// Set if this is a terminal that must not obey what is written.
     escaping: Option<Escaping>,
 }
 
-enum Sink {
+enum TargetKind {
     Stdout(io::Stdout),
     /// A device or a pipe: there is nothing to rename.
-    Through(File),
-    Fresh(Fresh),
-    Object(Box<Object>),
+    Passthrough(File),
+    File(TempFile),
+    Object(Box<ObjectTarget>),
 }
 
 /// An object on its way.
-struct Object {
+struct ObjectTarget {
     upload: Upload,
     /// What a format wrote itself, and that is still to be sent.
     local: Option<Scratch>,
 }
 
 /// A file beside its place.
-struct Fresh {
+struct TempFile {
     /// Nothing once it is sealed.
     file: Option<File>,
     /// Removes the file when dropped.
@@ -56,16 +56,16 @@ struct Fresh {
     is_database: bool,
 }
 
-impl Target {
+impl OutputTarget {
     /// Opens `place`; finds out now whether it can be written.
-    pub(crate) fn open(place: &Place, no_clobber: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(place: &Location, no_clobber: bool) -> Result<Self, Failure> {
         Self::open_as(place, no_clobber, true, None)
     }
 
     /// Opens `place`, one of many that are written one after the other: of objects, those that cannot be
     /// written are found out later.
     pub(crate) fn open_among(
-        place: &Place,
+        place: &Location,
         no_clobber: bool,
         parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
@@ -73,21 +73,21 @@ impl Target {
     }
 
     fn open_as(
-        place: &Place,
+        place: &Location,
         no_clobber: bool,
         alone: bool,
         parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
         let name = place.name();
         let sink = match place {
-            Place::Stdout => Sink::Stdout(io::stdout()),
-            Place::File(path) => Sink::file(path, &name, no_clobber, parts)?,
-            Place::Object(address) => Sink::Object(Box::new(Object {
+            Location::Stdout => TargetKind::Stdout(io::stdout()),
+            Location::File(path) => TargetKind::file(path, &name, no_clobber, parts)?,
+            Location::Object(address) => TargetKind::Object(Box::new(ObjectTarget {
                 upload: Upload::begin(address, no_clobber, alone)?,
                 local: None,
             })),
             #[cfg(feature = "postgres")]
-            Place::Table(_) => {
+            Location::Table(_) => {
                 let why = format!("{name} is a table, and this can only be written to a file");
                 return Err(Failure::new(Kind::Usage, why).hint("name a file"));
             }
@@ -101,7 +101,7 @@ impl Target {
 
     /// Makes sure that there is a file to be written by others, where there can be one.
     pub(crate) fn prepare_beside(&mut self) -> io::Result<()> {
-        if let Sink::Object(object) = &mut self.sink {
+        if let TargetKind::Object(object) = &mut self.sink {
             object.local = Some(Scratch::new(Path::new(""))?);
         }
         Ok(())
@@ -110,15 +110,15 @@ impl Target {
     /// Returns the file that is written before it is renamed or sent; nothing where bytes go elsewhere.
     pub(crate) fn beside(&self) -> Option<&Path> {
         match &self.sink {
-            Sink::Fresh(fresh) => fresh.temporary.as_deref(),
-            Sink::Object(object) => object.local.as_ref().map(Scratch::path),
-            Sink::Stdout(_) | Sink::Through(_) => None,
+            TargetKind::File(fresh) => fresh.temporary.as_deref(),
+            TargetKind::Object(object) => object.local.as_ref().map(Scratch::path),
+            TargetKind::Stdout(_) | TargetKind::Passthrough(_) => None,
         }
     }
 
     /// Says that a database is written, and finds out whether that can take its place; again before it does.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
-        let Sink::Fresh(fresh) = &mut self.sink else {
+        let TargetKind::File(fresh) = &mut self.sink else {
             return Ok(());
         };
         fresh.is_database = true;
@@ -131,15 +131,15 @@ impl Target {
     }
 
     pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self.sink, Sink::Stdout(_))
+        matches!(self.sink, TargetKind::Stdout(_))
     }
 
     /// Shows what a terminal would obey as escapes, if this is one.
     pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
         let is_terminal = match &self.sink {
-            Sink::Stdout(stdout) => stdout.is_terminal(),
-            Sink::Through(file) => file.is_terminal(),
-            Sink::Fresh(_) | Sink::Object(_) => false,
+            TargetKind::Stdout(stdout) => stdout.is_terminal(),
+            TargetKind::Passthrough(file) => file.is_terminal(),
+            TargetKind::File(_) | TargetKind::Object(_) => false,
         };
         self.escaping = is_terminal.then(|| Escaping::new(escapes));
     }
@@ -147,21 +147,21 @@ impl Target {
     /// Gets everything to the disk, and holds on to nothing but a name: there may be many.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         match &mut self.sink {
-            Sink::Stdout(_) | Sink::Through(_) => Ok(()),
-            Sink::Fresh(fresh) => fresh.seal().map_err(|error| annotate(&self.name, error)),
-            Sink::Object(object) => object.seal(),
+            TargetKind::Stdout(_) | TargetKind::Passthrough(_) => Ok(()),
+            TargetKind::File(fresh) => fresh.seal().map_err(|error| annotate(&self.name, error)),
+            TargetKind::Object(object) => object.seal(),
         }
     }
 
     /// Waits until everything that was sealed is where it can be put in its place without fail.
     pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
         match &mut self.sink {
-            Sink::Fresh(fresh) if !fresh.replace && fresh.path.exists() => {
+            TargetKind::File(fresh) if !fresh.replace && fresh.path.exists() => {
                 Err(appeared(&self.name))
             }
-            Sink::Fresh(fresh) if fresh.is_database => refuse_sidecars(&fresh.path),
-            Sink::Object(object) => object.upload.arrive(),
-            Sink::Stdout(_) | Sink::Through(_) | Sink::Fresh(_) => Ok(()),
+            TargetKind::File(fresh) if fresh.is_database => refuse_sidecars(&fresh.path),
+            TargetKind::Object(object) => object.upload.arrive(),
+            TargetKind::Stdout(_) | TargetKind::Passthrough(_) | TargetKind::File(_) => Ok(()),
         }
     }
 
@@ -184,17 +184,17 @@ impl Target {
         }
         if targets
             .iter()
-            .any(|target| matches!(target.sink, Sink::Object(_)))
+            .any(|target| matches!(target.sink, TargetKind::Object(_)))
         {
             cleanup::commit().map_err(Failure::from_output)?;
         }
         let mut uploads = Vec::new();
         for target in targets {
             let flushed = match target.sink {
-                Sink::Stdout(mut stdout) => stdout.flush(),
-                Sink::Through(mut file) => file.flush(),
-                Sink::Fresh(_) => Ok(()),
-                Sink::Object(object) => {
+                TargetKind::Stdout(mut stdout) => stdout.flush(),
+                TargetKind::Passthrough(mut file) => file.flush(),
+                TargetKind::File(_) => Ok(()),
+                TargetKind::Object(object) => {
                     uploads.push(object.upload);
                     Ok(())
                 }
@@ -207,13 +207,15 @@ impl Target {
 
 /// Renames all files; returns their folders.
 fn place_files(
-    targets: &mut [Target],
+    targets: &mut [OutputTarget],
     publishing: &mut Publishing<'_>,
 ) -> Result<BTreeSet<PathBuf>, Failure> {
     let count = targets.len();
     let mut folders = BTreeSet::new();
-    for Target { sink, name, .. } in targets {
-        let Sink::Fresh(fresh) = sink else { continue };
+    for OutputTarget { sink, name, .. } in targets {
+        let TargetKind::File(fresh) = sink else {
+            continue;
+        };
         if let Err(error) = fresh.place(publishing) {
             let failure = match error.kind() {
                 io::ErrorKind::AlreadyExists => appeared(name),
@@ -236,7 +238,7 @@ fn appeared(name: &str) -> Failure {
     )
 }
 
-impl Object {
+impl ObjectTarget {
     fn seal(&mut self) -> io::Result<()> {
         if let Some(local) = self.local.take() {
             self.upload.send_file(local.path())?;
@@ -245,7 +247,7 @@ impl Object {
     }
 }
 
-impl Sink {
+impl TargetKind {
     fn file(
         path: &Path,
         name: &str,
@@ -265,7 +267,7 @@ impl Sink {
             Some(metadata) if !metadata.is_file() || is_open_file(path) => {
                 let mut options = OpenOptions::new();
                 options.append(metadata.is_file()).write(true);
-                Self::Through(options.open(path).map_err(failure)?)
+                Self::Passthrough(options.open(path).map_err(failure)?)
             }
             Some(metadata) if metadata.is_file() && is_archive(path) => {
                 return Err(Failure::new(
@@ -283,8 +285,8 @@ impl Sink {
             }
             existing => {
                 let path = follow_links(path).map_err(failure)?;
-                let fresh = Fresh::create(path, existing.as_ref(), !no_clobber, parts);
-                Self::Fresh(fresh.map_err(failure)?)
+                let fresh = TempFile::create(path, existing.as_ref(), !no_clobber, parts);
+                Self::File(fresh.map_err(failure)?)
             }
         })
     }
@@ -410,7 +412,7 @@ pub(crate) fn resolved(path: &Path) -> Option<PathBuf> {
     Some(folder.ok()?.join(path.file_name()?))
 }
 
-impl Fresh {
+impl TempFile {
     fn create(
         path: PathBuf,
         existing: Option<&fs::Metadata>,
@@ -480,7 +482,7 @@ impl Fresh {
     }
 }
 
-impl Drop for Fresh {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             cleanup::forget(temporary);
@@ -537,7 +539,7 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(metadata.permissions())
 }
 
-impl Write for Target {
+impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(mut escaping) = self.escaping.take() {
             let shown = escaping.push(bytes);
@@ -546,27 +548,27 @@ impl Write for Target {
             return written.map(|()| bytes.len());
         }
         let written = match &mut self.sink {
-            Sink::Stdout(stdout) => stdout.write(bytes),
-            Sink::Through(file) => file.write(bytes),
-            Sink::Fresh(fresh) => fresh.file().and_then(|file| file.write(bytes)),
+            TargetKind::Stdout(stdout) => stdout.write(bytes),
+            TargetKind::Passthrough(file) => file.write(bytes),
+            TargetKind::File(fresh) => fresh.file().and_then(|file| file.write(bytes)),
             // It names itself in its errors.
-            Sink::Object(object) => return object.upload.write(bytes),
+            TargetKind::Object(object) => return object.upload.write(bytes),
         };
         written.map_err(|error| self.annotated(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.sink {
-            Sink::Stdout(stdout) => stdout.flush(),
-            Sink::Through(file) => file.flush(),
-            Sink::Fresh(fresh) => fresh.file().and_then(Write::flush),
-            Sink::Object(object) => return object.upload.flush(),
+            TargetKind::Stdout(stdout) => stdout.flush(),
+            TargetKind::Passthrough(file) => file.flush(),
+            TargetKind::File(fresh) => fresh.file().and_then(Write::flush),
+            TargetKind::Object(object) => return object.upload.flush(),
         };
         flushed.map_err(|error| self.annotated(error))
     }
 }
 
-impl Target {
+impl OutputTarget {
     pub(crate) fn annotated(&self, error: io::Error) -> io::Error {
         // A write that was interrupted is tried again by whoever called; a refusal says it all.
         let refusal = error.get_ref();

@@ -7,7 +7,7 @@ use crate::archive::Archive;
 use crate::batch::ALL_COLUMNS;
 use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
-use crate::formats::record::{Each, Place, Record, Remarks, Unreadable};
+use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
 use crate::storage::sqlite::{self, is_damage};
 
 /// Tells whether the database at `path` is an archive.
@@ -15,12 +15,12 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     sqlite::is_archive(path)
 }
 
-pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let archive = Archive::read(path).map_err(refused)?;
-    let remarks = Remarks {
+    let remarks = FileInfo {
         columns: Some(ALL_COLUMNS),
         keeps_unknown_fields: true,
-        ..Remarks::default()
+        ..FileInfo::default()
     };
     let mut pages = archive.pages(Range::default(), true).map_err(or_damaged)?;
     let mut count = 0;
@@ -32,9 +32,9 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
                 // One that was not sent is null.
                 columns: ALL_COLUMNS,
                 sound: batch.is_usual(),
-                place: Place::Batch(count),
+                place: RecordPlace::Batch(count),
             };
-            if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
+            if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
                 return Ok(remarks);
             }
         }
@@ -44,23 +44,23 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Remarks, Unreadab
 }
 
 /// What is no archive is a wrong name here: nothing was to be written to it.
-fn refused(failure: Failure) -> Unreadable {
+fn refused(failure: Failure) -> ReadError {
     match or_damaged(failure) {
-        Unreadable::Told(mut failure) if failure.kind == Kind::Output => {
+        ReadError::Aborted(mut failure) if failure.kind == Kind::Output => {
             failure.kind = Kind::Usage;
-            Unreadable::Told(failure)
+            ReadError::Aborted(failure)
         }
         other => other,
     }
 }
 
 /// Damage, and tables that are not those of an archive, are differences.
-fn or_damaged(mut failure: Failure) -> Unreadable {
+fn or_damaged(mut failure: Failure) -> ReadError {
     if is_damage(&failure) {
         failure.kind = Kind::Protocol;
     } else if failure.kind == Kind::Internal {
         failure.kind = Kind::Protocol;
         failure = failure.hint("somebody has changed the archive; `trayscan sync` to a new file fetches all batches again");
     }
-    Unreadable::Told(failure)
+    ReadError::Aborted(failure)
 }

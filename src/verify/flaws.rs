@@ -1,6 +1,6 @@
 //! Values that are not what their fields hold. They may be there: `export --lenient` carries them on.
 
-use crate::batch::{COLUMNS, Kind, Moment, is_number, is_whole};
+use crate::batch::{COLUMNS, FieldType, Timestamp, is_number, is_whole};
 use crate::formats::record::Record;
 
 /// How many there are, and the first.
@@ -28,19 +28,21 @@ impl Flawed {
 }
 
 /// Says what is wrong with a value.
-fn flaw(kind: Kind, nullable: bool, text: Option<&str>) -> Option<&'static str> {
+fn flaw(kind: FieldType, nullable: bool, text: Option<&str>) -> Option<&'static str> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         // Empty text and none look the same in CSV.
-        return (!nullable && kind != Kind::Text).then_some("not there");
+        return (!nullable && kind != FieldType::Text).then_some("not there");
     };
     match kind {
-        Kind::Text => None,
-        Kind::Date => Moment::parse(text).is_none().then_some("not a date in UTC"),
-        Kind::Integer if text.parse::<i64>().is_ok() => None,
-        Kind::Integer if is_whole(text) => Some("too large"),
-        Kind::Integer => Some("not a whole number"),
-        Kind::Decimal => (!is_number(text)).then_some("not a decimal number"),
-        Kind::Boolean => (!matches!(text, "true" | "false")).then_some("not true or false"),
+        FieldType::Text => None,
+        FieldType::Date => Timestamp::parse(text)
+            .is_none()
+            .then_some("not a date in UTC"),
+        FieldType::Integer if text.parse::<i64>().is_ok() => None,
+        FieldType::Integer if is_whole(text) => Some("too large"),
+        FieldType::Integer => Some("not a whole number"),
+        FieldType::Decimal => (!is_number(text)).then_some("not a decimal number"),
+        FieldType::Boolean => (!matches!(text, "true" | "false")).then_some("not true or false"),
     }
 }
 
@@ -51,27 +53,27 @@ mod tests {
     #[test]
     fn values_are_judged_by_what_their_field_holds() {
         for (kind, text) in [
-            (Kind::Decimal, "87.50"),
-            (Kind::Integer, "-12"),
-            (Kind::Date, "2026-05-01T06:00:00.5Z"),
-            (Kind::Boolean, "false"),
-            (Kind::Text, "anything"),
+            (FieldType::Decimal, "87.50"),
+            (FieldType::Integer, "-12"),
+            (FieldType::Date, "2026-05-01T06:00:00.5Z"),
+            (FieldType::Boolean, "false"),
+            (FieldType::Text, "anything"),
         ] {
             assert_eq!(flaw(kind, false, Some(text)), None, "{text}");
             assert_eq!(flaw(kind, true, None), None);
         }
         for (kind, text) in [
-            (Kind::Decimal, "87,50"),
-            (Kind::Integer, "12.0"),
-            (Kind::Date, "2026-05-01"),
-            (Kind::Boolean, "1"),
-            (Kind::Boolean, ""),
+            (FieldType::Decimal, "87,50"),
+            (FieldType::Integer, "12.0"),
+            (FieldType::Date, "2026-05-01"),
+            (FieldType::Boolean, "1"),
+            (FieldType::Boolean, ""),
         ] {
             assert!(flaw(kind, false, Some(text)).is_some(), "{text}");
         }
-        assert_eq!(flaw(Kind::Date, false, None), Some("not there"));
-        assert_eq!(flaw(Kind::Text, false, None), None);
-        let huge = flaw(Kind::Integer, false, Some("9223372036854775808"));
+        assert_eq!(flaw(FieldType::Date, false, None), Some("not there"));
+        assert_eq!(flaw(FieldType::Text, false, None), None);
+        let huge = flaw(FieldType::Integer, false, Some("9223372036854775808"));
         assert_eq!(huge, Some("too large"));
     }
 }

@@ -29,9 +29,9 @@ use serde::Serialize;
 use crate::batch::digest::{BatchHash, SetDigest};
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS, Values, canonical_json};
 use crate::error::{Failure, Kind};
-use crate::formats::record::{Place, Record, Remarks, Schema};
+use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
 pub(crate) use lake::Lake;
-pub(crate) use source::{Measured, Source};
+pub(crate) use source::{FileDigest, RecordSource};
 
 /// So many identifiers are listed; of the others only their number is told.
 pub(crate) const LISTED: usize = 20;
@@ -50,12 +50,12 @@ pub(crate) fn listed(columns: u32) -> Vec<usize> {
 
 /// Names of batches or files: the first of them, and how many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Listing {
+pub(crate) struct NameList {
     pub(crate) count: u64,
     pub(crate) ids: Vec<String>,
 }
 
-impl Listing {
+impl NameList {
     pub(crate) fn add(&mut self, id: &str) {
         self.count += 1;
         if self.ids.len() < LISTED {
@@ -117,9 +117,9 @@ pub(crate) struct FileScan {
     /// Columns that it has, one bit each; `None` if it has no batch and does not tell.
     pub(crate) columns: Option<u32>,
     /// Identifiers that it has more than once.
-    pub(crate) repeated: Listing,
+    pub(crate) repeated: NameList,
     pub(crate) flawed: Flawed,
-    pub(crate) remarks: Remarks,
+    pub(crate) remarks: FileInfo,
 }
 
 impl FileScan {
@@ -152,7 +152,7 @@ impl FileScan {
 /// Reads `source` from start to end. Each batch is handed to `add`, with its identifier and its hash, which
 /// returns how often it was there.
 fn scan(
-    source: &mut Source,
+    source: &mut RecordSource,
     layout: Option<&[usize]>,
     scope: &Scope,
     add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Times,
@@ -162,9 +162,9 @@ fn scan(
     let mut scan = FileScan {
         digest: scope.digest(),
         columns: None,
-        repeated: Listing::default(),
+        repeated: NameList::default(),
         flawed: Flawed::default(),
-        remarks: Remarks::default(),
+        remarks: FileInfo::default(),
     };
     let remarks = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
@@ -195,7 +195,7 @@ fn scan(
     Ok(scan)
 }
 
-fn no_id(name: &str, place: Place, what: &str) -> Failure {
+fn no_id(name: &str, place: RecordPlace, what: &str) -> Failure {
     Failure::new(
         Kind::Protocol,
         format!("{name}, {place}: `batch_id` is {what}"),
@@ -204,7 +204,7 @@ fn no_id(name: &str, place: Place, what: &str) -> Failure {
 
 /// Reads the file that is verified, and adds its batches to a ledger.
 pub(crate) fn index(
-    source: &mut Source,
+    source: &mut RecordSource,
     layout: Option<&[usize]>,
     scope: &Scope,
 ) -> Result<(FileScan, Ledger), Failure> {
@@ -217,7 +217,7 @@ pub(crate) fn index(
 
 /// A batch that is not the same on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct BatchDifference {
     pub(crate) id: String,
     /// Columns whose values differ.
     pub(crate) columns: Vec<usize>,
@@ -225,7 +225,7 @@ pub(crate) struct Change {
     pub(crate) unknown_fields: bool,
 }
 
-impl Change {
+impl BatchDifference {
     /// Returns the names of what differs.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let unknown = self.unknown_fields.then_some("(unknown fields)");
@@ -237,22 +237,22 @@ impl Change {
 pub(crate) struct Comparison {
     ledger: Ledger,
     scope: Scope,
-    missing: Listing,
+    missing: NameList,
     changed: u64,
     /// The first that changed, with their forms on the other side.
-    forms: HashMap<String, Form>,
+    forms: HashMap<String, CanonicalValues>,
     /// The same, in order.
     order: Vec<String>,
 }
 
 /// The values of a batch in their canonical form.
 #[derive(Default)]
-struct Form {
+struct CanonicalValues {
     columns: Vec<Vec<u8>>,
     unknown_fields: Option<String>,
 }
 
-impl Form {
+impl CanonicalValues {
     fn new(batch: &dyn Values, scope: &Scope) -> Self {
         let encoded = |column: usize| {
             let mut form = Vec::new();
@@ -271,11 +271,11 @@ impl Form {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
     /// On the other side only.
-    pub(crate) missing: Listing,
+    pub(crate) missing: NameList,
     /// In the file only.
-    pub(crate) extra: Listing,
+    pub(crate) extra: NameList,
     pub(crate) changed: u64,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<BatchDifference>,
 }
 
 impl Comparison {
@@ -283,7 +283,7 @@ impl Comparison {
         Self {
             ledger,
             scope,
-            missing: Listing::default(),
+            missing: NameList::default(),
             changed: 0,
             forms: HashMap::new(),
             order: Vec::new(),
@@ -291,7 +291,7 @@ impl Comparison {
     }
 
     /// Reads the other side from a file.
-    pub(crate) fn read(&mut self, source: &mut Source) -> Result<FileScan, Failure> {
+    pub(crate) fn read(&mut self, source: &mut RecordSource) -> Result<FileScan, Failure> {
         let scope = self.scope;
         scan(source, None, &scope, &mut |record, id, hash| {
             self.compare(record.values, id, hash)
@@ -307,7 +307,7 @@ impl Comparison {
                 self.changed += 1;
                 if self.order.len() < LISTED {
                     self.order.push(id.to_owned());
-                    let form = Form::new(batch, &self.scope);
+                    let form = CanonicalValues::new(batch, &self.scope);
                     self.forms.insert(id.to_owned(), form);
                 }
             }
@@ -324,15 +324,15 @@ impl Comparison {
     /// Lists what is different; `source` is the file that is verified, which is read once more.
     pub(crate) fn differences(
         mut self,
-        source: &mut Source,
+        source: &mut RecordSource,
         layout: Option<&[usize]>,
     ) -> Result<Differences, Failure> {
-        let mut extra = Listing {
+        let mut extra = NameList {
             count: self.ledger.unmet(),
             ids: Vec::new(),
         };
         let wanted = usize::try_from(extra.count).map_or(LISTED, |count| count.min(LISTED));
-        let mut changes: HashMap<String, Change> = HashMap::new();
+        let mut changes: HashMap<String, BatchDifference> = HashMap::new();
         if wanted > 0 || !self.forms.is_empty() {
             source.read(layout, &mut |record| {
                 let id = record.values.plain(BATCH_ID).unwrap_or_default();
@@ -340,7 +340,7 @@ impl Comparison {
                     extra.ids.push(id.clone().into_owned());
                 }
                 if let Some(there) = self.forms.remove(id.as_ref()) {
-                    let here = Form::new(record.values, &self.scope);
+                    let here = CanonicalValues::new(record.values, &self.scope);
                     let change = changed(id.into_owned(), &self.scope, &here, &there);
                     changes.insert(change.id.clone(), change);
                 }
@@ -363,11 +363,16 @@ impl Comparison {
 }
 
 /// Finds what differs between two forms of one batch.
-fn changed(id: String, scope: &Scope, here: &Form, there: &Form) -> Change {
+fn changed(
+    id: String,
+    scope: &Scope,
+    here: &CanonicalValues,
+    there: &CanonicalValues,
+) -> BatchDifference {
     let pairs = here.columns.iter().zip(&there.columns);
     let columns = listed(scope.columns).into_iter().zip(pairs);
     let differs = columns.filter(|(_, (here, there))| here != there);
-    Change {
+    BatchDifference {
         id,
         columns: differs.map(|(column, _)| column).collect(),
         unknown_fields: here.unknown_fields != there.unknown_fields,

@@ -8,36 +8,36 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::source::Source;
+use super::source::RecordSource;
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, Kind};
+use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::Failure;
 use crate::formats::Format;
 use crate::formats::csv::CsvOptions;
-use crate::formats::record::Remarks;
-use crate::formats::{self, Style};
-use crate::storage::{Compression, Output, Place, Target};
+use crate::formats::record::FileInfo;
+use crate::formats::{self, WriterOptions};
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
 /// A batch with these values; where there is none, it is null or as short as can be.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
     let mut texts = texts.iter();
     let fields = COLUMNS.iter().map(|column| {
         let text = match column.kind {
-            Kind::Text => texts.next().cloned().flatten(),
+            FieldType::Text => texts.next().cloned().flatten(),
             _ => None,
         };
         let value = match column.kind {
             _ if column.name == "batch_id" => {
                 json!(format!("{}{id}", text.unwrap_or_default()))
             }
-            Kind::Text if column.nullable => json!(text),
-            Kind::Text => json!(text.unwrap_or_default()),
-            Kind::Date => json!(date),
-            Kind::Integer if column.nullable && number.is_none() => Value::Null,
-            Kind::Integer => json!(id),
-            Kind::Decimal => json!(number),
-            Kind::Boolean => json!(id.is_multiple_of(2)),
+            FieldType::Text if column.nullable => json!(text),
+            FieldType::Text => json!(text.unwrap_or_default()),
+            FieldType::Date => json!(date),
+            FieldType::Integer if column.nullable && number.is_none() => Value::Null,
+            FieldType::Integer => json!(id),
+            FieldType::Decimal => json!(number),
+            FieldType::Boolean => json!(id.is_multiple_of(2)),
         };
         (column.name.to_owned(), value)
     });
@@ -58,9 +58,9 @@ struct Export<'a> {
 
 impl Export<'_> {
     fn write(&self, path: &Path, batches: &[Batch]) {
-        let target = Target::open(&Place::File(path.to_owned()), false).expect("a target");
-        let output = Output::new(target, self.compression).expect("an output");
-        let style = Style {
+        let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
+        let output = EncodedOutput::new(target, self.compression).expect("an output");
+        let style = WriterOptions {
             fields: Fields {
                 columns: self.fields.to_vec(),
                 named: self.fields.len() < COLUMNS.len(),
@@ -73,7 +73,7 @@ impl Export<'_> {
             bookmark: None,
             facts: std::sync::Arc::default(),
         };
-        let mut writer = formats::create(self.format, output, style).expect("a writer");
+        let mut writer = formats::new_writer(self.format, output, style).expect("a writer");
         for batch in batches {
             writer.write(batch).expect("written");
         }
@@ -91,7 +91,7 @@ impl Export<'_> {
             written.add(batch);
         }
         let mut read = SetDigest::new(self.fields);
-        let mut source = Source::open(&path).expect("a file");
+        let mut source = RecordSource::open(&path).expect("a file");
         // As a manifest would say.
         if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             source.expect_nothing();
@@ -244,12 +244,12 @@ proptest! {
 }
 
 /// Reads `bytes` as a file of that name: the identifiers, and what else it tells.
-fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, Remarks), Failure> {
+fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, FileInfo), Failure> {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("written");
     let mut ids = Vec::new();
-    let remarks = Source::open(&path)?.read(None, &mut |record| {
+    let remarks = RecordSource::open(&path)?.read(None, &mut |record| {
         let id = record.values.plain(0).unwrap_or_default();
         ids.push(format!("{} {id}", record.place));
         Ok(ControlFlow::Continue(()))

@@ -15,12 +15,12 @@ use super::table;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::error::{Failure, Kind};
-use crate::formats::detect::{self, Format, Packing};
-use crate::formats::record::{Each, Remarks, Unreadable};
+use crate::formats::detect::{self, DetectedFormat, Packing};
+use crate::formats::record::{Each, FileInfo, ReadError};
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, Reading};
-use crate::storage::cloud::{self, Address};
+use crate::postgres::{self, TableReader};
+use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::is_table;
 use crate::storage::temp_file::Scratch;
 use crate::text;
@@ -31,15 +31,15 @@ const HEAD: u64 = 256 * 1024;
 const SPOOLED: usize = 8 << 20;
 
 /// Where records come from.
-pub(crate) struct Source {
+pub(crate) struct RecordSource {
     /// For messages, in quotes where it is a name.
     name: String,
-    place: Place,
+    place: SourceKind,
     /// It is known that a file without a byte is what was written.
     may_be_empty: bool,
 }
 
-enum Place {
+enum SourceKind {
     File(PathBuf),
     /// From object storage, for as long as it is read.
     Fetched(Scratch),
@@ -48,10 +48,10 @@ enum Place {
     /// The files of a lake, as one.
     Lake(Vec<PathBuf>),
     #[cfg(feature = "postgres")]
-    Table(Box<Reading>),
+    Table(Box<TableReader>),
 }
 
-impl Place {
+impl SourceKind {
     /// Where the file is, where it is one.
     fn path(&self) -> Option<&Path> {
         match self {
@@ -66,13 +66,13 @@ impl Place {
 
 /// Size and hash of a file as it is, packed or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Measured {
+pub(crate) struct FileDigest {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
 
-impl Source {
-    fn new(name: String, place: Place) -> Self {
+impl RecordSource {
+    fn new(name: String, place: SourceKind) -> Self {
         Self {
             name,
             place,
@@ -95,12 +95,12 @@ impl Source {
             return Self::table(&text);
         }
         let name = format!("`{}`", text::one_line(&text));
-        if let Some(address) = Address::parse(path)? {
-            let place = Place::Fetched(cloud::download(&address)?);
+        if let Some(address) = ObjectAddress::parse(path)? {
+            let place = SourceKind::Fetched(cloud::download(&address)?);
             return Ok(Self::new(name, place));
         }
         if let Some(lake) = Lake::find(path)? {
-            return Ok(Self::new(name, Place::Lake(lake.files()?)));
+            return Ok(Self::new(name, SourceKind::Lake(lake.files()?)));
         }
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
@@ -116,17 +116,17 @@ impl Source {
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
-        let place = Place::File(path.to_owned());
+        let place = SourceKind::File(path.to_owned());
         Ok(Self::new(name, place))
     }
 
     #[cfg(feature = "postgres")]
     fn table(text: &str) -> Result<Self, Failure> {
-        let address = postgres::Address::parse(text)?;
+        let address = postgres::TableAddress::parse(text)?;
         let name = format!("`{address}`");
         Ok(Self::new(
             name,
-            Place::Table(Box::new(Reading::new(address))),
+            SourceKind::Table(Box::new(TableReader::new(address))),
         ))
     }
 
@@ -137,10 +137,13 @@ impl Source {
 
     /// Returns the table that it is; nothing where it is a file.
     #[cfg(feature = "postgres")]
-    pub(crate) fn as_table(&mut self) -> Option<&mut Reading> {
+    pub(crate) fn as_table(&mut self) -> Option<&mut TableReader> {
         match &mut self.place {
-            Place::Table(reading) => Some(reading),
-            Place::File(_) | Place::Fetched(_) | Place::Spooled(_) | Place::Lake(_) => None,
+            SourceKind::Table(reading) => Some(reading),
+            SourceKind::File(_)
+            | SourceKind::Fetched(_)
+            | SourceKind::Spooled(_)
+            | SourceKind::Lake(_) => None,
         }
     }
 
@@ -151,7 +154,7 @@ impl Source {
                 .caused_by(error)
                 .hint("it is kept in a temporary file while it is read: is there room for it?")
         })?;
-        let place = Place::Spooled(Box::new(spooled));
+        let place = SourceKind::Spooled(Box::new(spooled));
         Ok(Self::new(name, place))
     }
 
@@ -164,8 +167,8 @@ impl Source {
         &mut self,
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
-    ) -> Result<Remarks, Failure> {
-        if let Place::Lake(files) = &self.place {
+    ) -> Result<FileInfo, Failure> {
+        if let SourceKind::Lake(files) = &self.place {
             return read_lake(files, layout, each);
         }
         let name = self.name.clone();
@@ -176,7 +179,7 @@ impl Source {
     /// Returns the files of a lake; `None` if it is not one.
     pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
         match &self.place {
-            Place::Lake(files) => Some(files),
+            SourceKind::Lake(files) => Some(files),
             _ => None,
         }
     }
@@ -185,9 +188,9 @@ impl Source {
         &mut self,
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
-    ) -> Result<Remarks, Unreadable> {
+    ) -> Result<FileInfo, ReadError> {
         #[cfg(feature = "postgres")]
-        if let Place::Table(reading) = &self.place {
+        if let SourceKind::Table(reading) = &self.place {
             return table::read(reading, each);
         }
         let ending = self.place.path().and_then(detect::ending);
@@ -195,7 +198,7 @@ impl Source {
             self.may_be_empty || self.place.path().is_some_and(detect::holds_bare_lines);
         let (head, rest) = peek(self.bytes()?)?;
         if head.is_empty() && !may_be_empty {
-            return Err(Unreadable::cut_short("it has no bytes"));
+            return Err(ReadError::cut_short("it has no bytes"));
         }
         if detect::is_database(&head) {
             drop(rest);
@@ -205,7 +208,7 @@ impl Source {
             return match self.place.path() {
                 Some(path) if archive::is_archive(path) => archive::read(path, each),
                 Some(path) => sqlite::read(path, each),
-                None => Err(Unreadable::Foreign {
+                None => Err(ReadError::Foreign {
                     why: "is a database, and those are read where they are".to_owned(),
                     hint: "name the file",
                 }),
@@ -218,17 +221,17 @@ impl Source {
         if detect::is_zip(&head) {
             drop(rest);
             return match &mut self.place {
-                Place::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
-                Place::Fetched(scratch) => {
+                SourceKind::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
+                SourceKind::Fetched(scratch) => {
                     xlsx::read(BufReader::new(File::open(scratch.path())?), each)
                 }
-                Place::Spooled(spooled) => {
+                SourceKind::Spooled(spooled) => {
                     spooled.rewind()?;
                     xlsx::read(BufReader::new(spooled), each)
                 }
-                Place::Lake(_) => Err(no_bytes().into()),
+                SourceKind::Lake(_) => Err(no_bytes().into()),
                 #[cfg(feature = "postgres")]
-                Place::Table(_) => Err(no_bytes().into()),
+                SourceKind::Table(_) => Err(no_bytes().into()),
             };
         }
         let packing = detect::packing(&head);
@@ -242,20 +245,20 @@ impl Source {
         let format = detect::format(ending.as_deref(), &head)?;
         let bytes = head.chain(rest);
         match format {
-            Format::Array => json::read(bytes, split::Shape::Flat, false, each),
-            Format::Lines => json::read(bytes, split::Shape::Lines, false, each),
-            Format::Singer => json::read(bytes, split::Shape::Lines, true, each),
-            Format::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
+            DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
+            DetectedFormat::Lines => json::read(bytes, split::Shape::Lines, false, each),
+            DetectedFormat::Singer => json::read(bytes, split::Shape::Lines, true, each),
+            DetectedFormat::Separated(usual) => csv::read(&head, bytes, usual, layout, each),
         }
     }
 
     /// Returns size and hash of the file as it is; `None` for a table or a lake, which have no bytes of their own.
-    pub(crate) fn measure(&mut self) -> Result<Option<Measured>, Failure> {
+    pub(crate) fn measure(&mut self) -> Result<Option<FileDigest>, Failure> {
         if self.lake().is_some() {
             return Ok(None);
         }
         #[cfg(feature = "postgres")]
-        if let Place::Table(_) = self.place {
+        if let SourceKind::Table(_) = self.place {
             return Ok(None);
         }
         let name = self.name.clone();
@@ -273,7 +276,7 @@ impl Source {
                     Err(error) => return Err(error),
                 }
             }
-            Ok(Measured {
+            Ok(FileDigest {
                 bytes: count,
                 sha256: hexadecimal(&hash.finalize()),
             })
@@ -281,38 +284,38 @@ impl Source {
         self.bytes()
             .and_then(measure)
             .map(Some)
-            .map_err(|error| Unreadable::from(error).of(&name))
+            .map_err(|error| ReadError::from(error).of(&name))
     }
 
     /// Opens it as a file, for formats that are not read from front to back.
     fn file(&mut self) -> io::Result<File> {
         match &mut self.place {
-            Place::File(path) => File::open(path),
-            Place::Fetched(scratch) => File::open(scratch.path()),
-            Place::Spooled(spooled) => {
+            SourceKind::File(path) => File::open(path),
+            SourceKind::Fetched(scratch) => File::open(scratch.path()),
+            SourceKind::Spooled(spooled) => {
                 spooled.rewind()?;
                 let mut file = tempfile::tempfile()?;
                 io::copy(spooled, &mut file)?;
                 Ok(file)
             }
-            Place::Lake(_) => Err(no_bytes()),
+            SourceKind::Lake(_) => Err(no_bytes()),
             #[cfg(feature = "postgres")]
-            Place::Table(_) => Err(no_bytes()),
+            SourceKind::Table(_) => Err(no_bytes()),
         }
     }
 
     /// Opens it, from its start.
     fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
         Ok(match &mut self.place {
-            Place::File(path) => Box::new(File::open(path)?),
-            Place::Fetched(scratch) => Box::new(File::open(scratch.path())?),
-            Place::Spooled(spooled) => {
+            SourceKind::File(path) => Box::new(File::open(path)?),
+            SourceKind::Fetched(scratch) => Box::new(File::open(scratch.path())?),
+            SourceKind::Spooled(spooled) => {
                 spooled.rewind()?;
                 Box::new(spooled)
             }
-            Place::Lake(_) => return Err(no_bytes()),
+            SourceKind::Lake(_) => return Err(no_bytes()),
             #[cfg(feature = "postgres")]
-            Place::Table(_) => return Err(no_bytes()),
+            SourceKind::Table(_) => return Err(no_bytes()),
         })
     }
 }
@@ -326,16 +329,16 @@ fn read_lake(
     files: &[PathBuf],
     layout: Option<&[usize]>,
     each: &mut Each<'_>,
-) -> Result<Remarks, Failure> {
-    let mut all: Option<Remarks> = None;
+) -> Result<FileInfo, Failure> {
+    let mut all: Option<FileInfo> = None;
     for file in files {
-        let mut source = Source::open(file)?;
+        let mut source = RecordSource::open(file)?;
         let name = source.name().to_owned();
         let mut has_enough = false;
         let remarks = source.read(layout, &mut |record| {
             let went = each(record).map_err(|failure| {
                 let message = format!("{name}: {failure}");
-                failure.saying(message)
+                failure.with_message(message)
             })?;
             has_enough = went == ControlFlow::Break(());
             Ok(went)
@@ -350,7 +353,7 @@ fn read_lake(
     }
     let all = all.unwrap_or_default();
     // Each file says it of itself, and not of all.
-    Ok(Remarks { claim: None, ..all })
+    Ok(FileInfo { claim: None, ..all })
 }
 
 /// Looks at the beginning; it is still to be read.

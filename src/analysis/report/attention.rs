@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::format::{apart, plural, points};
-use super::gather::{Gathered, together};
+use super::gather::{ReportData, together};
 use super::newest::{KEPT, Scan};
 use crate::analysis::statistics::{Decimal, Distribution, Period, two_digits};
 use crate::analysis::{Target, Targets};
@@ -19,7 +19,7 @@ const ENOUGH: u64 = 3;
 /// What needs attention: of the newest step first, then of the four before, which can still be acted on, then
 /// of all others; each from the worst on.
 pub(super) struct Attention<'a> {
-    pub(super) rows: Vec<Noticed<'a>>,
+    pub(super) rows: Vec<FlaggedBatch<'a>>,
     /// All that was noticed, those without a row too.
     pub(super) noticed: usize,
     /// Batches that were looked at, where that is not all of them.
@@ -27,7 +27,7 @@ pub(super) struct Attention<'a> {
 }
 
 /// A batch with the reasons why it is there.
-pub(super) struct Noticed<'a> {
+pub(super) struct FlaggedBatch<'a> {
     pub(super) scan: &'a Scan,
     pub(super) reasons: Vec<String>,
     /// By how many points it misses what was expected, or lies below the median of its crop.
@@ -42,11 +42,11 @@ struct Usual {
 }
 
 impl<'a> Attention<'a> {
-    pub(super) fn new(gathered: &'a Gathered, targets: &Targets) -> Self {
+    pub(super) fn new(gathered: &'a ReportData, targets: &Targets) -> Self {
         let mut usual = HashMap::new();
         let mut medians = HashMap::new();
         let scans = gathered.newest.sorted();
-        let mut rows: Vec<Noticed<'a>> = Vec::new();
+        let mut rows: Vec<FlaggedBatch<'a>> = Vec::new();
         for scan in scans {
             let period = gathered.step.period(scan.created);
             let usual = usual
@@ -61,7 +61,7 @@ impl<'a> Attention<'a> {
                     .or_insert_with(|| median_of(gathered, scan.crop.as_ref()));
                 let below = median.zip(scan.usable_rate);
                 let below = below.map_or(Decimal::ZERO, |(median, rate)| median - rate);
-                rows.push(Noticed {
+                rows.push(FlaggedBatch {
                     scan,
                     reasons,
                     shortfall: shortfall.max(below),
@@ -71,7 +71,7 @@ impl<'a> Attention<'a> {
         let noticed = rows.len();
         let newest = gathered.last_step();
         let recent = newest.map(|newest| gathered.before(newest));
-        let age = |noticed: &Noticed<'_>| {
+        let age = |noticed: &FlaggedBatch<'_>| {
             let step = gathered.step.period(noticed.scan.created);
             let is_recent = recent.iter().flatten().any(|before| *before == step);
             match newest {
@@ -92,7 +92,7 @@ impl<'a> Attention<'a> {
     }
 
     /// Says what the list is.
-    pub(super) fn note(&self, gathered: &Gathered, targets: &Targets) -> String {
+    pub(super) fn note(&self, gathered: &ReportData, targets: &Targets) -> String {
         let steps = gathered.step_words();
         let target = if targets.is_empty() {
             ""
@@ -131,7 +131,7 @@ impl<'a> Attention<'a> {
 }
 
 /// Returns what was usual for `crop` in the steps before `period`; nothing where too little came.
-fn usual_before(gathered: &Gathered, crop: Option<&String>, period: Period) -> Option<Usual> {
+fn usual_before(gathered: &ReportData, crop: Option<&String>, period: Period) -> Option<Usual> {
     let crop = gathered.crops.get(&crop.cloned())?;
     let before = gathered.before(period).into_iter();
     let trailing = before.filter_map(|step| crop.steps.get(&step));
@@ -140,7 +140,7 @@ fn usual_before(gathered: &Gathered, crop: Option<&String>, period: Period) -> O
 }
 
 /// Returns the median usable rate of `crop` over the whole range.
-fn median_of(gathered: &Gathered, crop: Option<&String>) -> Option<Decimal> {
+fn median_of(gathered: &ReportData, crop: Option<&String>) -> Option<Decimal> {
     let crop = gathered.crops.get(&crop.cloned())?;
     crop.total().usable_rate.distribution.median()
 }

@@ -1,12 +1,12 @@
 //! A control chart of the usable rate, where a page is about one crop: others differ by more than chance.
 
-use super::charts::{Limits, Scanned, control};
+use super::charts::{ControlLimits, ControlPoint, control};
 use super::format::{drawn, minute, plural};
-use super::gather::{Crop, Gathered};
+use super::gather::{CropData, ReportData};
 use super::newest::Scan;
 use super::outliers::usual_least;
 use super::page::{Chart, crop_name};
-use super::svg::{Escaped, Words, rounded_out};
+use super::svg::{AltText, Escaped, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, two_digits};
 
 /// Values that limits are worth computing of, at least.
@@ -16,7 +16,7 @@ const MOST: usize = 100;
 /// What links in the table may take of the page, in bytes.
 const LINKS_SIZE: usize = 64 * 1024;
 
-pub(super) fn chart(gathered: &Gathered) -> Option<Chart> {
+pub(super) fn chart(gathered: &ReportData) -> Option<Chart> {
     let mut crops = gathered.crops.keys();
     let (Some(Some(crop)), None) = (crops.next(), crops.next()) else {
         return None;
@@ -32,9 +32,9 @@ pub(super) fn chart(gathered: &Gathered) -> Option<Chart> {
     let figures = Control::of(&rates)?;
     let is_outside = |rate: Decimal| rate < figures.low || rate > figures.high;
     let outside = rates.iter().filter(|rate| is_outside(**rate)).count() as u64;
-    let scanned: Vec<Scanned> = batches
+    let scanned: Vec<ControlPoint> = batches
         .iter()
-        .map(|(scan, rate)| Scanned {
+        .map(|(scan, rate)| ControlPoint {
             rate: drawn(*rate),
             day: minute(scan.created)[..10].to_owned(),
             hint: format!(
@@ -48,12 +48,12 @@ pub(super) fn chart(gathered: &Gathered) -> Option<Chart> {
         .collect();
     let crop = crop_name(Some(crop));
     let [low, mean, high] = [figures.low, figures.mean, figures.high].map(two_digits);
-    let limits = Limits {
+    let limits = ControlLimits {
         low: drawn(figures.low),
         mean: drawn(figures.mean),
         high: drawn(figures.high),
     };
-    let words = Words {
+    let words = AltText {
         id: "control",
         title: &format!("Usable rate of {crop} in percent, batch by batch in order of time"),
         description: &format!(
@@ -64,7 +64,7 @@ pub(super) fn chart(gathered: &Gathered) -> Option<Chart> {
     let scale = scale(&rates, limits);
     let is_below = scanned.iter().any(|batch| batch.rate < scale.0);
     let svg = control(&scanned, limits, scale, &words);
-    let all = gathered.crops.values().map(Crop::total);
+    let all = gathered.crops.values().map(CropData::total);
     let all: u64 = all
         .map(|figures| figures.usable_rate.distribution.count())
         .sum();
@@ -125,7 +125,7 @@ fn legend(
 }
 
 /// Shows all values but those far off, and the limits, as far as there are rates.
-fn scale(rates: &[Decimal], limits: Limits) -> (f64, f64) {
+fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
     let values = rates.iter().map(|rate| (drawn(*rate), 1)).collect();
     let least = usual_least(values).unwrap_or(limits.low).min(limits.low);
     let most = rates

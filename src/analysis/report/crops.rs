@@ -1,11 +1,11 @@
 //! Crops side by side: the table, and the charts with a row for each.
 
-use super::charts::{Boxed, Loss, boxes, boxes_scale, losses, spark};
+use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses, spark};
 use super::format::{drawn, figure, plural};
-use super::gather::{Crop, Gathered};
+use super::gather::{CropData, ReportData};
 use super::outliers::usual_most;
 use super::page::{Chart, crop_name, spread};
-use super::svg::Words;
+use super::svg::AltText;
 use super::trends::{last_steps, scale};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
 use crate::analysis::{Target, Targets};
@@ -23,30 +23,30 @@ pub(super) struct CropRow {
     pub(super) name: String,
     pub(super) is_unknown: bool,
     pub(super) batches: u64,
-    pub(super) germination: Middle,
-    pub(super) usable: Middle,
+    pub(super) germination: MedianAndQuartiles,
+    pub(super) usable: MedianAndQuartiles,
     pub(super) gap: String,
     pub(super) variation: String,
     pub(super) size: String,
     pub(super) spark: String,
     pub(super) spark_words: String,
-    pub(super) target: Option<Judgement>,
+    pub(super) target: Option<TargetResult>,
 }
 
 /// A median and the quartiles around it.
 #[derive(Default)]
-pub(super) struct Middle {
+pub(super) struct MedianAndQuartiles {
     pub(super) median: String,
     pub(super) quartiles: String,
 }
 
 /// Whether the targets of a crop are met, all that are set.
-pub(super) struct Judgement {
+pub(super) struct TargetResult {
     pub(super) class: &'static str,
     pub(super) words: String,
 }
 
-pub(super) struct Table {
+pub(super) struct CropTable {
     pub(super) rows: Vec<CropRow>,
     pub(super) total: CropRow,
     pub(super) note: String,
@@ -54,8 +54,8 @@ pub(super) struct Table {
 }
 
 /// Returns the crops, those with the most batches first.
-pub(super) fn by_size(gathered: &Gathered) -> Vec<(Option<&str>, &Crop)> {
-    let mut crops: Vec<(Option<&str>, &Crop, u64)> = gathered
+pub(super) fn by_size(gathered: &ReportData) -> Vec<(Option<&str>, &CropData)> {
+    let mut crops: Vec<(Option<&str>, &CropData, u64)> = gathered
         .crops
         .iter()
         .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
@@ -68,7 +68,7 @@ pub(super) fn by_size(gathered: &Gathered) -> Vec<(Option<&str>, &Crop)> {
         .collect()
 }
 
-pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Period>) -> Table {
+pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Period>) -> CropTable {
     let words = gathered.step_words();
     let steps = newest.map_or_else(Vec::new, |newest| last_steps(gathered, newest, SPARKS));
     let crops = by_size(gathered);
@@ -92,7 +92,7 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
             is_unknown: name.is_none(),
             target: targets
                 .of(*name)
-                .and_then(|target| Judgement::of(&total, target)),
+                .and_then(|target| TargetResult::of(&total, target)),
             ..row(&total, &steps, medians, scale)
         }
     });
@@ -113,7 +113,7 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
             "{left_out} crops with fewer batches are not listed; `trayscan summary` lists all."
         )),
     }
-    Table {
+    CropTable {
         rows,
         total: row(&gathered.total(), &steps, &all, scale),
         note: notes.join(" "),
@@ -121,7 +121,7 @@ pub(super) fn table(gathered: &Gathered, targets: &Targets, newest: Option<Perio
     }
 }
 
-fn medians_of_all(gathered: &Gathered, steps: &[Period]) -> Vec<Option<Decimal>> {
+fn medians_of_all(gathered: &ReportData, steps: &[Period]) -> Vec<Option<Decimal>> {
     medians(steps, |period| Some(gathered.at(period)))
 }
 
@@ -164,9 +164,9 @@ fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
     }
 }
 
-fn middle(metric: &Metric) -> Middle {
+fn middle(metric: &Metric) -> MedianAndQuartiles {
     match metric.distribution.quartiles() {
-        Some(quartiles) => Middle {
+        Some(quartiles) => MedianAndQuartiles {
             median: two_digits(quartiles.median),
             quartiles: format!(
                 "[{}, {}]",
@@ -174,14 +174,14 @@ fn middle(metric: &Metric) -> Middle {
                 two_digits(quartiles.high)
             ),
         },
-        None => Middle {
+        None => MedianAndQuartiles {
             median: "–".to_owned(),
             quartiles: String::new(),
         },
     }
 }
 
-impl Judgement {
+impl TargetResult {
     /// Holds the medians against the targets; nothing where none is set.
     fn of(figures: &Figures, target: &Target) -> Option<Self> {
         type Holds = fn(Decimal, Decimal) -> bool;
@@ -242,7 +242,7 @@ fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
     }
 }
 
-pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
+pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut crops = Vec::new();
     let left_out = gathered.crops.values().map(|crop| crop.losses.left_out);
@@ -279,7 +279,7 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
             worst.shares[2].1
         )
     });
-    let words = Words {
+    let words = AltText {
         id: "losses",
         title: "What became of the cells of an average tray, in percent",
         description: &description,
@@ -312,7 +312,7 @@ pub(super) fn losses_chart(gathered: &Gathered) -> Option<Chart> {
     })
 }
 
-pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
+pub(super) fn variation_chart(gathered: &ReportData) -> Option<Chart> {
     let mut crops = Vec::new();
     let mut rows = Vec::new();
     for (name, crop) in by_size(gathered) {
@@ -336,7 +336,7 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
         }
         row.push(values.count().to_string());
         rows.push(row);
-        crops.push(Boxed { name, spread });
+        crops.push(BoxPlot { name, spread });
     }
     if crops.is_empty() {
         return None;
@@ -366,7 +366,7 @@ pub(super) fn variation_chart(gathered: &Gathered) -> Option<Chart> {
             crop.spread.words
         )
     });
-    let words = Words {
+    let words = AltText {
         id: "variation",
         title: "Coefficient of variation of seedling size by crop, in percent",
         description: &description,

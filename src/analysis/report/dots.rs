@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::charts::{Scatter, Spot, scatter};
+use super::charts::{Scatter, ScatterPoint, scatter};
 use super::format::{drawn, plural};
-use super::gather::Gathered;
+use super::gather::ReportData;
 use super::outliers::usual_least;
 use super::page::{Chart, crop_name};
-use super::svg::{Words, rounded_out};
+use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
 
 /// Dots in the chart, at most: each is a link, and a page has an end.
@@ -20,12 +20,12 @@ const ROWS_SIZE: usize = 64 * 1024;
 
 /// A dot, and its row.
 struct Dot {
-    spot: Spot,
+    spot: ScatterPoint,
     gap: Decimal,
     cells: Vec<String>,
 }
 
-pub(super) fn chart(gathered: &Gathered, newest: Option<Period>) -> Option<Chart> {
+pub(super) fn chart(gathered: &ReportData, newest: Option<Period>) -> Option<Chart> {
     let dots = dots(gathered, newest);
     if dots.is_empty() {
         return None;
@@ -33,14 +33,14 @@ pub(super) fn chart(gathered: &Gathered, newest: Option<Period>) -> Option<Chart
     let is_crowded = gathered.rated > dots.len() as u64;
     let scale = scale(gathered, &dots, is_crowded);
     let (rows_caption, rows, links) = table(&dots);
-    let spots: Vec<Spot> = dots.into_iter().map(|dot| dot.spot).collect();
+    let spots: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.spot).collect();
     let beyond = beyond(gathered, &spots, is_crowded, scale);
     let legend = legend(gathered, newest, &spots, is_crowded, beyond);
     let below = spots
         .iter()
         .filter(|spot| spot.germination - spot.usable > 10.0)
         .count() as u64;
-    let words = Words {
+    let words = AltText {
         id: "scatter",
         title: "Germination rate against usable rate, one dot per batch",
         description: &format!(
@@ -67,7 +67,7 @@ pub(super) fn chart(gathered: &Gathered, newest: Option<Period>) -> Option<Chart
     })
 }
 
-fn dots(gathered: &Gathered, newest: Option<Period>) -> Vec<Dot> {
+fn dots(gathered: &ReportData, newest: Option<Period>) -> Vec<Dot> {
     let scans = gathered.newest.sorted().into_iter();
     let dots = scans.filter_map(|scan| {
         let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
@@ -75,7 +75,7 @@ fn dots(gathered: &Gathered, newest: Option<Period>) -> Vec<Dot> {
         let (all, some) = (two_digits(germination), two_digits(usable));
         let gap = germination - usable;
         Some(Dot {
-            spot: Spot {
+            spot: ScatterPoint {
                 germination: drawn(germination),
                 usable: drawn(usable),
                 hint: format!("{name}, {crop}: germination {all} %, usable {some} %"),
@@ -122,7 +122,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
 }
 
 /// One scale for both rates, in whole percent, up to 100.
-fn scale(gathered: &Gathered, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
+fn scale(gathered: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
     let values = if is_crowded {
         let squares = gathered.crowd.iter();
         let least = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
@@ -137,7 +137,12 @@ fn scale(gathered: &Gathered, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
 }
 
 /// Counts the batches that lie beyond the scale, and those of them that have an impossible rate.
-fn beyond(gathered: &Gathered, spots: &[Spot], is_crowded: bool, scale: (f64, f64)) -> (u64, u64) {
+fn beyond(
+    gathered: &ReportData,
+    spots: &[ScatterPoint],
+    is_crowded: bool,
+    scale: (f64, f64),
+) -> (u64, u64) {
     let possible: u64 = gathered.crowd.values().sum();
     let beyond = if is_crowded {
         let squares = gathered.crowd.iter();
@@ -150,9 +155,9 @@ fn beyond(gathered: &Gathered, spots: &[Spot], is_crowded: bool, scale: (f64, f6
 }
 
 fn legend(
-    gathered: &Gathered,
+    gathered: &ReportData,
     newest: Option<Period>,
-    spots: &[Spot],
+    spots: &[ScatterPoint],
     is_crowded: bool,
     (beyond, impossible): (u64, u64),
 ) -> Vec<(&'static str, String)> {
@@ -184,7 +189,7 @@ fn legend(
     legend
 }
 
-fn aside(gathered: &Gathered, spots: &[Spot], is_crowded: bool) -> String {
+fn aside(gathered: &ReportData, spots: &[ScatterPoint], is_crowded: bool) -> String {
     let linked = spots.iter().filter(|spot| spot.link.is_some()).count();
     let leads = match linked {
         0 => "",

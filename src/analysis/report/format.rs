@@ -1,6 +1,6 @@
 //! Numbers and steps in words.
 
-use super::gather::Gathered;
+use super::gather::ReportData;
 use crate::analysis::statistics::{Decimal, Period, Step, two_digits};
 use chrono::DateTime;
 
@@ -10,7 +10,7 @@ pub(super) struct StepWords {
     pub(super) many: &'static str,
 }
 
-impl Gathered {
+impl ReportData {
     pub(super) fn step_words(&self) -> StepWords {
         match self.step {
             Step::Day => StepWords {

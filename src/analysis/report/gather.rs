@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::losses::Losses;
-use super::newest::Newest;
-use super::parse::Reading;
+use super::newest::NewestBatches;
+use super::parse::BatchNumbers;
 use super::quality::Quality;
-use super::span::Span;
+use super::span::ReportSpan;
 use crate::analysis::Targets;
 use crate::analysis::statistics::{Figures, Period, Step};
 use crate::batch::digest::SetDigest;
@@ -22,12 +22,12 @@ const MOST: usize = 200_000;
 pub(super) const TRAILING: usize = 4;
 
 /// Everything that is told of a range.
-pub(crate) struct Gathered {
+pub(crate) struct ReportData {
     pub(super) step: Step,
-    pub(super) span: Span,
+    pub(super) span: ReportSpan,
     /// By name; nothing for batches without a crop.
-    pub(super) crops: BTreeMap<Option<String>, Crop>,
-    pub(super) newest: Newest,
+    pub(super) crops: BTreeMap<Option<String>, CropData>,
+    pub(super) newest: NewestBatches,
     pub(super) quality: Quality,
     /// How many batches lie in each square of germination and usable rate, by its lower corner, in percent.
     pub(super) crowd: BTreeMap<(i16, i16), u64>,
@@ -42,21 +42,21 @@ pub(crate) struct Gathered {
 
 /// The batches of one crop.
 #[derive(Default)]
-pub(super) struct Crop {
+pub(super) struct CropData {
     pub(super) steps: BTreeMap<Period, Figures>,
     /// Batches whose date cannot be read, which belong to no step.
     pub(super) undated: Figures,
     pub(super) losses: Losses,
 }
 
-impl Gathered {
-    pub(crate) fn new(step: Step, span: Span) -> Self {
+impl ReportData {
+    pub(crate) fn new(step: Step, span: ReportSpan) -> Self {
         let columns: Vec<usize> = (0..COLUMNS.len()).collect();
         Self {
             step,
             span,
             crops: BTreeMap::new(),
-            newest: Newest::default(),
+            newest: NewestBatches::default(),
             quality: Quality::new(span.made),
             crowd: BTreeMap::new(),
             without_figures: 0,
@@ -72,7 +72,7 @@ impl Gathered {
 
     /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
     pub(super) fn last_step(&self) -> Option<Period> {
-        let last = |crop: &Crop| {
+        let last = |crop: &CropData| {
             let mut begun = crop.steps.keys().rev();
             begun.find(|step| step.first() <= self.span.made).copied()
         };
@@ -81,7 +81,7 @@ impl Gathered {
 
     /// The oldest one.
     pub(super) fn first_step(&self) -> Option<Period> {
-        let first = |crop: &Crop| crop.steps.keys().next().copied();
+        let first = |crop: &CropData| crop.steps.keys().next().copied();
         self.crops.values().filter_map(first).min()
     }
 
@@ -136,7 +136,7 @@ impl Gathered {
     }
 }
 
-impl Crop {
+impl CropData {
     pub(super) fn batches(&self) -> u64 {
         let parts = self.steps.values().chain([&self.undated]);
         parts.map(|figures| figures.batches).sum()
@@ -156,10 +156,10 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures 
     all
 }
 
-impl Sink for Gathered {
+impl Sink for ReportData {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.digest.add(batch);
-        let reading = Reading::of(batch);
+        let reading = BatchNumbers::of(batch);
         let name = batch.typed(CROP_TYPE);
         let name = name.filter(|name| !name.is_empty());
         let crop = self.crops.entry(name.map(Into::into)).or_default();

@@ -1,6 +1,6 @@
 //! Where the cells of a crop's trays went.
 
-use super::parse::Reading;
+use super::parse::BatchNumbers;
 use crate::analysis::statistics::Decimal;
 
 /// Cells of all batches that tell of them, one average tray each.
@@ -24,7 +24,7 @@ pub(super) struct Shares {
 }
 
 impl Losses {
-    pub(super) fn add(&mut self, reading: &Reading) {
+    pub(super) fn add(&mut self, reading: &BatchNumbers) {
         let (Some(cells), Some(germinated), Some(usable)) =
             (reading.cells, reading.germinated, reading.usable)
         else {

@@ -1,6 +1,6 @@
 //! The report: one HTML page with charts, without script and without anything from elsewhere.
 //!
-//! [`Gathered`] takes in batches as they come; [`render`] makes the page of it. What stands on the page
+//! [`ReportData`] takes in batches as they come; [`render`] makes the page of it. What stands on the page
 //! comes from `shared` figures ([`super::statistics`]), the template `page.html` and the pictures of
 //! [`charts`]. All text from the service is escaped, by the template and by [`svg`].
 
@@ -30,8 +30,8 @@ mod charts;
 mod outliers;
 mod svg;
 
-pub(crate) use gather::Gathered;
-pub(crate) use span::Span;
+pub(crate) use gather::ReportData;
+pub(crate) use span::ReportSpan;
 
 use askama::Template as _;
 
@@ -39,7 +39,7 @@ use super::targets::Targets;
 use crate::error::{Failure, Kind};
 
 /// What a page tells of itself.
-pub(crate) struct Facts {
+pub(crate) struct ReportInfo {
     pub(crate) title: String,
     /// The profile of the settings, where it has a name.
     pub(crate) profile: Option<String>,
@@ -63,11 +63,11 @@ pub(crate) struct Facts {
 
 /// Returns the page.
 pub(crate) fn render(
-    gathered: &Gathered,
-    facts: &Facts,
+    gathered: &ReportData,
+    facts: &ReportInfo,
     targets: &Targets,
 ) -> Result<String, Failure> {
-    page::Page::new(gathered, facts, targets)
+    page::ReportPage::new(gathered, facts, targets)
         .render()
         .map_err(|error| Failure::new(Kind::Internal, "cannot make the page").caused_by(error))
 }

@@ -1,6 +1,6 @@
 //! The newest batches, one by one: what the charts and the list of what needs attention point at.
 
-use super::parse::Reading;
+use super::parse::BatchNumbers;
 use crate::analysis::statistics::Decimal;
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::text::brief;
@@ -31,7 +31,7 @@ pub(super) struct Scan {
 
 /// The newest batches of all that came, whatever their order.
 #[derive(Default)]
-pub(super) struct Newest {
+pub(super) struct NewestBatches {
     scans: Vec<Scan>,
     /// Older ones need not be looked at.
     floor: Option<i64>,
@@ -39,8 +39,8 @@ pub(super) struct Newest {
     pub(super) offered: usize,
 }
 
-impl Newest {
-    pub(super) fn offer(&mut self, batch: &Batch, reading: &Reading) {
+impl NewestBatches {
+    pub(super) fn offer(&mut self, batch: &Batch, reading: &BatchNumbers) {
         let Some(created) = reading.created else {
             return;
         };
@@ -71,7 +71,7 @@ impl Newest {
 }
 
 impl Scan {
-    fn of(batch: &Batch, created: i64, reading: &Reading) -> Self {
+    fn of(batch: &Batch, created: i64, reading: &BatchNumbers) -> Self {
         let text = |column: usize| {
             let text = batch.typed(column)?;
             (!text.is_empty()).then(|| text.chars().take(CHARACTERS).collect())

@@ -2,15 +2,15 @@
 
 use askama::Template;
 
-use super::Facts;
-use super::attention::{Attention, Noticed};
+use super::ReportInfo;
+use super::attention::{Attention, FlaggedBatch};
 use super::charts::Spread;
 use super::control;
 use super::crops::{self, CropRow};
 use super::dots;
 use super::format::{ago, drawn, figure, minute, period_name, plural};
-use super::gather::Gathered;
-use super::quality::Finding;
+use super::gather::ReportData;
+use super::quality::QualityIssue;
 use super::tiles::{Tile, tiles};
 use super::trends::Trends;
 use crate::analysis::Targets;
@@ -19,11 +19,11 @@ use crate::text;
 
 #[derive(Template)]
 #[template(path = "page.html", config = "src/analysis/report/askama.toml")]
-pub(super) struct Page {
+pub(super) struct ReportPage {
     title: String,
     facts: Vec<(&'static str, String)>,
     /// The step that the page is about; nothing where no batch came.
-    newest: Option<Newest>,
+    newest: Option<NewestStep>,
     newest_title: String,
     step_words: &'static str,
     is_weekly: bool,
@@ -40,14 +40,14 @@ pub(super) struct Page {
     attention: Vec<AttentionRow>,
     attention_note: String,
     has_emails: bool,
-    findings: Vec<Finding>,
+    findings: Vec<QualityIssue>,
     findings_note: &'static str,
     weighted: Weighted,
     colophon: String,
     set_digest: String,
 }
 
-struct Newest {
+struct NewestStep {
     name: String,
     dates: String,
     /// What of it is there, where that is not all.
@@ -99,8 +99,8 @@ struct Weighted {
 /// What a batch without a crop is called.
 pub(super) const NO_CROP: &str = "no crop given";
 
-impl Page {
-    pub(super) fn new(gathered: &Gathered, facts: &Facts, targets: &Targets) -> Self {
+impl ReportPage {
+    pub(super) fn new(gathered: &ReportData, facts: &ReportInfo, targets: &Targets) -> Self {
         let steps = gathered.step_words();
         let newest = gathered.last_step();
         let total = gathered.total();
@@ -123,7 +123,7 @@ impl Page {
                 let (name, dates) = period_name(newest);
                 let share = gathered.span.share(newest);
                 let is_running = gathered.span.is_running(newest);
-                Newest {
+                NewestStep {
                     name,
                     dates,
                     part: share.map(|share| {
@@ -169,7 +169,7 @@ fn percent(metric: &Metric) -> String {
         .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
 }
 
-fn header(gathered: &Gathered, facts: &Facts, batches: u64) -> Vec<(&'static str, String)> {
+fn header(gathered: &ReportData, facts: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(profile) = &facts.profile {
         rows.push(("Profile", profile.clone()));
@@ -197,8 +197,8 @@ fn header(gathered: &Gathered, facts: &Facts, batches: u64) -> Vec<(&'static str
 }
 
 /// What the data says of itself, and what was seen on the way here.
-fn findings(gathered: &Gathered, facts: &Facts) -> Vec<Finding> {
-    let on_the_way = facts.noticed.iter().map(|(count, words)| Finding {
+fn findings(gathered: &ReportData, facts: &ReportInfo) -> Vec<QualityIssue> {
+    let on_the_way = facts.noticed.iter().map(|(count, words)| QualityIssue {
         count: *count,
         words: words.clone(),
         examples: Vec::new(),
@@ -211,7 +211,7 @@ fn findings(gathered: &Gathered, facts: &Facts) -> Vec<Finding> {
         .collect()
 }
 
-fn colophon(facts: &Facts) -> String {
+fn colophon(facts: &ReportInfo) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let interface = facts
         .version
@@ -225,7 +225,7 @@ fn colophon(facts: &Facts) -> String {
     )
 }
 
-fn attention_row(noticed: &Noticed<'_>) -> AttentionRow {
+fn attention_row(noticed: &FlaggedBatch<'_>) -> AttentionRow {
     let scan = noticed.scan;
     AttentionRow {
         created: minute(scan.created),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::analysis::statistics::{Decimal, Value};
+use crate::analysis::statistics::{Decimal, ExactValue};
 use crate::batch::{
     Batch, COEFFICIENT_OF_VARIATION, GERMINATED, GERMINATION_RATE, NON_GERMINATED, NON_USABLE,
     NUMBER_OF_IMAGES, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
@@ -10,7 +10,7 @@ use crate::batch::{
 
 /// The values of one batch; nothing where the service gave none, or none that can be computed with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct BatchNumbers {
     /// Seconds since 1970.
     pub(super) created: Option<i64>,
     pub(super) images: Option<Decimal>,
@@ -30,11 +30,11 @@ pub(super) struct Reading {
 
 const AVERAGES: usize = 8;
 
-impl Reading {
+impl BatchNumbers {
     pub(super) fn of(batch: &Batch) -> Self {
         let (mut lacking, mut has_beyond) = (0, false);
         let mut number = |text: Option<Cow<'_, str>>| {
-            let value = Value::parse(&text?).map(Value::decimal);
+            let value = ExactValue::parse(&text?).map(ExactValue::decimal);
             has_beyond |= value.is_none();
             value
         };

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::parse::{Reading, is_percentage};
+use super::parse::{BatchNumbers, is_percentage};
 use crate::analysis::statistics::Decimal;
 use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
 use crate::text::brief;
 
 /// What may be wrong with a batch, in the order in which it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Check {
+enum QualityCheck {
     RateBeyond,
     MoreUsableThanGerminated,
     Germination,
@@ -26,65 +26,69 @@ enum Check {
 }
 
 /// Each with what is said of one batch, and of several.
-const CHECKS: [(Check, &str, &str); 13] = [
+const CHECKS: [(QualityCheck, &str, &str); 13] = [
     (
-        Check::RateBeyond,
+        QualityCheck::RateBeyond,
         "batch has a rate below 0 or above 100 %",
         "batches have a rate below 0 or above 100 %",
     ),
     (
-        Check::MoreUsableThanGerminated,
+        QualityCheck::MoreUsableThanGerminated,
         "batch has more usable seedlings than germinated ones",
         "batches have more usable seedlings than germinated ones",
     ),
     (
-        Check::Germination,
+        QualityCheck::Germination,
         "batch has germinated and not germinated seedlings that do not add up to its cells",
         "batches have germinated and not germinated seedlings that do not add up to their cells",
     ),
     (
-        Check::Usability,
+        QualityCheck::Usability,
         "batch has usable seedlings and other cells that do not add up to its cells",
         "batches have usable seedlings and other cells that do not add up to their cells",
     ),
     (
-        Check::GerminationRate,
+        QualityCheck::GerminationRate,
         "batch has a germination rate that is not its germinated seedlings per cell",
         "batches have a germination rate that is not their germinated seedlings per cell",
     ),
     (
-        Check::UsableRate,
+        QualityCheck::UsableRate,
         "batch has a usable rate that is not its usable seedlings per cell",
         "batches have a usable rate that is not their usable seedlings per cell",
     ),
     (
-        Check::NoImages,
+        QualityCheck::NoImages,
         "batch has no images, but figures",
         "batches have no images, but figures",
     ),
     (
-        Check::Beyond,
+        QualityCheck::Beyond,
         "batch has a value that cannot be computed with, for it has more digits than 15 before the point and 10 behind it; it is left out",
         "batches have values that cannot be computed with, for they have more digits than 15 before the point and 10 behind it; those are left out",
     ),
     (
-        Check::PartlyEmpty,
+        QualityCheck::PartlyEmpty,
         "batch lacks some of its figures",
         "batches lack some of their figures",
     ),
     (
-        Check::Empty,
+        QualityCheck::Empty,
         "batch has no figures at all",
         "batches have no figures at all",
     ),
-    (Check::NoCrop, "batch has no crop", "batches have no crop"),
     (
-        Check::NoDate,
+        QualityCheck::NoCrop,
+        "batch has no crop",
+        "batches have no crop",
+    ),
+    (
+        QualityCheck::NoDate,
         "batch has no date that can be read, and stands in no week or month",
         "batches have no date that can be read, and stand in no week or month",
     ),
     (
-        Check::FromTheFuture,
+        QualityCheck::FromTheFuture,
         "batch was created in the future",
         "batches were created in the future",
     ),
@@ -95,19 +99,19 @@ const EXAMPLES: usize = 3;
 
 /// Findings in the making.
 pub(super) struct Quality {
-    found: [Found; CHECKS.len()],
+    found: [IssueCount; CHECKS.len()],
     now: i64,
 }
 
 #[derive(Default)]
-struct Found {
+struct IssueCount {
     count: u64,
     /// The first by name, so that they are the same whatever the order of the batches.
     examples: BTreeSet<String>,
 }
 
 /// One thing that was found.
-pub(super) struct Finding {
+pub(super) struct QualityIssue {
     pub(super) count: u64,
     pub(super) words: String,
     pub(super) examples: Vec<String>,
@@ -122,7 +126,7 @@ impl Quality {
         }
     }
 
-    pub(super) fn look_at(&mut self, batch: &Batch, reading: &Reading) {
+    pub(super) fn look_at(&mut self, batch: &Batch, reading: &BatchNumbers) {
         for (place, (check, ..)) in CHECKS.iter().enumerate() {
             if !self.fails(*check, batch, reading) {
                 continue;
@@ -141,11 +145,11 @@ impl Quality {
         }
     }
 
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    pub(super) fn findings(&self) -> Vec<QualityIssue> {
         let found = self.found.iter().zip(CHECKS);
         found
             .filter(|(found, _)| found.count > 0)
-            .map(|(found, (_, one, many))| Finding {
+            .map(|(found, (_, one, many))| QualityIssue {
                 count: found.count,
                 words: if found.count == 1 { one } else { many }.to_owned(),
                 examples: found.examples.iter().cloned().collect(),
@@ -156,11 +160,11 @@ impl Quality {
     /// Tells whether figures had to do without some values.
     pub(super) fn has_left_out(&self) -> bool {
         let mut found = self.found.iter().zip(CHECKS);
-        found.any(|(found, (check, ..))| check == Check::Beyond && found.count > 0)
+        found.any(|(found, (check, ..))| check == QualityCheck::Beyond && found.count > 0)
     }
 
-    fn fails(&self, check: Check, batch: &Batch, reading: &Reading) -> bool {
-        let Reading {
+    fn fails(&self, check: QualityCheck, batch: &Batch, reading: &BatchNumbers) -> bool {
+        let BatchNumbers {
             cells,
             germinated,
             not_germinated,
@@ -171,11 +175,11 @@ impl Quality {
             ..
         } = *reading;
         match check {
-            Check::RateBeyond => [germination_rate, usable_rate]
+            QualityCheck::RateBeyond => [germination_rate, usable_rate]
                 .into_iter()
                 .flatten()
                 .any(|rate| !is_percentage(rate)),
-            Check::MoreUsableThanGerminated => {
+            QualityCheck::MoreUsableThanGerminated => {
                 let more = |usable: Option<Decimal>, germinated: Option<Decimal>| {
                     usable
                         .zip(germinated)
@@ -183,17 +187,19 @@ impl Quality {
                 };
                 more(usable, germinated) || more(usable_rate, germination_rate)
             }
-            Check::Germination => does_not_add_up(cells, germinated, not_germinated),
-            Check::Usability => does_not_add_up(cells, usable, not_usable),
-            Check::GerminationRate => is_another_rate(germination_rate, germinated, cells),
-            Check::UsableRate => is_another_rate(usable_rate, usable, cells),
-            Check::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
-            Check::Beyond => reading.has_beyond,
-            Check::PartlyEmpty => reading.is_partly_empty(),
-            Check::Empty => reading.is_empty(),
-            Check::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
-            Check::NoDate => reading.created.is_none(),
-            Check::FromTheFuture => reading.created.is_some_and(|created| created > self.now),
+            QualityCheck::Germination => does_not_add_up(cells, germinated, not_germinated),
+            QualityCheck::Usability => does_not_add_up(cells, usable, not_usable),
+            QualityCheck::GerminationRate => is_another_rate(germination_rate, germinated, cells),
+            QualityCheck::UsableRate => is_another_rate(usable_rate, usable, cells),
+            QualityCheck::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
+            QualityCheck::Beyond => reading.has_beyond,
+            QualityCheck::PartlyEmpty => reading.is_partly_empty(),
+            QualityCheck::Empty => reading.is_empty(),
+            QualityCheck::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
+            QualityCheck::NoDate => reading.created.is_none(),
+            QualityCheck::FromTheFuture => {
+                reading.created.is_some_and(|created| created > self.now)
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ const DAY: i64 = 24 * HOUR;
 
 /// From which second on batches are known, and up to which.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct ReportSpan {
     start: Option<i64>,
     /// The first second that is not known of.
     past: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Span {
     pub(super) made: i64,
 }
 
-impl Span {
+impl ReportSpan {
     /// `held` is what an archive has of all dates.
     pub(crate) fn new(range: &Range, held: &Range, made: i64) -> Self {
         let past = |range: &Range| {
@@ -89,10 +89,10 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Moment;
+    use crate::batch::Timestamp;
 
     fn second(text: &str) -> i64 {
-        Moment::parse(text).expect(text).second
+        Timestamp::parse(text).expect(text).second
     }
 
     #[test]
@@ -167,13 +167,13 @@ mod tests {
                 Some("0 of 7 days"),
             ),
         ] {
-            let span = Span::new(&range, &held, made);
+            let span = ReportSpan::new(&range, &held, made);
             let period = step.period(at);
             assert_eq!(span.share(period).as_deref(), share, "{range:?} {held:?}");
             assert_eq!(span.has(period), share.is_none());
             assert_eq!(span.touches(period), share != Some("0 of 7 days"));
         }
-        let span = Span::new(&all, &all, made);
+        let span = ReportSpan::new(&all, &all, made);
         assert!(span.is_running(Step::Week.period(running)));
         assert!(!span.is_running(Step::Week.period(over)));
     }

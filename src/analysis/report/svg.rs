@@ -30,7 +30,7 @@ impl Display for Px {
 }
 
 /// What stands for a picture where it cannot be seen.
-pub(super) struct Words<'a> {
+pub(super) struct AltText<'a> {
     /// Unique on the page.
     pub(super) id: &'a str,
     pub(super) title: &'a str,
@@ -52,17 +52,17 @@ pub(super) enum Anchor {
 
 impl Svg {
     /// Begins a picture of this size, in units that become pixels on a phone and grow on a desk.
-    pub(super) fn new(width: f64, height: f64, words: &Words<'_>) -> Self {
+    pub(super) fn new(width: f64, height: f64, words: &AltText<'_>) -> Self {
         Self::begin(width, height, "img", words)
     }
 
     /// The same, with links in it that a screen reader may follow.
-    pub(super) fn with_links(width: f64, height: f64, words: &Words<'_>) -> Self {
+    pub(super) fn with_links(width: f64, height: f64, words: &AltText<'_>) -> Self {
         Self::begin(width, height, "group", words)
     }
 
-    fn begin(width: f64, height: f64, role: &str, words: &Words<'_>) -> Self {
-        let Words {
+    fn begin(width: f64, height: f64, role: &str, words: &AltText<'_>) -> Self {
+        let AltText {
             id,
             title,
             description,
@@ -192,14 +192,14 @@ impl Svg {
 
 /// A stretch of numbers laid over a stretch of the picture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct Axis {
     from: f64,
     to: f64,
     start: f64,
     end: f64,
 }
 
-impl Scale {
+impl Axis {
     pub(super) fn new((from, to): (f64, f64), (start, end): (f64, f64)) -> Self {
         Self {
             from,
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn no_text_becomes_a_tag() {
-        let words = Words {
+        let words = AltText {
             id: "x",
             title: "</title><script>",
             description: "\"&'",
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_within() {
-        let scale = Scale::new((62.0, 100.0), (0.0, 100.0));
+        let scale = Axis::new((62.0, 100.0), (0.0, 100.0));
         assert_eq!(scale.ticks(4), [70.0, 80.0, 90.0, 100.0]);
         assert_eq!(rounded_out(63.2, 98.0, 4), (60.0, 100.0));
         assert_eq!(rounded_out(5.0, 5.0, 4), (5.0, 5.5));
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn places_stay_within_the_picture() {
-        let scale = Scale::new((0.0, 100.0), (10.0, 110.0));
+        let scale = Axis::new((0.0, 100.0), (10.0, 110.0));
         for (value, place) in [(0.0, 10.0), (50.0, 60.0), (100.0, 110.0), (250.0, 110.0)] {
             assert!((scale.place(value) - place).abs() < 1e-9);
         }

@@ -1,25 +1,25 @@
 //! Five figures of the newest step, beside the step before and the four before it, as far as those are known.
 
 use super::format::{StepWords, figure, points};
-use super::gather::{Gathered, TRAILING, together};
+use super::gather::{ReportData, TRAILING, together};
 use crate::analysis::statistics::{Decimal, Figures, Period, two_digits};
 
 pub(super) struct Tile {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) unit: &'static str,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<FigureChange>,
 }
 
 /// How a figure differs from an earlier one.
-pub(super) struct Change {
+pub(super) struct FigureChange {
     pub(super) arrow: &'static str,
     pub(super) words: String,
     /// What it is to a grower: `better`, `worse` or neither.
     pub(super) class: &'static str,
 }
 
-impl Change {
+impl FigureChange {
     /// Says why there is nothing to compare.
     fn none(words: &str) -> Self {
         Self {
@@ -32,47 +32,47 @@ impl Change {
 
 /// Which way a grower wants a figure to go.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum Direction {
     Up,
     Down,
     Neither,
 }
 
-struct Kind {
+struct TileKind {
     name: &'static str,
     unit: &'static str,
-    wanted: Wanted,
+    wanted: Direction,
     of: fn(&Figures) -> Option<Decimal>,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind {
+const KINDS: [TileKind; 4] = [
+    TileKind {
         name: "Germination",
         unit: "%",
-        wanted: Wanted::Up,
+        wanted: Direction::Up,
         of: |figures| figures.germination_rate.distribution.median(),
     },
-    Kind {
+    TileKind {
         name: "Usable",
         unit: "%",
-        wanted: Wanted::Up,
+        wanted: Direction::Up,
         of: |figures| figures.usable_rate.distribution.median(),
     },
-    Kind {
+    TileKind {
         name: "Gap between the two",
         unit: "points",
-        wanted: Wanted::Down,
+        wanted: Direction::Down,
         of: Figures::gap,
     },
-    Kind {
+    TileKind {
         name: "Variation of size (CV)",
         unit: "%",
-        wanted: Wanted::Down,
+        wanted: Direction::Down,
         of: |figures| figures.coefficient_of_variation.distribution.median(),
     },
 ];
 
-pub(super) fn tiles(gathered: &Gathered, newest: Period) -> Vec<Tile> {
+pub(super) fn tiles(gathered: &ReportData, newest: Period) -> Vec<Tile> {
     let now = gathered.at(newest);
     let periods = gathered.before(newest);
     let earlier: Vec<Figures> = periods.iter().map(|period| gathered.at(*period)).collect();
@@ -116,7 +116,7 @@ struct Earlier {
 
 impl Earlier {
     /// `known` steps of those before `newest` can be compared with.
-    fn new(gathered: &Gathered, newest: Period, known: usize) -> Self {
+    fn new(gathered: &ReportData, newest: Period, known: usize) -> Self {
         let StepWords { one, many } = gathered.step_words();
         let span = &gathered.span;
         let number = ["no", "one", "two", "three", "four"][known.min(TRAILING)];
@@ -143,9 +143,13 @@ impl Earlier {
     }
 
     /// Returns both comparisons, or why they are missing.
-    fn changes(&self, one: Option<Change>, several: impl Fn(&str) -> Change) -> Vec<Change> {
-        let first = one.unwrap_or_else(|| Change::none(&self.without_one));
-        let without = || self.without_several.as_deref().map(Change::none);
+    fn changes(
+        &self,
+        one: Option<FigureChange>,
+        several: impl Fn(&str) -> FigureChange,
+    ) -> Vec<FigureChange> {
+        let first = one.unwrap_or_else(|| FigureChange::none(&self.without_one));
+        let without = || self.without_several.as_deref().map(FigureChange::none);
         let second = self.several.as_deref().map(several).or_else(without);
         std::iter::once(first).chain(second).collect()
     }
@@ -153,7 +157,7 @@ impl Earlier {
 
 /// Counts the batches, beside the median count of the steps before.
 fn batches(
-    gathered: &Gathered,
+    gathered: &ReportData,
     newest: Period,
     now: &Figures,
     before: Option<&Figures>,
@@ -164,10 +168,11 @@ fn batches(
     let size = |size: Decimal| size.normalize().to_string();
     let changes = if let Some(share) = gathered.span.share(newest) {
         // A part has fewer than a whole, which says nothing.
-        vec![Change::none(&format!("{share}, so not compared"))]
+        vec![FigureChange::none(&format!("{share}, so not compared"))]
     } else {
-        let change =
-            |other: Decimal, than: &str| change(Some(value - other), than, Wanted::Neither, size);
+        let change = |other: Decimal, than: &str| {
+            change(Some(value - other), than, Direction::Neither, size)
+        };
         words.changes(
             before.map(|before| change(Decimal::from(before.batches), &words.one)),
             |several| change(median_count(earlier), &format!("the median of {several}")),
@@ -194,15 +199,15 @@ fn median_count(steps: &[Figures]) -> Decimal {
 fn change(
     difference: Option<Decimal>,
     than: &str,
-    wanted: Wanted,
+    wanted: Direction,
     size: impl Fn(Decimal) -> String,
-) -> Change {
+) -> FigureChange {
     let Some(difference) = difference else {
-        return Change::none(&format!("nothing to compare in {than}"));
+        return FigureChange::none(&format!("nothing to compare in {than}"));
     };
     // What is rounded away is no change to whoever reads it.
     if two_digits(difference.abs()) == "0.00" {
-        return Change {
+        return FigureChange {
             arrow: "=",
             words: format!("as {than}"),
             class: "same",
@@ -211,20 +216,20 @@ fn change(
     let rises = difference > Decimal::ZERO;
     let (arrow, word) = match (rises, wanted) {
         (true, _) => ("▲", "more"),
-        (false, Wanted::Neither) => ("▼", "fewer"),
+        (false, Direction::Neither) => ("▼", "fewer"),
         (false, _) => ("▼", "less"),
     };
     let class = match (wanted, rises) {
-        (Wanted::Neither, _) => "same",
-        (Wanted::Up, true) | (Wanted::Down, false) => "better",
-        (Wanted::Up, false) | (Wanted::Down, true) => "worse",
+        (Direction::Neither, _) => "same",
+        (Direction::Up, true) | (Direction::Down, false) => "better",
+        (Direction::Up, false) | (Direction::Down, true) => "worse",
     };
     let judgement = if class == "same" {
         String::new()
     } else {
         format!(" ({class})")
     };
-    Change {
+    FigureChange {
         arrow,
         words: format!("{} {word} than {than}{judgement}", size(difference.abs())),
         class,
@@ -235,7 +240,7 @@ fn change(
 mod tests {
     use super::*;
 
-    fn said(difference: Option<&str>, wanted: Wanted) -> (String, &'static str) {
+    fn said(difference: Option<&str>, wanted: Direction) -> (String, &'static str) {
         let difference = difference.map(|text| text.parse().expect(text));
         let change = change(difference, "before", wanted, points);
         (format!("{} {}", change.arrow, change.words), change.class)
@@ -246,34 +251,39 @@ mod tests {
         for (difference, wanted, words, class) in [
             (
                 Some("1.5"),
-                Wanted::Up,
+                Direction::Up,
                 "▲ 1.50 points more than before (better)",
                 "better",
             ),
             (
                 Some("-1.5"),
-                Wanted::Up,
+                Direction::Up,
                 "▼ 1.50 points less than before (worse)",
                 "worse",
             ),
             (
                 Some("1"),
-                Wanted::Down,
+                Direction::Down,
                 "▲ 1.00 point more than before (worse)",
                 "worse",
             ),
             (
                 Some("-0.005"),
-                Wanted::Down,
+                Direction::Down,
                 "▼ 0.01 points less than before (better)",
                 "better",
             ),
-            (Some("-0.0049"), Wanted::Up, "= as before", "same"),
-            (Some("0"), Wanted::Down, "= as before", "same"),
-            (None, Wanted::Up, "· nothing to compare in before", "same"),
+            (Some("-0.0049"), Direction::Up, "= as before", "same"),
+            (Some("0"), Direction::Down, "= as before", "same"),
+            (
+                None,
+                Direction::Up,
+                "· nothing to compare in before",
+                "same",
+            ),
             (
                 Some("-3"),
-                Wanted::Neither,
+                Direction::Neither,
                 "▼ 3.00 points fewer than before",
                 "same",
             ),

@@ -1,11 +1,11 @@
 //! The usable rate over the steps, one chart per crop.
 
-use super::charts::{Spread, Trend, trend};
+use super::charts::{Spread, TrendChart, trend};
 use super::crops::by_size;
 use super::format::{StepWords, drawn, figure, plural};
-use super::gather::Gathered;
+use super::gather::ReportData;
 use super::page::{Chart, crop_name, spread};
-use super::svg::{Words, rounded_out, tick_label};
+use super::svg::{AltText, rounded_out, tick_label};
 use crate::analysis::Targets;
 use crate::analysis::statistics::{Decimal, Period};
 
@@ -15,7 +15,7 @@ const STEPS: usize = 53;
 const CHARTS: usize = 12;
 
 /// What is drawn of one crop.
-struct Line {
+struct TrendLine {
     name: String,
     target: Option<f64>,
     steps: Vec<Option<Spread>>,
@@ -35,7 +35,7 @@ pub(super) struct Trends {
 
 impl Trends {
     /// Draws the steps up to `newest`; nothing where no batch has a step.
-    pub(super) fn new(gathered: &Gathered, targets: &Targets, newest: Option<Period>) -> Self {
+    pub(super) fn new(gathered: &ReportData, targets: &Targets, newest: Option<Period>) -> Self {
         let Some(newest) = newest else {
             return Self::default();
         };
@@ -56,7 +56,7 @@ impl Trends {
 }
 
 /// Returns the last steps up to `newest`, as many as `most` and as the range has, but two at least.
-pub(super) fn last_steps(gathered: &Gathered, newest: Period, most: usize) -> Vec<Period> {
+pub(super) fn last_steps(gathered: &ReportData, newest: Period, most: usize) -> Vec<Period> {
     let first = gathered.first_step().unwrap_or(newest);
     let mut steps = vec![newest];
     while steps.len() < most {
@@ -70,7 +70,7 @@ pub(super) fn last_steps(gathered: &Gathered, newest: Period, most: usize) -> Ve
     steps
 }
 
-fn lines(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Line> {
+fn lines(gathered: &ReportData, targets: &Targets, shown: &[Period]) -> Vec<TrendLine> {
     let lines = by_size(gathered).into_iter().filter_map(|(crop, figures)| {
         let rates = |period: &Period| Some(&figures.steps.get(period)?.usable_rate);
         let steps = shown.iter().map(|period| spread(rates(period)?, "%"));
@@ -80,7 +80,7 @@ fn lines(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Line> 
             .map(|period| rates(period)?.distribution.median());
         let target = targets.of(crop).and_then(|target| target.usable_rate_min);
         let is_empty = steps.iter().all(Option::is_none);
-        (!is_empty).then(|| Line {
+        (!is_empty).then(|| TrendLine {
             name: crop_name(crop),
             target: target.map(drawn),
             steps,
@@ -90,7 +90,7 @@ fn lines(gathered: &Gathered, targets: &Targets, shown: &[Period]) -> Vec<Line> 
     lines.take(CHARTS).collect()
 }
 
-fn charts(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> Vec<Chart> {
+fn charts(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart> {
     let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
     let lows = lines.iter().flat_map(|line| line.steps.iter().flatten());
     let lows = lows.map(|spread| spread.low).collect();
@@ -99,7 +99,7 @@ fn charts(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> Vec<Chart> {
         .iter()
         .enumerate()
         .map(|(place, line)| {
-            let Line {
+            let TrendLine {
                 name,
                 target,
                 steps,
@@ -124,8 +124,8 @@ fn charts(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> Vec<Chart> {
                     last.words
                 )
             });
-            let svg = trend(&Trend {
-                words: Words {
+            let svg = trend(&TrendChart {
+                words: AltText {
                     id: &format!("trend{place}"),
                     title: &title,
                     description: &description,
@@ -157,7 +157,7 @@ pub(super) fn scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) ->
     (rounded_out(least, 100.0, 4).0, 100.0)
 }
 
-fn note(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> String {
+fn note(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
     let words = gathered.step_words();
     let mut notes = vec![format!(
         "Median per {} as a line, the middle half of the batches as a band, on one scale; the orange dot is the newest {}, a triangle lies below the scale.",
@@ -187,14 +187,14 @@ fn note(gathered: &Gathered, lines: &[Line], shown: &[Period]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::report::Span;
+    use crate::analysis::report::ReportSpan;
     use crate::analysis::statistics::Step;
     use crate::batch::range::Range;
 
     /// Returns what is gathered of one batch in each of these weeks, counted from 1970.
-    fn gathered(weeks: &[i64]) -> Gathered {
+    fn gathered(weeks: &[i64]) -> ReportData {
         let all = Range::default();
-        let mut gathered = Gathered::new(Step::Week, Span::new(&all, &all, i64::MAX));
+        let mut gathered = ReportData::new(Step::Week, ReportSpan::new(&all, &all, i64::MAX));
         let crop = gathered.crops.entry(Some("Tomato".to_owned())).or_default();
         for week in weeks {
             let period = Step::Week.period(week * 7 * 86_400);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 
-use super::value::{Value, from_hundredths};
+use super::value::{ExactValue, from_hundredths};
 
 /// So many values are kept as they came before they are counted; among fewer, hardly any are equal.
 const TAIL: usize = 1024;
@@ -42,7 +42,7 @@ impl Distribution {
     #[cfg(test)]
     #[must_use = "a value that is not there must be counted as missing"]
     pub(crate) fn add(&mut self, value: Decimal) -> bool {
-        let value = Value::new(value);
+        let value = ExactValue::new(value);
         value.is_some_and(|value| {
             self.take(value);
             true
@@ -50,16 +50,16 @@ impl Distribution {
     }
 
     /// Adds `value`.
-    pub(crate) fn take(&mut self, value: Value) {
+    pub(crate) fn take(&mut self, value: ExactValue) {
         self.count += 1;
         match value {
-            Value::Hundredths(hundredths) => {
+            ExactValue::Hundredths(hundredths) => {
                 if self.tail.len() == self.tail.capacity() {
                     self.make_room();
                 }
                 self.tail.push(hundredths);
             }
-            Value::Other(number) => *self.others.entry(number).or_default() += 1,
+            ExactValue::Other(number) => *self.others.entry(number).or_default() += 1,
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
     fn naive(values: &[Decimal]) -> Option<([Decimal; 3], Decimal)> {
         let mut units: Vec<i128> = values
             .iter()
-            .map(|value| Value::new(*value).expect("a value").units())
+            .map(|value| ExactValue::new(*value).expect("a value").units())
             .collect();
         let last = units.len().checked_sub(1)?;
         units.sort_unstable();

@@ -4,9 +4,9 @@ use rust_decimal::Decimal;
 
 use super::distribution::Distribution;
 use super::round::divide;
-use super::value::{FRACTION, Value};
+use super::value::{ExactValue, FRACTION};
 use crate::batch::{
-    Batch, COEFFICIENT_OF_VARIATION, GERMINATION_RATE, Moment, NUMBER_OF_IMAGES, SEEDLING_SIZE,
+    Batch, COEFFICIENT_OF_VARIATION, GERMINATION_RATE, NUMBER_OF_IMAGES, SEEDLING_SIZE, Timestamp,
     USABLE_RATE, WARNINGS,
 };
 
@@ -25,8 +25,8 @@ pub(crate) struct Figures {
     pub(crate) coefficient_of_variation: Metric,
     pub(crate) seedling_size: Metric,
     /// When the first batch and the last were created.
-    pub(crate) first: Option<Moment>,
-    pub(crate) last: Option<Moment>,
+    pub(crate) first: Option<Timestamp>,
+    pub(crate) last: Option<Timestamp>,
 }
 
 /// One field of a group of batches.
@@ -38,30 +38,30 @@ pub(crate) struct Metric {
     /// Batches whose value has more digits than figures can be exact with.
     pub(crate) beyond: u64,
     /// Values times images.
-    sum: Sum,
+    sum: WeightedSum,
     /// Images of the batches that have a value.
     images: u64,
 }
 
 /// What figures are made of, read from a batch once.
-pub(super) struct Reading {
+pub(super) struct Measurements {
     images: Option<u32>,
     has_warnings: bool,
     /// Germination rate, usable rate, coefficient of variation, seedling size.
-    values: [Held; 4],
-    pub(super) created: Option<Moment>,
+    values: [FieldValue; 4],
+    pub(super) created: Option<Timestamp>,
 }
 
 /// What a batch has in a field.
 #[derive(Clone, Copy)]
-enum Held {
+enum FieldValue {
     Nothing,
     /// A number with too many digits.
     Beyond,
-    Value(Value),
+    Value(ExactValue),
 }
 
-impl Reading {
+impl Measurements {
     pub(super) fn of(batch: &Batch) -> Self {
         let images = batch.typed(NUMBER_OF_IMAGES);
         let columns = [
@@ -75,28 +75,28 @@ impl Reading {
             images: images.and_then(|images| images.parse().ok()),
             has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
             values: columns.map(|column| {
-                batch.typed(column).map_or(Held::Nothing, |text| {
-                    Value::parse(&text).map_or(Held::Beyond, Held::Value)
+                batch.typed(column).map_or(FieldValue::Nothing, |text| {
+                    ExactValue::parse(&text).map_or(FieldValue::Beyond, FieldValue::Value)
                 })
             }),
             created: batch.created(),
         }
     }
 
-    pub(super) fn usable_rate(&self) -> Option<Value> {
+    pub(super) fn usable_rate(&self) -> Option<ExactValue> {
         match self.values[1] {
-            Held::Value(value) => Some(value),
-            Held::Nothing | Held::Beyond => None,
+            FieldValue::Value(value) => Some(value),
+            FieldValue::Nothing | FieldValue::Beyond => None,
         }
     }
 }
 
 impl Figures {
     pub(crate) fn add(&mut self, batch: &Batch) {
-        self.take(&Reading::of(batch));
+        self.take(&Measurements::of(batch));
     }
 
-    pub(super) fn take(&mut self, batch: &Reading) {
+    pub(super) fn take(&mut self, batch: &Measurements) {
         self.batches += 1;
         self.odd_images += u64::from(batch.images.is_none());
         let images = u64::from(batch.images.unwrap_or(0));
@@ -156,10 +156,10 @@ impl Figures {
 }
 
 impl Metric {
-    fn add(&mut self, held: Held, images: u64) {
-        let Held::Value(value) = held else {
+    fn add(&mut self, held: FieldValue, images: u64) {
+        let FieldValue::Value(value) = held else {
             self.missing += 1;
-            self.beyond += u64::from(matches!(held, Held::Beyond));
+            self.beyond += u64::from(matches!(held, FieldValue::Beyond));
             return;
         };
         self.distribution.take(value);
@@ -187,14 +187,14 @@ impl Metric {
 /// Those above zero and those below are added up apart, and stay where they became too large: whether all of
 /// it fits then does not depend on their order.
 #[derive(Clone, Debug, Default)]
-struct Sum {
+struct WeightedSum {
     /// In units of the last digit that any value has; the largest number where it became too large.
     above: u128,
     below: u128,
 }
 
-impl Sum {
-    fn add(&mut self, value: Value, times: u64) {
+impl WeightedSum {
+    fn add(&mut self, value: ExactValue, times: u64) {
         let units = value.units();
         let sum = if units < 0 {
             &mut self.below
@@ -232,8 +232,8 @@ pub(super) mod tests {
     use super::*;
     use crate::analysis::statistics::two_digits;
     use crate::batch::{
-        BATCH_NAME, COLUMNS, COMMENT, GERMINATED, Kind, NON_GERMINATED, NON_USABLE, SCANNED_BY,
-        TOTAL_CELLS, USABLE,
+        BATCH_NAME, COLUMNS, COMMENT, FieldType, GERMINATED, NON_GERMINATED, NON_USABLE,
+        SCANNED_BY, TOTAL_CELLS, USABLE,
     };
     use proptest::prelude::*;
 
@@ -242,11 +242,11 @@ pub(super) mod tests {
         let fields = COLUMNS.iter().map(|column| {
             let changed = changes.iter().find(|(name, _)| *name == column.name);
             let usual = match column.kind {
-                Kind::Text => "\"Tomato\"",
-                Kind::Date => "\"2026-05-01T06:00:00Z\"",
-                Kind::Integer => "12",
-                Kind::Decimal => "\"87.50\"",
-                Kind::Boolean => "false",
+                FieldType::Text => "\"Tomato\"",
+                FieldType::Date => "\"2026-05-01T06:00:00Z\"",
+                FieldType::Integer => "12",
+                FieldType::Decimal => "\"87.50\"",
+                FieldType::Boolean => "false",
             };
             let value = changed.map_or(usual, |(_, value)| value);
             format!("\"{}\":{value}", column.name)
@@ -346,8 +346,8 @@ pub(super) mod tests {
             rate.weighted_mean().map(two_digits).as_deref(),
             Some("1000000000000000.00")
         );
-        let mut sum = Sum::default();
-        let value = Value::parse("999999999999999").expect("a value");
+        let mut sum = WeightedSum::default();
+        let value = ExactValue::parse("999999999999999").expect("a value");
         for _ in 0..3 {
             sum.add(value, u64::MAX);
         }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 
-use super::figures::{Figures, Reading};
-use super::key::{By, Key, Part};
+use super::figures::{Figures, Measurements};
+use super::key::{By, Key, KeyPart};
 use super::period::Period;
 use super::trend::{Marks, Trend};
 use crate::batch::Batch;
@@ -23,11 +23,11 @@ pub(crate) struct Groups {
     total: (Box<Figures>, Trend),
     most: usize,
     /// The key of the batch that is looked at.
-    key: Vec<Part>,
+    key: Vec<KeyPart>,
 }
 
 /// What came of them.
-pub(crate) struct Sums {
+pub(crate) struct GroupedFigures {
     pub(crate) by: Vec<By>,
     /// In the order of their keys.
     pub(crate) groups: Vec<Group>,
@@ -59,7 +59,7 @@ impl Groups {
     }
 
     /// Ends the groups, and puts them in order.
-    pub(crate) fn finish(self) -> Sums {
+    pub(crate) fn finish(self) -> GroupedFigures {
         let (total, trend) = self.total;
         let marks = trend.marks();
         let is_timed = self.by.iter().any(|by| by.step().is_some());
@@ -73,7 +73,7 @@ impl Groups {
         });
         let mut groups: Vec<Group> = groups.collect();
         groups.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        Sums {
+        GroupedFigures {
             by: self.by,
             groups,
             total: Group {
@@ -91,10 +91,10 @@ fn medians(trend: &Trend, marks: Option<Marks>) -> Vec<Option<Decimal>> {
 }
 
 /// Begins the trend of a group: over its own time, where it has one.
-fn trend(key: &[Part]) -> Trend {
+fn trend(key: &[KeyPart]) -> Trend {
     let periods = key.iter().filter_map(|part| match part {
-        Part::Time(period) => *period,
-        Part::Text(_) => None,
+        KeyPart::Time(period) => *period,
+        KeyPart::Text(_) => None,
     });
     // A week and a month: what they have in common.
     let first = periods.clone().map(Period::first).max();
@@ -107,7 +107,7 @@ fn trend(key: &[Part]) -> Trend {
 
 impl Sink for Groups {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let read = Reading::of(batch);
+        let read = Measurements::of(batch);
         let second = read.created.as_ref().map(|created| created.second);
         self.key.clear();
         self.key
@@ -155,10 +155,10 @@ mod tests {
         ]))
     }
 
-    fn names(sums: &Sums) -> Vec<Vec<Option<String>>> {
+    fn names(sums: &GroupedFigures) -> Vec<Vec<Option<String>>> {
         let groups = sums.groups.iter();
         groups
-            .map(|group| group.key.iter().map(Part::name).collect())
+            .map(|group| group.key.iter().map(KeyPart::name).collect())
             .collect()
     }
 

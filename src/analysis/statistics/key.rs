@@ -16,13 +16,13 @@ pub(crate) enum By {
 }
 
 /// What a batch has for each [`By`].
-pub(crate) type Key = Box<[Part]>;
+pub(crate) type Key = Box<[KeyPart]>;
 
 /// What a batch has for one [`By`]; nothing where it has none.
 ///
 /// Times order as time does, texts by name whatever their case, and nothing comes last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum KeyPart {
     Time(Option<Period>),
     Text(Option<Box<str>>),
 }
@@ -58,23 +58,23 @@ impl By {
     }
 
     /// Returns what `batch` has, which was created at `second`.
-    pub(crate) fn part(self, batch: &Batch, second: Option<i64>) -> Part {
+    pub(crate) fn part(self, batch: &Batch, second: Option<i64>) -> KeyPart {
         // An empty name is none.
         let text = |column: usize| {
             let text = batch.typed(column).filter(|text| !text.is_empty());
-            Part::Text(text.map(Into::into))
+            KeyPart::Text(text.map(Into::into))
         };
         match self {
             Self::CropType => text(CROP_TYPE),
             Self::Person => text(SCANNED_BY),
-            Self::Month => Part::Time(second.map(|second| Step::Month.period(second))),
-            Self::Week => Part::Time(second.map(|second| Step::Week.period(second))),
-            Self::Day => Part::Time(second.map(|second| Step::Day.period(second))),
+            Self::Month => KeyPart::Time(second.map(|second| Step::Month.period(second))),
+            Self::Week => KeyPart::Time(second.map(|second| Step::Week.period(second))),
+            Self::Day => KeyPart::Time(second.map(|second| Step::Day.period(second))),
         }
     }
 }
 
-impl Part {
+impl KeyPart {
     /// Returns its name as files have it; nothing where there is none.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
@@ -84,7 +84,7 @@ impl Part {
     }
 }
 
-impl Ord for Part {
+impl Ord for KeyPart {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Time(left), Self::Time(right)) => last(left.as_ref(), right.as_ref(), Ord::cmp),
@@ -97,7 +97,7 @@ impl Ord for Part {
     }
 }
 
-impl PartialOrd for Part {
+impl PartialOrd for KeyPart {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn names_come_whatever_their_case_and_nothing_comes_last() {
         let names = ["apple", "Apple", "", "Zucchini", "Äpfel", "banana"];
-        let mut parts: Vec<Part> = names
+        let mut parts: Vec<KeyPart> = names
             .iter()
-            .map(|name| Part::Text(Some((*name).into())))
+            .map(|name| KeyPart::Text(Some((*name).into())))
             .collect();
-        parts.push(Part::Text(None));
+        parts.push(KeyPart::Text(None));
         parts.reverse();
         parts.sort();
-        let sorted: Vec<Option<String>> = parts.iter().map(Part::name).collect();
+        let sorted: Vec<Option<String>> = parts.iter().map(KeyPart::name).collect();
         let expected =
             ["", "Apple", "apple", "banana", "Zucchini", "Äpfel"].map(|name| Some(name.to_owned()));
         assert_eq!(sorted[..6], expected);
@@ -183,7 +183,7 @@ mod tests {
             Some(Step::Day.period(0)),
             None,
         ]
-        .map(Part::Time);
+        .map(KeyPart::Time);
         assert!(times[1] < times[0] && times[0] < times[2]);
     }
 }

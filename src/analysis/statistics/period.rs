@@ -96,11 +96,11 @@ fn date(second: i64) -> NaiveDate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Moment;
+    use crate::batch::Timestamp;
     use proptest::prelude::*;
 
     fn second(text: &str) -> i64 {
-        Moment::parse(text).expect(text).second
+        Timestamp::parse(text).expect(text).second
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use rust_decimal::Decimal;
 
 use super::distribution::Distribution;
-use super::value::Value;
+use super::value::ExactValue;
 
 const HOUR: i64 = 3600;
 /// Marks that are shown, at most.
@@ -18,14 +18,14 @@ const KEPT: i64 = 4 * MARKS;
 /// Values over time.
 #[derive(Clone, Debug)]
 pub(super) struct Trend {
-    time: Time,
+    time: TrendSpans,
     /// By the number of their span, ascending.
     spans: Vec<(i64, Distribution)>,
 }
 
 /// What the spans are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Time {
+enum TrendSpans {
     /// Counted from 1970, longer with each level.
     Growing(u32),
     /// The parts of a time that is known, which ends just before `past`.
@@ -46,7 +46,7 @@ impl Trend {
     /// Begins one whose time is found out as batches come.
     pub(super) fn growing() -> Self {
         Self {
-            time: Time::Growing(0),
+            time: TrendSpans::Growing(0),
             spans: Vec::new(),
         }
     }
@@ -54,12 +54,12 @@ impl Trend {
     /// Begins one for the time from `first` to just before `past`.
     pub(super) fn within(first: i64, past: i64) -> Self {
         Self {
-            time: Time::Within { first, past },
+            time: TrendSpans::Within { first, past },
             spans: Vec::new(),
         }
     }
 
-    pub(super) fn add(&mut self, second: i64, value: Value) {
+    pub(super) fn add(&mut self, second: i64, value: ExactValue) {
         let number = self.time.number(second);
         let place = match self
             .spans
@@ -73,7 +73,7 @@ impl Trend {
             }
         };
         self.spans[place].1.take(value);
-        while let Time::Growing(level) = self.time
+        while let TrendSpans::Growing(level) = self.time
             && self.length() > KEPT
         {
             self.coarsen(level + 1);
@@ -90,11 +90,11 @@ impl Trend {
 
     /// Makes spans as long as those of `level`.
     fn coarsen(&mut self, level: u32) {
-        let Time::Growing(before) = self.time else {
+        let TrendSpans::Growing(before) = self.time else {
             return;
         };
         let times = width(level) / width(before);
-        self.time = Time::Growing(level);
+        self.time = TrendSpans::Growing(level);
         let mut spans: Vec<(i64, Distribution)> = Vec::new();
         for (number, distribution) in std::mem::take(&mut self.spans) {
             let number = number.div_euclid(times);
@@ -110,7 +110,7 @@ impl Trend {
     pub(super) fn marks(&self) -> Option<Marks> {
         let (first, _) = self.spans.first()?;
         Some(match self.time {
-            Time::Growing(level) => {
+            TrendSpans::Growing(level) => {
                 let together = ceiling(self.length(), MARKS);
                 Marks {
                     first: first * width(level),
@@ -118,7 +118,7 @@ impl Trend {
                     count: ceiling(self.length(), together),
                 }
             }
-            Time::Within { first, past } => Marks {
+            TrendSpans::Within { first, past } => Marks {
                 first,
                 each: (past - first) / MARKS,
                 count: MARKS,
@@ -130,8 +130,10 @@ impl Trend {
     pub(super) fn medians(&self, marks: &Marks) -> Vec<Option<Decimal>> {
         // Short spans lie within longer ones, so each is in one mark as a whole.
         let place = |number: i64| match self.time {
-            Time::Growing(level) => (number * width(level) - marks.first).div_euclid(marks.each),
-            Time::Within { .. } => number,
+            TrendSpans::Growing(level) => {
+                (number * width(level) - marks.first).div_euclid(marks.each)
+            }
+            TrendSpans::Within { .. } => number,
         };
         let gathered = |mark: i64| {
             let mut whole = Distribution::default();
@@ -148,7 +150,7 @@ impl Trend {
     }
 }
 
-impl Time {
+impl TrendSpans {
     /// Returns the number of the span that `second` lies in.
     fn number(self, second: i64) -> i64 {
         match self {
@@ -178,7 +180,7 @@ mod tests {
     fn of(values: &[(i64, i32)]) -> Trend {
         let mut trend = Trend::growing();
         for (second, value) in values {
-            trend.add(*second, Value::Hundredths(*value));
+            trend.add(*second, ExactValue::Hundredths(*value));
         }
         trend
     }
@@ -202,7 +204,7 @@ mod tests {
     fn a_known_time_has_twelve_marks() {
         let mut trend = Trend::within(100, 124);
         for (second, value) in [(100, 1), (101, 3), (102, 7), (123, 9)] {
-            trend.add(second, Value::Hundredths(value));
+            trend.add(second, ExactValue::Hundredths(value));
         }
         let marks = trend.marks().expect("values");
         let mut expected = vec![None; 12];

@@ -12,14 +12,14 @@ pub(super) const FRACTION: u32 = 10;
 /// That is one with up to 15 digits before the point and 10 behind it: a quartile needs two digits more, a
 /// deviation from the median one more before the point, and 28 digits are what a `Decimal` holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum ExactValue {
     /// Two digits or fewer behind the point, as nearly all have: so many hundredths.
     Hundredths(i32),
     /// Any other.
     Other(Decimal),
 }
 
-impl Value {
+impl ExactValue {
     /// Reads a decimal number as the service writes it; nothing where it is none, or has more digits than
     /// figures can be exact with.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -131,8 +131,8 @@ mod tests {
             ("-21474836.48", i32::MIN),
         ] {
             assert_eq!(
-                Value::parse(text),
-                Some(Value::Hundredths(expected)),
+                ExactValue::parse(text),
+                Some(ExactValue::Hundredths(expected)),
                 "{text}"
             );
         }
@@ -142,8 +142,8 @@ mod tests {
             "999999999999999.9999999999",
             "-0.0000000001",
         ] {
-            let value = Value::parse(text).expect(text);
-            assert!(matches!(value, Value::Other(_)), "{text}");
+            let value = ExactValue::parse(text).expect(text);
+            assert!(matches!(value, ExactValue::Other(_)), "{text}");
             assert_eq!(value.decimal().to_string(), text);
         }
     }
@@ -164,19 +164,19 @@ mod tests {
             "NaN",
             "٣.00",
         ] {
-            assert_eq!(Value::parse(text), None, "{text}");
+            assert_eq!(ExactValue::parse(text), None, "{text}");
         }
-        assert_eq!(Value::new(Decimal::MAX), None);
-        assert_eq!(Value::new(Decimal::MIN), None);
-        assert_eq!(Value::new(Decimal::new(1, 28)), None);
+        assert_eq!(ExactValue::new(Decimal::MAX), None);
+        assert_eq!(ExactValue::new(Decimal::MIN), None);
+        assert_eq!(ExactValue::new(Decimal::new(1, 28)), None);
     }
 
     proptest! {
         #[test]
         fn text_and_decimal_agree(number in -10_i64.pow(17)..10_i64.pow(17), scale in 0_u32..11) {
             let decimal = Decimal::new(number, scale);
-            let value = Value::parse(&decimal.to_string());
-            prop_assert_eq!(value, Value::new(decimal));
+            let value = ExactValue::parse(&decimal.to_string());
+            prop_assert_eq!(value, ExactValue::new(decimal));
             if let Some(value) = value {
                 prop_assert_eq!(value.decimal(), decimal);
                 prop_assert_eq!(value.units(), i128::from(number) * 10_i128.pow(FRACTION - scale));

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::{Told, metrics, span};
-use crate::analysis::statistics::{Figures, Sums, two_digits};
+use super::{FieldText, metrics, span};
+use crate::analysis::statistics::{Figures, GroupedFigures, two_digits};
 
-pub(crate) fn csv(sums: &Sums) -> io::Result<String> {
+pub(crate) fn csv(sums: &GroupedFigures) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let keys = sums.by.iter().map(|by| by.name().to_owned());
     // Every group has the same columns, and none has them too.
@@ -34,7 +34,7 @@ fn columns(figures: &Figures) -> Vec<(String, String)> {
     add("images", Some(figures.images.to_string()));
     add("warnings", Some(figures.warnings.to_string()));
     for (name, metric) in metrics(figures) {
-        let told = Told::of(metric);
+        let told = FieldText::of(metric);
         add(&format!("{name}_q1"), told.low);
         add(&format!("{name}_median"), told.median);
         add(&format!("{name}_q3"), told.high);

@@ -3,11 +3,11 @@
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Told, metrics, span};
-use crate::analysis::statistics::{By, Decimal, Group, Metric, Sums, two_digits};
+use super::{FieldText, metrics, span};
+use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, Metric, two_digits};
 use crate::batch::range::{Range, written};
 
-pub(crate) fn json(sums: &Sums, range: &Range) -> serde_json::Result<String> {
+pub(crate) fn json(sums: &GroupedFigures, range: &Range) -> serde_json::Result<String> {
     let [first, last] = span(&sums.total.figures);
     let by: Vec<&str> = sums.by.iter().map(|by| by.name()).collect();
     let range = serde_json::json!({
@@ -37,15 +37,15 @@ pub(crate) fn json(sums: &Sums, range: &Range) -> serde_json::Result<String> {
 }
 
 fn row(by: &[By], group: &Group) -> serde_json::Result<String> {
-    serde_json::to_string(&Row { by, group })
+    serde_json::to_string(&JsonGroup { by, group })
 }
 
-struct Row<'a> {
+struct JsonGroup<'a> {
     by: &'a [By],
     group: &'a Group,
 }
 
-impl Serialize for Row<'_> {
+impl Serialize for JsonGroup<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let figures = &self.group.figures;
         let mut map = serializer.serialize_map(None)?;
@@ -56,7 +56,7 @@ impl Serialize for Row<'_> {
         map.serialize_entry("images", &figures.images)?;
         map.serialize_entry("warnings", &figures.warnings)?;
         for (name, metric) in metrics(figures) {
-            map.serialize_entry(name, &Field(metric))?;
+            map.serialize_entry(name, &JsonField(metric))?;
             if name == "usable_rate" {
                 map.serialize_entry("gap", &number(figures.gap().map(two_digits)))?;
             }
@@ -71,11 +71,11 @@ impl Serialize for Row<'_> {
     }
 }
 
-struct Field<'a>(&'a Metric);
+struct JsonField<'a>(&'a Metric);
 
-impl Serialize for Field<'_> {
+impl Serialize for JsonField<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = Told::of(self.0);
+        let told = FieldText::of(self.0);
         let mut map = serializer.serialize_map(Some(5))?;
         map.serialize_entry("q1", &number(told.low))?;
         map.serialize_entry("median", &number(told.median))?;

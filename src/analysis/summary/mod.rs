@@ -17,20 +17,20 @@ use super::statistics::round::two_digits;
 use crate::batch::range::written;
 
 /// What a table is drawn for.
-pub(crate) struct Look {
+pub(crate) struct TableStyle {
     /// Columns of the terminal that it must fit; nothing where there is none.
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
 }
 
 /// A summary as it is written.
-pub(crate) struct Written {
+pub(crate) struct SummaryOutput {
     pub(crate) text: String,
     /// Columns for which the terminal has no room.
     pub(crate) hidden_columns: usize,
 }
 
-impl From<String> for Written {
+impl From<String> for SummaryOutput {
     fn from(text: String) -> Self {
         Self {
             text,
@@ -53,14 +53,14 @@ fn metrics(figures: &Figures) -> [(&'static str, &Metric); 4] {
 }
 
 /// What is told of one field, as text: nothing where there is no value.
-struct Told {
+struct FieldText {
     low: Option<String>,
     median: Option<String>,
     high: Option<String>,
     weighted_mean: Option<String>,
 }
 
-impl Told {
+impl FieldText {
     fn of(metric: &Metric) -> Self {
         let quartiles = metric.distribution.quartiles();
         let shown = |number: Option<Decimal>| number.map(two_digits);

@@ -1,6 +1,6 @@
 //! Medians over time as a row of small bars.
 
-use crate::analysis::statistics::{Decimal, Sums};
+use crate::analysis::statistics::{Decimal, GroupedFigures};
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -13,7 +13,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns the scale on which every row fits; nothing where there is no median.
-    pub(super) fn of(sums: &Sums) -> Option<Self> {
+    pub(super) fn of(sums: &GroupedFigures) -> Option<Self> {
         let rows = sums.groups.iter().chain([&sums.total]);
         let medians = rows.flat_map(|row| row.trend.iter().flatten().copied());
         Some(Self {

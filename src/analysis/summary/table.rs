@@ -6,8 +6,8 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::sparkline::Scale;
-use super::{Look, Told, Written, metrics, span};
-use crate::analysis::statistics::{Group, Sums, two_digits};
+use super::{FieldText, SummaryOutput, TableStyle, metrics, span};
+use crate::analysis::statistics::{Group, GroupedFigures, two_digits};
 use crate::batch::range::Range;
 use crate::text::one_line;
 
@@ -24,7 +24,7 @@ const MARK: Style = AnsiColor::Yellow.on_default().bold();
 const QUIET: Style = Style::new().dimmed();
 
 /// Draws the groups of batches that `range` has.
-pub(crate) fn table(sums: &Sums, range: &Range, look: &Look) -> Written {
+pub(crate) fn table(sums: &GroupedFigures, range: &Range, look: &TableStyle) -> SummaryOutput {
     if sums.groups.is_empty() {
         return format!("no batches ({})\n", range.describe()).into();
     }
@@ -41,7 +41,7 @@ pub(crate) fn table(sums: &Sums, range: &Range, look: &Look) -> Written {
     line(&mut text, &columns, look, |column| {
         (column.title.to_owned(), HEADER)
     });
-    let rule = |column: &Column| ("─".repeat(column.width), Style::new());
+    let rule = |column: &TableColumn| ("─".repeat(column.width), Style::new());
     line(&mut text, &columns, look, rule);
     // The last cell is that of the total.
     for row in 0..=rows {
@@ -65,13 +65,13 @@ pub(crate) fn table(sums: &Sums, range: &Range, look: &Look) -> Written {
             text.push('\n');
         }
     }
-    Written {
+    SummaryOutput {
         text,
         hidden_columns: all - columns.len(),
     }
 }
 
-struct Column {
+struct TableColumn {
     title: &'static str,
     /// One for each group, and the total.
     cells: Vec<String>,
@@ -85,7 +85,7 @@ struct Column {
     name: Option<usize>,
 }
 
-impl Column {
+impl TableColumn {
     fn new(title: &'static str, importance: u8, cells: Vec<String>) -> Self {
         let widths = cells.iter().map(|cell| cell.width());
         Self {
@@ -114,7 +114,7 @@ impl Column {
 }
 
 /// Returns the columns that name the groups.
-fn keys(sums: &Sums) -> Vec<Column> {
+fn keys(sums: &GroupedFigures) -> Vec<TableColumn> {
     let columns = sums.by.iter().enumerate().map(|(place, by)| {
         let rows = sums.groups.iter().map(|group| {
             let name = group.key[place].name();
@@ -127,34 +127,35 @@ fn keys(sums: &Sums) -> Vec<Column> {
             "scanned_by_email" => "scanned by",
             other => other,
         };
-        Column {
+        TableColumn {
             importance: None,
             right: false,
             name: (by.step().is_none()).then(|| title.width().max(total.width())),
-            ..Column::new(title, 0, cells)
+            ..TableColumn::new(title, 0, cells)
         }
     });
     columns.collect()
 }
 
 /// Returns the columns that tell of them, from left to right.
-fn figures(sums: &Sums, scale: Option<&Scale>) -> Vec<Column> {
+fn figures(sums: &GroupedFigures, scale: Option<&Scale>) -> Vec<TableColumn> {
     let rows = || sums.groups.iter().chain([&sums.total]);
     let column = |title, importance, cell: &dyn Fn(&Group) -> String| {
-        Column::new(title, importance, rows().map(cell).collect())
+        TableColumn::new(title, importance, rows().map(cell).collect())
     };
-    let told: Vec<[Told; 4]> = rows()
-        .map(|group| metrics(&group.figures).map(|(_, metric)| Told::of(metric)))
+    let told: Vec<[FieldText; 4]> = rows()
+        .map(|group| metrics(&group.figures).map(|(_, metric)| FieldText::of(metric)))
         .collect();
-    let field = |title, importance, place: usize, cell: fn(&Told) -> Option<String>| {
+    let field = |title, importance, place: usize, cell: fn(&FieldText) -> Option<String>| {
         let cells = told
             .iter()
             .map(|told| cell(&told[place]).unwrap_or_default());
-        Column::new(title, importance, cells.collect())
+        TableColumn::new(title, importance, cells.collect())
     };
-    let median = |told: &Told| told.median.clone();
-    let mean = |told: &Told| told.weighted_mean.clone();
-    let quartiles = |told: &Told| Some(format!("[{}–{}]", told.low.as_ref()?, told.high.as_ref()?));
+    let median = |told: &FieldText| told.median.clone();
+    let mean = |told: &FieldText| told.weighted_mean.clone();
+    let quartiles =
+        |told: &FieldText| Some(format!("[{}–{}]", told.low.as_ref()?, told.high.as_ref()?));
     vec![
         column("batches", 0, &|group| group.figures.batches.to_string()),
         column("images", 8, &|group| group.figures.images.to_string()),
@@ -169,11 +170,11 @@ fn figures(sums: &Sums, scale: Option<&Scale>) -> Vec<Column> {
         }),
         field("size mm²", 9, 2, median),
         field("CV %", 10, 3, median),
-        Column {
+        TableColumn {
             marked: true,
             ..column("warn", 5, &|group| group.figures.warnings.to_string())
         },
-        Column {
+        TableColumn {
             right: false,
             ..column(TREND, 3, &|group| {
                 scale.map_or_else(String::new, |scale| scale.draw(&group.trend))
@@ -182,13 +183,13 @@ fn figures(sums: &Sums, scale: Option<&Scale>) -> Vec<Column> {
     ]
 }
 
-fn total_width(columns: &[Column]) -> usize {
+fn total_width(columns: &[TableColumn]) -> usize {
     let widths: usize = columns.iter().map(|column| column.width + GAP.len()).sum();
     widths.saturating_sub(GAP.len())
 }
 
 /// Cuts names, where the columns that matter most do not fit beside them; all other columns go first.
-fn shorten_names(columns: &mut [Column], width: usize) {
+fn shorten_names(columns: &mut [TableColumn], width: usize) {
     /// Counts, both rates: with less than these, a row tells nothing.
     const LEAST: u8 = 2;
     let names = columns.iter().filter(|column| column.name.is_some());
@@ -208,7 +209,7 @@ fn shorten_names(columns: &mut [Column], width: usize) {
 }
 
 /// Leaves out columns, the least important first, until the others fit.
-fn leave_out(columns: &mut Vec<Column>, width: usize) {
+fn leave_out(columns: &mut Vec<TableColumn>, width: usize) {
     while total_width(columns) > width {
         let place = (0..columns.len())
             .filter(|&place| columns[place].importance.is_some())
@@ -237,9 +238,9 @@ fn shortened(text: &str, width: usize) -> String {
 
 fn line(
     text: &mut String,
-    columns: &[Column],
-    look: &Look,
-    cell: impl Fn(&Column) -> (String, Style),
+    columns: &[TableColumn],
+    look: &TableStyle,
+    cell: impl Fn(&TableColumn) -> (String, Style),
 ) {
     for (place, column) in columns.iter().enumerate() {
         if place > 0 {
@@ -269,7 +270,7 @@ fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
 }
 
 /// Says what the columns are.
-fn legend(columns: &[Column]) -> Option<String> {
+fn legend(columns: &[TableColumn]) -> Option<String> {
     let has = |title: &str| columns.iter().any(|column| column.title == title);
     // No other column is a median that goes without one of these.
     if !["germ. %", "usable %"].into_iter().any(has) {
@@ -285,7 +286,12 @@ fn legend(columns: &[Column]) -> Option<String> {
 }
 
 /// Says what is what.
-fn remarks(sums: &Sums, range: &Range, scale: Option<&Scale>, columns: &[Column]) -> Vec<String> {
+fn remarks(
+    sums: &GroupedFigures,
+    range: &Range,
+    scale: Option<&Scale>,
+    columns: &[TableColumn],
+) -> Vec<String> {
     let figures = &sums.total.figures;
     let mut remarks: Vec<String> = legend(columns).into_iter().collect();
     let has_trend = columns.iter().any(|column| column.title == TREND);

@@ -11,7 +11,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, Column, Index, Kind, Moment, Other, decimal, find_column, unquote,
+    BATCH_ID, Batch, COLUMNS, Column, FieldType, GeneralIndex, Index, Timestamp, decimal,
+    find_column, unquote,
 };
 
 /// The most fields that a batch may have, known and unknown.
@@ -29,7 +30,7 @@ pub(crate) enum Flaw {
     /// A required field is null.
     Null(&'static str),
     /// A field does not hold what it should.
-    WrongType(&'static str, Kind),
+    WrongType(&'static str, FieldType),
     /// A whole number is one that nobody counts to.
     TooLarge(&'static str),
     /// The identifier says nothing.
@@ -50,11 +51,11 @@ impl fmt::Display for Flaw {
             Self::Null(field) => write!(f, "`{field}` is null"),
             Self::WrongType(field, kind) => {
                 let expected = match kind {
-                    Kind::Text => "text",
-                    Kind::Date => "a UTC date such as 2026-05-01T06:00:00Z",
-                    Kind::Integer => "a whole number",
-                    Kind::Decimal => "a decimal number in a string, such as \"87.50\"",
-                    Kind::Boolean => "true or false",
+                    FieldType::Text => "text",
+                    FieldType::Date => "a UTC date such as 2026-05-01T06:00:00Z",
+                    FieldType::Integer => "a whole number",
+                    FieldType::Decimal => "a decimal number in a string, such as \"87.50\"",
+                    FieldType::Boolean => "true or false",
                 };
                 write!(f, "`{field}` is not {expected}")
             }
@@ -75,7 +76,7 @@ impl fmt::Display for Flaw {
 }
 
 /// A batch that was read, with what was wrong with it.
-pub(crate) struct Read {
+pub(crate) struct ParsedBatch {
     /// Nothing where there is no object, or none with an identifier where one is needed.
     pub(crate) batch: Option<Batch>,
     pub(crate) flaws: Vec<Flaw>,
@@ -85,7 +86,7 @@ pub(crate) struct Read {
 
 impl Batch {
     /// Reads a batch from `text`, an object without blanks between its parts.
-    pub(crate) fn read(text: &str) -> Read {
+    pub(crate) fn read(text: &str) -> ParsedBatch {
         let mut read = Self::read_part(text);
         let has_id = |batch: &Self| match &batch.index {
             Index::Usual(_) => true,
@@ -96,12 +97,12 @@ impl Batch {
     }
 
     /// Like [`Batch::read`], but an object without an identifier is one too, as `--fields` may write it.
-    pub(crate) fn read_part(text: &str) -> Read {
-        let fields = match serde_json::from_str::<Fields<'_>>(text) {
-            Ok(Fields(fields)) => fields,
+    pub(crate) fn read_part(text: &str) -> ParsedBatch {
+        let fields = match serde_json::from_str::<ObjectFields<'_>>(text) {
+            Ok(ObjectFields(fields)) => fields,
             Err(error) => {
                 let flaws = vec![Flaw::NoObject(reason(&error))];
-                return Read {
+                return ParsedBatch {
                     batch: None,
                     flaws,
                     absent: 0,
@@ -149,13 +150,13 @@ impl Batch {
         let batch = Some(Self {
             page: Arc::new(text.to_owned()),
             object: 0..place(text.len()),
-            index: Index::Other(Box::new(Other {
+            index: Index::Other(Box::new(GeneralIndex {
                 written,
                 unknown,
                 flawed,
             })),
         });
-        Read {
+        ParsedBatch {
             batch,
             flaws,
             absent,
@@ -174,13 +175,13 @@ fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
     };
     let is_string = value.starts_with('"');
     let fits = match column.kind {
-        Kind::Text => is_string && is_unicode(value),
-        Kind::Date => is_string && Moment::parse(&unquote(value)).is_some(),
-        Kind::Decimal => is_string && decimal::is_number(&unquote(value)),
-        Kind::Integer => value.parse::<i64>().is_ok(),
-        Kind::Boolean => matches!(value, "true" | "false"),
+        FieldType::Text => is_string && is_unicode(value),
+        FieldType::Date => is_string && Timestamp::parse(&unquote(value)).is_some(),
+        FieldType::Decimal => is_string && decimal::is_number(&unquote(value)),
+        FieldType::Integer => value.parse::<i64>().is_ok(),
+        FieldType::Boolean => matches!(value, "true" | "false"),
     };
-    if !fits && column.kind == Kind::Integer && decimal::is_whole(value) {
+    if !fits && column.kind == FieldType::Integer && decimal::is_whole(value) {
         return Some(Flaw::TooLarge(name));
     }
     if !fits {
@@ -223,52 +224,55 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// The fields of an object, in order, repeated ones too.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
+        struct FieldsVisitor;
 
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = ObjectFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<ObjectFields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(COLUMNS.len() + 2);
-                while let Some((Name(name), value)) = map.next_entry()? {
+                while let Some((JsonName(name), value)) = map.next_entry()? {
                     fields.push((name, value));
                 }
-                Ok(Fields(fields))
+                Ok(ObjectFields(fields))
             }
         }
 
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
 /// A name, borrowed where it has no escapes.
-struct Name<'a>(Cow<'a, str>);
+struct JsonName<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonName<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
 
         impl<'de> Visitor<'de> for Text {
-            type Value = Name<'de>;
+            type Value = JsonName<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonName<'de>, E> {
+                Ok(JsonName(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<JsonName<'de>, E> {
+                Ok(JsonName(Cow::Owned(text.to_owned())))
             }
         }
 
@@ -286,18 +290,18 @@ mod tests {
             .iter()
             .map(|column| {
                 let value = match column.kind {
-                    Kind::Text => "\"te\\\"xt\"",
-                    Kind::Date => "\"2026-05-01T06:00:00.5Z\"",
-                    Kind::Integer => "12",
-                    Kind::Decimal => "\"87.50\"",
-                    Kind::Boolean => "true",
+                    FieldType::Text => "\"te\\\"xt\"",
+                    FieldType::Date => "\"2026-05-01T06:00:00.5Z\"",
+                    FieldType::Integer => "12",
+                    FieldType::Decimal => "\"87.50\"",
+                    FieldType::Boolean => "true",
                 };
                 (column.name, value)
             })
             .collect()
     }
 
-    fn read(fields: &[(&str, &str)]) -> Read {
+    fn read(fields: &[(&str, &str)]) -> ParsedBatch {
         let fields: Vec<String> = fields
             .iter()
             .map(|(name, value)| format!("\"{name}\":{value}"))
@@ -315,7 +319,7 @@ mod tests {
 
     #[test]
     fn every_value_is_found_where_it_stands() {
-        let Read {
+        let ParsedBatch {
             batch,
             flaws,
             absent,
@@ -326,7 +330,7 @@ mod tests {
             assert_eq!(batch.json(place), Some(value));
         }
         assert_eq!(batch.id(), "te\"xt");
-        assert_eq!(batch.created(), Moment::parse("2026-05-01T06:00:00.5Z"));
+        assert_eq!(batch.created(), Timestamp::parse("2026-05-01T06:00:00.5Z"));
     }
 
     #[test]
@@ -363,20 +367,20 @@ mod tests {
             assert_eq!(flaws, [TooLarge("total_cells_per_tray")]);
         }
         for (field, kind, value) in [
-            ("batch_id", Kind::Text, "7"),
-            ("comment", Kind::Text, "\"\\ud800\""),
+            ("batch_id", FieldType::Text, "7"),
+            ("comment", FieldType::Text, "\"\\ud800\""),
             (
                 "batch_creation_date",
-                Kind::Date,
+                FieldType::Date,
                 "\"2026-05-01T06:00:00+02:00\"",
             ),
-            ("number_of_images", Kind::Integer, "12.0"),
-            ("number_of_images", Kind::Integer, "\"12\""),
-            ("avg_germination_rate", Kind::Decimal, "87.50"),
-            ("avg_germination_rate", Kind::Decimal, "\"87,50\""),
-            ("avg_germination_rate", Kind::Decimal, "\"\""),
-            ("warnings", Kind::Boolean, "\"true\""),
-            ("warnings", Kind::Boolean, "0"),
+            ("number_of_images", FieldType::Integer, "12.0"),
+            ("number_of_images", FieldType::Integer, "\"12\""),
+            ("avg_germination_rate", FieldType::Decimal, "87.50"),
+            ("avg_germination_rate", FieldType::Decimal, "\"87,50\""),
+            ("avg_germination_rate", FieldType::Decimal, "\"\""),
+            ("warnings", FieldType::Boolean, "\"true\""),
+            ("warnings", FieldType::Boolean, "0"),
         ] {
             assert_eq!(with(field, value), [WrongType(field, kind)], "{value}");
         }
@@ -392,7 +396,7 @@ mod tests {
     }
 
     /// Reads a batch that is right but for these fields.
-    fn with_more(more: &str) -> Read {
+    fn with_more(more: &str) -> ParsedBatch {
         let fields = right();
         let fields = fields
             .iter()

@@ -6,7 +6,7 @@
 //! decide. What is accepted here must come out of them just the same; the tests hold the two
 //! against each other.
 
-use crate::batch::{BATCH_ID, COLUMNS, Kind};
+use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 
 /// So many digits fit any integer.
 const SAFE_DIGITS: usize = 18;
@@ -63,13 +63,13 @@ fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> O
         4
     } else {
         match column.kind {
-            Kind::Text => string(value)?,
-            Kind::Date => date(value)?,
-            Kind::Integer => integer(value)?,
-            Kind::Decimal => decimal(value)?,
-            Kind::Boolean if value.starts_with(b"true") => 4,
-            Kind::Boolean if value.starts_with(b"false") => 5,
-            Kind::Boolean => return None,
+            FieldType::Text => string(value)?,
+            FieldType::Date => date(value)?,
+            FieldType::Integer => integer(value)?,
+            FieldType::Decimal => decimal(value)?,
+            FieldType::Boolean if value.starts_with(b"true") => 4,
+            FieldType::Boolean if value.starts_with(b"false") => 5,
+            FieldType::Boolean => return None,
         }
     };
     if COLUMN == BATCH_ID && length == 2 {
@@ -266,13 +266,13 @@ mod tests {
     /// Values that are right for a column.
     fn right(column: &Column) -> BoxedStrategy<String> {
         let usual = match column.kind {
-            Kind::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
-            Kind::Date => {
+            FieldType::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
+            FieldType::Date => {
                 r#""20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|\+00:00)""#
             }
-            Kind::Integer => "(0|[1-9][0-9]{0,17})",
-            Kind::Decimal => r#""-?[0-9]{1,12}(\.[0-9]{1,12})?""#,
-            Kind::Boolean => "(true|false)",
+            FieldType::Integer => "(0|[1-9][0-9]{0,17})",
+            FieldType::Decimal => r#""-?[0-9]{1,12}(\.[0-9]{1,12})?""#,
+            FieldType::Boolean => "(true|false)",
         };
         if column.nullable {
             prop_oneof![5 => usual, 1 => Just("null".to_owned())].boxed()
@@ -282,15 +282,17 @@ mod tests {
     }
 
     /// Values that are nearly right, or not at all.
-    fn near(kind: Kind) -> BoxedStrategy<String> {
+    fn near(kind: FieldType) -> BoxedStrategy<String> {
         let near = match kind {
-            Kind::Text => r#""([a-zé]|\\[a-zA-Z0-9"\\/]|\\u[0-9a-d]{3,4}|["\x00-\x20\x7f]){0,12}""#,
-            Kind::Date => {
+            FieldType::Text => {
+                r#""([a-zé]|\\[a-zA-Z0-9"\\/]|\\u[0-9a-d]{3,4}|["\x00-\x20\x7f]){0,12}""#
+            }
+            FieldType::Date => {
                 r#""[0-2][0-9]{3}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,4})?(Z|z|[+-]0[01]:?00|)""#
             }
-            Kind::Integer => "-?[0-9]{0,21}(\\.0)?(e1)?",
-            Kind::Decimal => r#""?[+-]?[0-9]{0,4}[.,]?[0-9:]{0,3}[.e]?[0-9]{0,2}"?"#,
-            Kind::Boolean => "(true1|\"true\"|1|null|fals|TRUE)",
+            FieldType::Integer => "-?[0-9]{0,21}(\\.0)?(e1)?",
+            FieldType::Decimal => r#""?[+-]?[0-9]{0,4}[.,]?[0-9:]{0,3}[.e]?[0-9]{0,2}"?"#,
+            FieldType::Boolean => "(true1|\"true\"|1|null|fals|TRUE)",
         };
         prop_oneof![4 => near, 1 => "(null|nul|\"|\\{\\}|\\[1\\]|\"\"|)"].boxed()
     }
@@ -365,11 +367,11 @@ mod tests {
             .iter()
             .map(|column| {
                 let value = match column.kind {
-                    Kind::Text => "\"tä\\\"xt\\n\"",
-                    Kind::Date => "\"2026-05-31T06:00:00.250Z\"",
-                    Kind::Integer => "12",
-                    Kind::Decimal => "\"-87.50\"",
-                    Kind::Boolean => "true",
+                    FieldType::Text => "\"tä\\\"xt\\n\"",
+                    FieldType::Date => "\"2026-05-31T06:00:00.250Z\"",
+                    FieldType::Integer => "12",
+                    FieldType::Decimal => "\"-87.50\"",
+                    FieldType::Boolean => "true",
                 };
                 format!("\"{}\":{value}", column.name)
             })

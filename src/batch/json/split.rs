@@ -39,14 +39,14 @@ pub(crate) enum Shape {
 
 /// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unreadable {
+pub(crate) enum ParseError {
     /// It ended too early: it may be whole the next time.
     Cut,
     /// It is not what the interface promises.
     Broken(String),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut => f.write_str("the answer ended before its JSON did"),
@@ -55,12 +55,12 @@ impl fmt::Display for Unreadable {
     }
 }
 
-fn broken<T>(why: impl Into<String>) -> Result<T, Unreadable> {
-    Err(Unreadable::Broken(why.into()))
+fn broken<T>(why: impl Into<String>) -> Result<T, ParseError> {
+    Err(ParseError::Broken(why.into()))
 }
 
 /// A batch in an answer.
-pub(crate) enum Found<'a> {
+pub(crate) enum Item<'a> {
     /// Read already, and nothing is wrong with it.
     Batch(Batch),
     /// JSON text that is still to be read.
@@ -69,7 +69,7 @@ pub(crate) enum Found<'a> {
 
 /// Where in the answer the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum SplitState {
     Start,
     /// After `{`: a name or the end.
     FirstName,
@@ -92,7 +92,7 @@ enum Next {
 
 /// A value of which part is still to come.
 #[derive(Default)]
-struct Piece {
+struct PartialValue {
     text: Vec<u8>,
     depth: usize,
     in_string: bool,
@@ -104,8 +104,8 @@ struct Piece {
 /// Takes one answer apart.
 pub(crate) struct Splitter {
     shape: Shape,
-    at: At,
-    piece: Option<Piece>,
+    at: SplitState,
+    piece: Option<PartialValue>,
     blanks: usize,
     name: String,
     has_data: bool,
@@ -121,8 +121,8 @@ impl Splitter {
         Self {
             shape,
             at: match shape {
-                Shape::Flat | Shape::Page => At::Start,
-                Shape::Lines => At::Batch,
+                Shape::Flat | Shape::Page => SplitState::Start,
+                Shape::Lines => SplitState::Batch,
             },
             piece: None,
             blanks: 0,
@@ -143,8 +143,8 @@ impl Splitter {
     pub(crate) fn feed(
         &mut self,
         text: &Arc<String>,
-        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
-    ) -> Result<(), Unreadable> {
+        on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         let bytes = text.as_bytes();
         let mut place = 0;
         while let Some(&byte) = bytes.get(place) {
@@ -167,13 +167,13 @@ impl Splitter {
                 continue;
             }
             self.blanks = 0;
-            if matches!(self.at, At::FirstBatch | At::Batch)
+            if matches!(self.at, SplitState::FirstBatch | SplitState::Batch)
                 && let Some((batch, length)) = Batch::scan(text, place)
             {
                 self.at = self.after_batch();
                 self.batches += 1;
                 place += length;
-                on_batch(Found::Batch(batch))?;
+                on_batch(Item::Batch(batch))?;
                 continue;
             }
             if self.step(byte)? {
@@ -184,43 +184,47 @@ impl Splitter {
     }
 
     /// Moves on by one byte outside of values; returns false where the byte begins a value.
-    fn step(&mut self, byte: u8) -> Result<bool, Unreadable> {
+    fn step(&mut self, byte: u8) -> Result<bool, ParseError> {
         self.at = match (self.at, byte) {
-            (At::Start, b'[') if self.shape == Shape::Flat => At::FirstBatch,
-            (At::Start, b'{') if self.shape == Shape::Page => At::FirstName,
-            (At::Start, _) => {
+            (SplitState::Start, b'[') if self.shape == Shape::Flat => SplitState::FirstBatch,
+            (SplitState::Start, b'{') if self.shape == Shape::Page => SplitState::FirstName,
+            (SplitState::Start, _) => {
                 let expected = match self.shape {
                     Shape::Flat => "an array",
                     Shape::Page | Shape::Lines => "an object",
                 };
                 return broken(format!("the answer is not {expected} in JSON"));
             }
-            (At::FirstName | At::AfterValue, b'}') => At::End,
-            (At::AfterValue, b',') => At::Name,
-            (At::Colon, b':') => At::Value,
-            (At::Value, b'[') if self.name == "data" => {
+            (SplitState::FirstName | SplitState::AfterValue, b'}') => SplitState::End,
+            (SplitState::AfterValue, b',') => SplitState::Name,
+            (SplitState::Colon, b':') => SplitState::Value,
+            (SplitState::Value, b'[') if self.name == "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
                     return broken("`data` is there twice");
                 }
-                At::FirstBatch
+                SplitState::FirstBatch
             }
-            (At::FirstBatch | At::AfterBatch, b']') => match self.shape {
-                Shape::Flat | Shape::Lines => At::End,
-                Shape::Page => At::AfterValue,
+            (SplitState::FirstBatch | SplitState::AfterBatch, b']') => match self.shape {
+                Shape::Flat | Shape::Lines => SplitState::End,
+                Shape::Page => SplitState::AfterValue,
             },
-            (At::AfterBatch, b',') => At::Batch,
-            (At::FirstName | At::Name, b'"') => {
-                self.at = At::Name;
+            (SplitState::AfterBatch, b',') => SplitState::Batch,
+            (SplitState::FirstName | SplitState::Name, b'"') => {
+                self.at = SplitState::Name;
                 self.begin();
                 return Ok(false);
             }
-            (At::Value, _) if self.name == "data" => return broken("`data` is not an array"),
-            (At::Value, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
+            (SplitState::Value, _) if self.name == "data" => {
+                return broken("`data` is not an array");
+            }
+            (SplitState::Value, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
                 self.begin();
                 return Ok(false);
             }
-            (At::FirstBatch | At::Batch, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
-                self.at = At::Batch;
+            (SplitState::FirstBatch | SplitState::Batch, _)
+                if !matches!(byte, b',' | b':' | b']' | b'}') =>
+            {
+                self.at = SplitState::Batch;
                 self.batches += 1;
                 self.begin();
                 return Ok(false);
@@ -236,10 +240,10 @@ impl Splitter {
     }
 
     /// Where the answer stands behind a batch.
-    fn after_batch(&self) -> At {
+    fn after_batch(&self) -> SplitState {
         match self.shape {
-            Shape::Flat | Shape::Page => At::AfterBatch,
-            Shape::Lines => At::Batch,
+            Shape::Flat | Shape::Page => SplitState::AfterBatch,
+            Shape::Lines => SplitState::Batch,
         }
     }
 
@@ -247,8 +251,8 @@ impl Splitter {
     fn note_limit(&mut self) {
         let text = self.piece.as_ref().map_or(&[][..], |piece| &piece.text);
         self.limit_passed = Some(match self.at {
-            At::Name => "the name of a field".to_owned(),
-            At::Value => format!("`{}`", brief(&self.name)),
+            SplitState::Name => "the name of a field".to_owned(),
+            SplitState::Value => format!("`{}`", brief(&self.name)),
             _ => {
                 let Interrupted { id, field } = Interrupted::of(text);
                 let id = id.map(|id| format!(" (`{}`)", brief(&id)));
@@ -264,36 +268,36 @@ impl Splitter {
     }
 
     fn begin(&mut self) {
-        self.piece = Some(Piece::default());
+        self.piece = Some(PartialValue::default());
     }
 
     /// Uses a value that is complete.
     fn complete(
         &mut self,
-        on_batch: &mut impl FnMut(Found<'_>) -> Result<(), Unreadable>,
-    ) -> Result<(), Unreadable> {
+        on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
+    ) -> Result<(), ParseError> {
         let piece = self.piece.take().unwrap_or_default();
         let Ok(text) = str::from_utf8(&piece.text) else {
             return broken("the answer is not UTF-8");
         };
         match self.at {
-            At::Name => {
+            SplitState::Name => {
                 self.name = read(text)?;
-                self.at = At::Colon;
+                self.at = SplitState::Colon;
             }
-            At::Value => {
+            SplitState::Value => {
                 self.value(text)?;
-                self.at = At::AfterValue;
+                self.at = SplitState::AfterValue;
             }
             _ => {
                 self.at = self.after_batch();
-                return on_batch(Found::Text(text));
+                return on_batch(Item::Text(text));
             }
         }
         Ok(())
     }
 
-    fn value(&mut self, text: &str) -> Result<(), Unreadable> {
+    fn value(&mut self, text: &str) -> Result<(), ParseError> {
         if self.name != "next_token" {
             // Nobody asked for it; but an answer with nonsense in it is no answer.
             read::<serde::de::IgnoredAny>(text)?;
@@ -311,22 +315,22 @@ impl Splitter {
     }
 
     /// Ends the answer; returns the cursor of the next page, which version 1 never has.
-    pub(crate) fn finish(self) -> Result<Option<String>, Unreadable> {
+    pub(crate) fn finish(self) -> Result<Option<String>, ParseError> {
         match (self.at, self.shape) {
-            (At::End, Shape::Flat) => Ok(None),
-            (At::Batch, Shape::Lines) if self.piece.is_none() => Ok(None),
-            (At::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
-            (At::End, Shape::Page) => match self.next_token {
+            (SplitState::End, Shape::Flat) => Ok(None),
+            (SplitState::Batch, Shape::Lines) if self.piece.is_none() => Ok(None),
+            (SplitState::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
+            (SplitState::End, Shape::Page) => match self.next_token {
                 Some(Next::Text(cursor)) => Ok(Some(cursor)),
                 Some(Next::Null) => Ok(None),
                 None => broken("`next_token` is missing"),
             },
-            _ => Err(Unreadable::Cut),
+            _ => Err(ParseError::Cut),
         }
     }
 }
 
-fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {
+fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ParseError> {
     serde_json::from_str(text).or_else(|_| broken("the answer is no JSON: a value is malformed"))
 }
 
@@ -334,9 +338,9 @@ fn is_structural(byte: u8) -> bool {
     matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':')
 }
 
-impl Piece {
+impl PartialValue {
     /// Takes bytes until the value is complete or they run out; returns how many, and which.
-    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
         let mut place = 0;
         while place < bytes.len() {
             if self.in_string {
@@ -383,7 +387,7 @@ impl Piece {
         Ok((place, false))
     }
 
-    fn check_size(&self) -> Result<(), Unreadable> {
+    fn check_size(&self) -> Result<(), ParseError> {
         if self.text.len() > VALUE_LIMIT {
             return broken(format!("a value is larger than {} kB", VALUE_LIMIT / 1024));
         }

@@ -8,20 +8,20 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use chrono::Utc;
 
-use super::source::Asked;
+use super::source::ServiceSource;
 use crate::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
-use crate::batch::json::split::{Found, Splitter, Unreadable};
+use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
 use crate::cli::{CheckArgs, Cli};
 use crate::client::Api;
 use crate::client::BaseUrl;
 use crate::client::{Fault, Service, ServiceError, Version};
 use crate::error::{self, Failure};
-use crate::probe::{self, Absence, Both, Prober};
+use crate::probe::{self, BothVersions, MissingVersion, Prober};
 
-use report::Findings;
+use report::CheckResults;
 
 /// What is read of an answer at a time.
 const PIECE: usize = 64 * 1024;
@@ -35,8 +35,8 @@ pub(super) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
-    let mut findings = Findings::new(args.format);
-    let source = match Asked::open(&args.service, &cli.from_environment) {
+    let mut findings = CheckResults::new(args.format);
+    let source = match ServiceSource::open(&args.service, &cli.from_environment) {
         Ok(source) => source,
         Err(error) => {
             let kind = error::kind_of(&error);
@@ -63,19 +63,19 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         ),
     )?;
 
-    let mut trial = Trial {
+    let mut trial = VersionTrial {
         api: source.manners.api.value,
         findings,
         connected: false,
         clock: None,
-        absent: Both::default(),
+        absent: BothVersions::default(),
     };
     for version in [Version::V2, Version::V1] {
         if !trial.version(service, version).await? {
             break;
         }
     }
-    let Trial {
+    let VersionTrial {
         mut findings,
         connected,
         clock,
@@ -96,9 +96,9 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
 /// Finds out what the interface leaves open. That decides no exit code: a question without an answer is
 /// no failure.
 async fn probe(
-    source: &Asked,
-    absent: Both<Option<Absence>>,
-    findings: &mut Findings,
+    source: &ServiceSource,
+    absent: BothVersions<Option<MissingVersion>>,
+    findings: &mut CheckResults,
 ) -> anyhow::Result<()> {
     findings.begin_probe()?;
     let policy = source.retry_policy();
@@ -108,7 +108,7 @@ async fn probe(
 }
 
 /// Tells why nothing was asked.
-fn not_probed(findings: &mut Findings, why: &str) -> anyhow::Result<()> {
+fn not_probed(findings: &mut CheckResults, why: &str) -> anyhow::Result<()> {
     findings.begin_probe()?;
     for finding in probe::unasked(why) {
         findings.probed(&finding)?;
@@ -117,16 +117,16 @@ fn not_probed(findings: &mut Findings, why: &str) -> anyhow::Result<()> {
 }
 
 /// The trial of both versions.
-struct Trial {
+struct VersionTrial {
     api: Api,
-    findings: Findings,
+    findings: CheckResults,
     connected: bool,
     clock: Option<SystemTime>,
     /// Why a version is of no use to anybody.
-    absent: Both<Option<Absence>>,
+    absent: BothVersions<Option<MissingVersion>>,
 }
 
-impl Trial {
+impl VersionTrial {
     /// Tries one version; false where there is no use in trying the other.
     async fn version(&mut self, service: &Service, version: Version) -> anyhow::Result<bool> {
         let (auth, first) = match version {
@@ -147,7 +147,7 @@ impl Trial {
         let token = match token {
             Ok(token) => token.access_token,
             Err(error) => {
-                self.absent[version] = Absence::of(version, &error);
+                self.absent[version] = MissingVersion::of(version, &error);
                 self.failed(auth, error, version)?;
                 return Ok(true);
             }
@@ -166,7 +166,7 @@ impl Trial {
             }
             Err(error) => {
                 if error.is_missing() {
-                    self.absent[version] = Absence::of(version, &error);
+                    self.absent[version] = MissingVersion::of(version, &error);
                 }
                 self.failed(first, error, version)?;
             }
@@ -212,7 +212,7 @@ fn is_unconnected(error: &ServiceError) -> bool {
 
 /// Notes why there is no connection.
 fn tell_unconnected(
-    findings: &mut Findings,
+    findings: &mut CheckResults,
     base_url: &BaseUrl,
     error: ServiceError,
 ) -> anyhow::Result<()> {
@@ -235,7 +235,7 @@ fn tell_unconnected(
 }
 
 /// Notes that there is a connection.
-fn tell_connected(findings: &mut Findings, base_url: &BaseUrl) -> anyhow::Result<()> {
+fn tell_connected(findings: &mut CheckResults, base_url: &BaseUrl) -> anyhow::Result<()> {
     findings.ok("connection", format!("{} answers", base_url.host()))?;
     let tls = if base_url.is_https() {
         "the certificate is trusted"
@@ -272,11 +272,11 @@ async fn first_page(
         let fed = splitter.feed(&text, &mut |found| {
             count += 1;
             let flaw = match found {
-                Found::Batch(_) => None,
-                Found::Text(text) => Batch::read(text).flaws.into_iter().next(),
+                Item::Batch(_) => None,
+                Item::Text(text) => Batch::read(text).flaws.into_iter().next(),
             };
             match flaw {
-                Some(flaw) => Err(Unreadable::Broken(format!("batch {count}: {flaw}"))),
+                Some(flaw) => Err(ParseError::Broken(format!("batch {count}: {flaw}"))),
                 None => Ok(()),
             }
         });
@@ -288,7 +288,7 @@ async fn first_page(
     Ok((count, date))
 }
 
-fn tell_clock(findings: &mut Findings, clock: Option<SystemTime>) -> anyhow::Result<()> {
+fn tell_clock(findings: &mut CheckResults, clock: Option<SystemTime>) -> anyhow::Result<()> {
     let Some(theirs) = clock else {
         return findings.ok("clock", "not known: no answer told the time");
     };

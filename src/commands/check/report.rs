@@ -5,13 +5,13 @@ use serde::Serialize;
 use crate::cli::ReportFormat;
 use crate::conceal;
 use crate::error::{self, Failure};
-use crate::probe::Finding;
+use crate::probe::TopicAnswer;
 use crate::terminal;
 use crate::text;
 
 /// One thing that was tried.
 #[derive(Serialize)]
-struct Step {
+struct CheckStep {
     #[serde(rename = "step")]
     name: &'static str,
     ok: bool,
@@ -22,7 +22,7 @@ struct Step {
 
 /// One question of the probe.
 #[derive(Serialize)]
-struct Told {
+struct ProbeLine {
     id: String,
     question: String,
     known: bool,
@@ -30,9 +30,9 @@ struct Told {
     evidence: Vec<String>,
 }
 
-impl Told {
+impl ProbeLine {
     /// Makes a finding fit to be shown: the service may have put anything into it.
-    fn new(finding: &Finding) -> Self {
+    fn new(finding: &TopicAnswer) -> Self {
         let shown = |text: &String| conceal(text).into_owned();
         Self {
             id: finding.topic.id(),
@@ -62,19 +62,19 @@ impl Told {
 /// What the probe found so far.
 #[derive(Default)]
 struct Probed {
-    answers: Vec<Told>,
+    answers: Vec<ProbeLine>,
     requests: u64,
 }
 
 /// What was found so far, and the failure that decides the exit code.
-pub(super) struct Findings {
+pub(super) struct CheckResults {
     format: ReportFormat,
-    steps: Vec<Step>,
+    steps: Vec<CheckStep>,
     probe: Option<Probed>,
     failure: Option<anyhow::Error>,
 }
 
-impl Findings {
+impl CheckResults {
     pub(super) fn new(format: ReportFormat) -> Self {
         Self {
             format,
@@ -96,7 +96,7 @@ impl Findings {
         step: &'static str,
         found: impl Into<String>,
     ) -> anyhow::Result<()> {
-        self.add(Step {
+        self.add(CheckStep {
             name: step,
             ok: true,
             found: found.into(),
@@ -114,7 +114,7 @@ impl Findings {
         let error = anyhow::Error::new(failure);
         let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
         let hint = error::hint_of(&error).map(String::from);
-        self.add(Step {
+        self.add(CheckStep {
             name: step,
             ok: false,
             found: conceal(&causes.join(": ")).into_owned(),
@@ -126,7 +126,7 @@ impl Findings {
         Ok(())
     }
 
-    fn add(&mut self, step: Step) -> anyhow::Result<()> {
+    fn add(&mut self, step: CheckStep) -> anyhow::Result<()> {
         if self.format == ReportFormat::Text {
             let mark = if step.ok { "ok    " } else { "FAILED" };
             let mut line = format!(
@@ -153,8 +153,8 @@ impl Findings {
         self.say("\nWhat the interface leaves open:\n\n")
     }
 
-    pub(super) fn probed(&mut self, finding: &Finding) -> anyhow::Result<()> {
-        let told = Told::new(finding);
+    pub(super) fn probed(&mut self, finding: &TopicAnswer) -> anyhow::Result<()> {
+        let told = ProbeLine::new(finding);
         self.say(&told.text())?;
         self.probe.get_or_insert_default().answers.push(told);
         Ok(())

@@ -12,10 +12,10 @@ use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::Range;
 use crate::batch::{Representation, find_column, whole_second};
 use crate::error::{Failure, Kind};
-use crate::export::manifest::{File, Manifest};
+use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
-use crate::verify::{self, FileScan, Listing, Scope};
-use crate::verify::{Measured, Source};
+use crate::verify::{self, FileScan, NameList, Scope};
+use crate::verify::{FileDigest, RecordSource};
 
 /// A manifest that was read and understood.
 pub(super) struct Expected {
@@ -29,7 +29,7 @@ pub(super) struct Expected {
 }
 
 /// How a file compares with its manifest.
-pub(super) struct Judgement {
+pub(super) struct ManifestResult {
     /// In quotes.
     pub(super) name: String,
     pub(super) equal: bool,
@@ -55,11 +55,11 @@ pub(super) struct Judgement {
 #[derive(Default, Serialize)]
 pub(super) struct LakeFiles {
     /// In the manifest only.
-    pub(super) missing: Listing,
+    pub(super) missing: NameList,
     /// In the lake only.
-    pub(super) unlisted: Listing,
+    pub(super) unlisted: NameList,
     /// Other bytes than the manifest says.
-    pub(super) altered: Listing,
+    pub(super) altered: NameList,
 }
 
 impl LakeFiles {
@@ -179,7 +179,7 @@ impl Expected {
         file: &mut Subject,
         scan: &FileScan,
         scope: &Scope,
-    ) -> Result<Judgement, Failure> {
+    ) -> Result<ManifestResult, Failure> {
         let files = match file.source.lake() {
             Some(files) => Some(self.judge_files(files)?),
             None => None,
@@ -211,7 +211,7 @@ impl Expected {
             && unknown_fields != UnknownFields::Different
             && !(claim.is_listed && claim.same_bytes == Some(false))
             && files.as_ref().is_none_or(LakeFiles::is_equal);
-        Ok(Judgement {
+        Ok(ManifestResult {
             name: self.name(),
             equal,
             batches: claim.batches,
@@ -229,8 +229,9 @@ impl Expected {
     /// Compares the files of a lake with those of the manifest.
     fn judge_files(&self, files: &[PathBuf]) -> Result<LakeFiles, Failure> {
         let mut found = LakeFiles::default();
-        let mut entries: Vec<Option<&File>> = self.manifest.files.iter().map(Some).collect();
-        let mut take = |is_this: &dyn Fn(&File) -> bool| {
+        let mut entries: Vec<Option<&ManifestFile>> =
+            self.manifest.files.iter().map(Some).collect();
+        let mut take = |is_this: &dyn Fn(&ManifestFile) -> bool| {
             let entry = entries.iter_mut().find(|entry| entry.is_some_and(is_this));
             entry.and_then(Option::take)
         };
@@ -250,7 +251,7 @@ impl Expected {
             }
         }
         for (path, entry) in pairs {
-            let measured = Source::open(path)?.measure()?;
+            let measured = RecordSource::open(path)?.measure()?;
             if same_bytes(entry, measured.as_ref()) == Some(false) {
                 found.altered.add(&path.to_string_lossy());
             }
@@ -262,10 +263,10 @@ impl Expected {
     }
 
     /// Finds what the manifest says of this file: of all batches together, or of one file of many.
-    fn claim(&self, path: &Path, measured: Option<&Measured>, digest: &str) -> Claim {
+    fn claim(&self, path: &Path, measured: Option<&FileDigest>, digest: &str) -> ManifestClaim {
         let manifest = &self.manifest;
-        let is_this = |file: &&File| self.is_at(file, path) || self.has_moved(file, path);
-        let has_bytes = |file: &&File| same_bytes(file, measured) == Some(true);
+        let is_this = |file: &&ManifestFile| self.is_at(file, path) || self.has_moved(file, path);
+        let has_bytes = |file: &&ManifestFile| same_bytes(file, measured) == Some(true);
         let mut files = manifest.files.iter();
         // Its place comes first: there, the bytes of another of these files are the wrong ones.
         let listed = files.clone().find(is_this);
@@ -278,21 +279,23 @@ impl Expected {
         // A file that the manifest does not know is none of its own.
         let same_bytes = entry.map_or(Some(false), |file| same_bytes(file, measured));
         match entry {
-            Some(file) if manifest.files.len() > 1 && digest != manifest.set_digest => Claim {
-                batches: file.batches,
-                digest: file.set_digest.clone(),
-                unknown_fields_digest: file.unknown_fields_digest.clone(),
-                same_bytes,
-                is_listed: listed.is_some(),
-            },
+            Some(file) if manifest.files.len() > 1 && digest != manifest.set_digest => {
+                ManifestClaim {
+                    batches: file.batches,
+                    digest: file.set_digest.clone(),
+                    unknown_fields_digest: file.unknown_fields_digest.clone(),
+                    same_bytes,
+                    is_listed: listed.is_some(),
+                }
+            }
             _ => self.whole(same_bytes, listed.is_some()),
         }
     }
 
     /// Returns what the manifest says of all batches.
-    fn whole(&self, same_bytes: Option<bool>, is_listed: bool) -> Claim {
+    fn whole(&self, same_bytes: Option<bool>, is_listed: bool) -> ManifestClaim {
         let manifest = &self.manifest;
-        Claim {
+        ManifestClaim {
             batches: Some(manifest.batches),
             digest: Some(manifest.set_digest.clone()),
             unknown_fields_digest: manifest.unknown_fields_digest.clone(),
@@ -303,7 +306,7 @@ impl Expected {
 
     /// Returns whether the manifest means the file at `path`, although both were moved: what follows the
     /// manifest's folder is the end of the path at the export.
-    fn has_moved(&self, file: &File, path: &Path) -> bool {
+    fn has_moved(&self, file: &ManifestFile, path: &Path) -> bool {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let folder = if folder.as_os_str().is_empty() {
             Path::new(".")
@@ -318,7 +321,7 @@ impl Expected {
     }
 
     /// Tells whether the manifest means the file at `path`: seen from here, or from where it lies.
-    fn is_at(&self, file: &File, path: &Path) -> bool {
+    fn is_at(&self, file: &ManifestFile, path: &Path) -> bool {
         // An address is the same seen from anywhere.
         if Path::new(&file.path) == path {
             return true;
@@ -333,7 +336,7 @@ impl Expected {
 }
 
 /// What a manifest says of one file.
-struct Claim {
+struct ManifestClaim {
     batches: Option<u64>,
     digest: Option<String>,
     unknown_fields_digest: Option<String>,
@@ -342,7 +345,7 @@ struct Claim {
     is_listed: bool,
 }
 
-impl Claim {
+impl ManifestClaim {
     fn judge_unknown_fields(&self, scan: &FileScan) -> UnknownFields {
         let has_any = scan.digest.unknown_count() > 0;
         match &self.unknown_fields_digest {
@@ -358,11 +361,11 @@ impl Claim {
 }
 
 /// Returns whether a file has the size and hash of its entry; `None` if one side has none.
-fn same_bytes(file: &File, measured: Option<&Measured>) -> Option<bool> {
+fn same_bytes(file: &ManifestFile, measured: Option<&FileDigest>) -> Option<bool> {
     let (measured, hash) = (measured?, file.sha256.as_ref()?);
     Some(file.bytes == Some(measured.bytes) && *hash == measured.sha256)
 }
 
-fn has_name_of(file: &File, path: &Path) -> bool {
+fn has_name_of(file: &ManifestFile, path: &Path) -> bool {
     path.file_name().is_some() && Path::new(&file.path).file_name() == path.file_name()
 }

@@ -25,10 +25,10 @@ use crate::formats::record::Schema;
 use crate::terminal;
 use crate::text;
 use crate::verify::{self, Comparison, FileScan, Ledger, Scope};
-use crate::verify::{Lake, Source};
+use crate::verify::{Lake, RecordSource};
 use expected::Expected;
 use refetch::Refetch;
-use report::{Other, Report};
+use report::{OtherSide, VerifyReport};
 
 /// The manifest of a lake, in its folder.
 const LAKE_MANIFEST: &str = "_manifest.json";
@@ -95,7 +95,7 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     {
         return Err(no_digest_of(fields, expected).into());
     }
-    let mut source = Source::open(&args.file)?;
+    let mut source = RecordSource::open(&args.file)?;
     if expected.as_ref().is_some_and(Expected::has_empty_file) {
         source.expect_nothing();
     }
@@ -114,10 +114,10 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         let refetch = Refetch::new(from_environment, args, expected.as_ref(), &file)?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
-        let other = Source::open(other)?;
+        let other = RecordSource::open(other)?;
         #[cfg(feature = "postgres")]
         let other = {
-            let everything = tables::Asked::default();
+            let everything = tables::TableRequest::default();
             tables::prepared(other, from_environment, args, everything)?
         };
         against(&mut file, other)?
@@ -154,7 +154,7 @@ fn no_digest_of(fields: u32, expected: &Expected) -> Failure {
 
 /// The file that is verified.
 struct Subject {
-    source: Source,
+    source: RecordSource,
     path: PathBuf,
     /// The columns of cells without names, where that is known.
     layout: Option<Vec<usize>>,
@@ -198,12 +198,12 @@ impl Subject {
 }
 
 /// Verifies a file by what it says of itself, or against its manifest.
-fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Failure> {
+fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<VerifyReport, Failure> {
     let Some(expected) = expected else {
         let (scan, scope) = file.scan_alone()?;
         tell_remarks(file.source.name(), &scan);
         scan.remarks.check_types(file.source.name(), true)?;
-        let mut report = Report::new(file, &scan, scope);
+        let mut report = VerifyReport::new(file, &scan, scope);
         report.claim = scan.remarks.claim.filter(|_| file.fields.is_none());
         return Ok(report);
     };
@@ -212,13 +212,13 @@ fn alone(file: &mut Subject, expected: Option<&Expected>) -> Result<Report, Fail
     tell_remarks(file.source.name(), &scan);
     let lenient = expected.lenient();
     scan.remarks.check_types(file.source.name(), lenient)?;
-    let mut report = Report::new(file, &scan, scope);
+    let mut report = VerifyReport::new(file, &scan, scope);
     report.manifest = Some(expected.judge(file, &scan, &scope)?);
     Ok(report)
 }
 
 /// Verifies a file against another.
-fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
+fn against(file: &mut Subject, mut other: RecordSource) -> Result<VerifyReport, Failure> {
     let mut scope = file.first_scope();
     loop {
         let (here, ledger) = file.index(&scope)?;
@@ -233,9 +233,9 @@ fn against(file: &mut Subject, mut other: Source) -> Result<Report, Failure> {
         tell_remarks(other.name(), &there);
         here.remarks.check_types(file.source.name(), false)?;
         there.remarks.check_types(other.name(), false)?;
-        let mut report = Report::new(file, &here, scope);
+        let mut report = VerifyReport::new(file, &here, scope);
         report.compare_unknown_fields(&there.digest, there.remarks.keeps_unknown_fields);
-        report.other = Some(Other::file(other.name(), &there, scope));
+        report.other = Some(OtherSide::file(other.name(), &there, scope));
         if here.has_ids() && there.has_ids() {
             report.settle(comparison, file)?;
         }

@@ -6,17 +6,17 @@ use std::time::Instant;
 use chrono::Utc;
 
 use super::expected::Expected;
-use super::report::{Other, Report};
+use super::report::{OtherSide, VerifyReport};
 use super::{Subject, tell_remarks};
 use crate::archive::Archive;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::Range;
 use crate::batch::{BATCH_ID, Batch, Representation};
 use crate::cli::VerifyArgs;
-use crate::commands::source::Source;
+use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
-use crate::fetch::Order;
-use crate::pipeline::{self, Plan, Sink};
+use crate::fetch::PageOrder;
+use crate::pipeline::{self, Selection, Sink};
 use crate::terminal::ProgressMode;
 use crate::terminal::{self, ProgressLine};
 use crate::verify::{Comparison, Scope};
@@ -29,7 +29,7 @@ fn beginning(path: &Path) -> Option<i64> {
 
 /// What is asked for, and of whom.
 pub(super) struct Refetch {
-    source: Source,
+    source: BatchSource,
     /// It is an archive, and no service.
     is_archive: bool,
     range: Range,
@@ -69,7 +69,7 @@ impl Refetch {
             .hint("verify the folder of these files, or each file with the manifest alone")
             .into());
         }
-        let source = Source::choose(args.archive.as_deref(), &args.source, from_environment)?;
+        let source = BatchSource::choose(args.archive.as_deref(), &args.source, from_environment)?;
         let base_url = source.base_url();
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)
@@ -89,7 +89,7 @@ impl Refetch {
         self,
         file: &mut Subject,
         expected: Option<&Expected>,
-    ) -> anyhow::Result<Report> {
+    ) -> anyhow::Result<VerifyReport> {
         let started = Instant::now();
         let asked = expected.map_or_else(|| file.first_scope(), Expected::scope);
         let mut scope = Scope {
@@ -102,7 +102,7 @@ impl Refetch {
         let lenient = expected.is_some_and(Expected::lenient);
         scan.remarks.check_types(file.source.name(), lenient)?;
         scope.unknown_fields &= scan.remarks.keeps_unknown_fields;
-        let mut report = Report::new(file, &scan, scope);
+        let mut report = VerifyReport::new(file, &scan, scope);
         match expected {
             // A digest over certain fields alone is not in the manifest.
             Some(expected) if file.fields.is_none() => {
@@ -125,7 +125,7 @@ impl Refetch {
         let detail = format!(" ({}{version})", self.range.describe());
         let count = holding.digest.count();
         report.compare_unknown_fields(&holding.digest, true);
-        report.other = Some(Other::source(
+        report.other = Some(OtherSide::source(
             kind,
             self.source.name(),
             detail,
@@ -160,16 +160,16 @@ impl Refetch {
         let source = &self.source;
         let sorting = expected.and_then(|expected| expected.sorting);
         let limit = expected.and_then(Expected::limit);
-        let plan = Plan {
+        let plan = Selection {
             conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
             sorting,
             limit,
-            ..Plan::new(&self.range)
+            ..Selection::new(&self.range)
         };
         log::info!("asking {} for {}", source.name(), self.range.asked());
         let progress = ProgressLine::start(self.progress, false, &source.stats);
         // As when it was exported: with a limit, which batches come depends on how.
-        let order = Order::of_export(sorting.is_some(), limit.is_some());
+        let order = PageOrder::of_export(sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
         let mut pages = source.batches(self.range, order, lenient)?;
         let ran = pipeline::run(&mut pages, holding, &plan, &source.stats).await;

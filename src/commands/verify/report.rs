@@ -8,18 +8,18 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Subject;
-use super::expected::Judgement;
+use super::expected::ManifestResult;
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
 use crate::cli::ReportFormat;
 use crate::error::{Failure, Kind};
-use crate::formats::record::Claim;
+use crate::formats::record::EmbeddedDigest;
 use crate::terminal;
 use crate::text;
-use crate::verify::{self, Comparison, Differences, FileScan, Listing, Scope};
+use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
 
 /// What a file was compared with.
-pub(super) struct Other {
+pub(super) struct OtherSide {
     /// For programs: `file`, `service` or `archive`.
     kind: &'static str,
     name: String,
@@ -28,14 +28,14 @@ pub(super) struct Other {
     batches: u64,
     digest: String,
     /// More than once there.
-    repeated: Listing,
+    repeated: NameList,
     /// Columns that it lacks.
     lacking: Vec<usize>,
     /// Columns that are no fields.
     foreign: Vec<String>,
 }
 
-impl Other {
+impl OtherSide {
     pub(super) fn file(name: &str, scan: &FileScan, scope: Scope) -> Self {
         Self {
             repeated: scan.repeated.clone(),
@@ -58,7 +58,7 @@ impl Other {
             detail,
             batches: digest.count(),
             digest: digest.finish(),
-            repeated: Listing::default(),
+            repeated: NameList::default(),
             lacking: Vec::new(),
             foreign: Vec::new(),
         }
@@ -91,7 +91,7 @@ impl UnknownFields {
     }
 }
 
-pub(super) struct Report {
+pub(super) struct VerifyReport {
     /// In quotes.
     file: String,
     scope: Scope,
@@ -105,22 +105,22 @@ pub(super) struct Report {
     /// `--fields` left some out.
     is_partial: bool,
     /// More than once in the file.
-    repeated: Listing,
+    repeated: NameList,
     /// Columns that were to be compared and that the file lacks.
     lacking: Vec<usize>,
     /// Columns of the file that are no fields.
     foreign: Vec<String>,
     unknown_fields: UnknownFields,
     /// What the file says of itself, if nothing else is compared.
-    pub(super) claim: Option<Claim>,
-    pub(super) manifest: Option<Judgement>,
-    pub(super) other: Option<Other>,
+    pub(super) claim: Option<EmbeddedDigest>,
+    pub(super) manifest: Option<ManifestResult>,
+    pub(super) other: Option<OtherSide>,
     /// Batch by batch, both sides are the same.
     same_batches: bool,
     differences: Option<Differences>,
 }
 
-impl Report {
+impl VerifyReport {
     pub(super) fn new(file: &Subject, scan: &FileScan, scope: Scope) -> Self {
         Self {
             file: file.source.name().to_owned(),
@@ -165,14 +165,14 @@ impl Report {
             && self.other.as_ref().is_none_or(|other| self.equals(other))
     }
 
-    fn equals(&self, other: &Other) -> bool {
+    fn equals(&self, other: &OtherSide) -> bool {
         other.digest == self.digest
             && self.same_columns(other)
             && self.unknown_fields != UnknownFields::Different
     }
 
     /// Returns whether both sides have all columns that are compared, and no others unless `--fields` was given.
-    fn same_columns(&self, other: &Other) -> bool {
+    fn same_columns(&self, other: &OtherSide) -> bool {
         self.lacking.is_empty()
             && other.lacking.is_empty()
             && (self.is_partial || self.foreign.is_empty() && other.foreign.is_empty())
@@ -292,7 +292,7 @@ impl Report {
         }
         let file = &self.file;
         let failure = |message: String| Failure::new(Kind::Protocol, message);
-        let differs = |other: &&Other| !self.equals(other) || !self.same_batches;
+        let differs = |other: &&OtherSide| !self.equals(other) || !self.same_batches;
         let other = self.other.as_ref().filter(differs);
         Err(match (&self.manifest, other) {
             _ if self.repeated.count > 0 => failure(format!(
@@ -321,7 +321,7 @@ impl Report {
     }
 
     /// Says how a file differs from another side.
-    fn blame_other(&self, other: &Other) -> Failure {
+    fn blame_other(&self, other: &OtherSide) -> Failure {
         let (file, name) = (&self.file, &other.name);
         let failure = |message: String| Failure::new(Kind::Protocol, message);
         let sides = [
@@ -362,7 +362,7 @@ impl Report {
     }
 
     /// Says why a file is not what its manifest says.
-    fn blame(&self, manifest: &Judgement) -> Failure {
+    fn blame(&self, manifest: &ManifestResult) -> Failure {
         let ids = "a manifest has no ids: `--against` another export or `--service` lists the batches that differ";
         let altered = "it was altered since it was exported: export it again";
         let other_fields = "was it exported with other `--fields`?";
@@ -436,7 +436,7 @@ impl Report {
             .map(|manifest| format!("the manifest {}", manifest.name));
         let sides: Vec<String> = manifest
             .into_iter()
-            .chain(self.other.as_ref().map(Other::in_full))
+            .chain(self.other.as_ref().map(OtherSide::in_full))
             .collect();
         let line = if sides.is_empty() {
             format!("{} holds {holds}", self.file)
@@ -505,7 +505,7 @@ impl Report {
                 &found.extra,
                 &format!("in {file} only"),
             );
-            let changed = Listing {
+            let changed = NameList {
                 count: found.changed,
                 ids: found.changes.iter().map(changed_line).collect(),
             };
@@ -553,12 +553,12 @@ fn batches(count: u64) -> String {
     format!("{count} {}", if count == 1 { "batch" } else { "batches" })
 }
 
-fn changed_line(change: &verify::Change) -> String {
+fn changed_line(change: &verify::BatchDifference) -> String {
     format!("{}: {}", text::brief(&change.id), change.names().join(", "))
 }
 
 /// Adds a list of batches, if there are any.
-fn list(lines: &mut String, title: &str, listing: &Listing, meaning: &str) {
+fn list(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
     list_with(
         lines,
         &format!("{title}: {}", batches(listing.count)),
@@ -568,7 +568,7 @@ fn list(lines: &mut String, title: &str, listing: &Listing, meaning: &str) {
 }
 
 /// Adds a list of files, if there are any.
-fn list_files(lines: &mut String, title: &str, listing: &Listing, meaning: &str) {
+fn list_files(lines: &mut String, title: &str, listing: &NameList, meaning: &str) {
     let files = if listing.count == 1 { "file" } else { "files" };
     list_with(
         lines,
@@ -578,7 +578,7 @@ fn list_files(lines: &mut String, title: &str, listing: &Listing, meaning: &str)
     );
 }
 
-fn list_with(lines: &mut String, heading: &str, listing: &Listing, meaning: &str) {
+fn list_with(lines: &mut String, heading: &str, listing: &NameList, meaning: &str) {
     if listing.count == 0 {
         return;
     }

@@ -7,17 +7,20 @@ use crate::config::Settings;
 use crate::error::Failure;
 use crate::postgres::Reach;
 use crate::terminal;
-use crate::verify::Source;
+use crate::verify::RecordSource;
 
 /// What was asked for, where that is known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct TableRequest {
     range: Option<Range>,
     columns: Option<Vec<usize>>,
 }
 
 /// Finds out what was asked for: by the manifest, or by the dates that the service is asked with.
-pub(super) fn asked(args: &VerifyArgs, expected: Option<&Expected>) -> Result<Asked, Failure> {
+pub(super) fn asked(
+    args: &VerifyArgs,
+    expected: Option<&Expected>,
+) -> Result<TableRequest, Failure> {
     let range = match expected {
         Some(expected) => Some(expected.range),
         None if args.range.start.is_some() || args.range.end.is_some() => Some(Range::parse(
@@ -27,7 +30,7 @@ pub(super) fn asked(args: &VerifyArgs, expected: Option<&Expected>) -> Result<As
         )?),
         None => None,
     };
-    Ok(Asked {
+    Ok(TableRequest {
         range: range.filter(|range| range.start.is_some() || range.end.is_some()),
         columns: expected.map(|expected| expected.columns.clone()),
     })
@@ -35,11 +38,11 @@ pub(super) fn asked(args: &VerifyArgs, expected: Option<&Expected>) -> Result<As
 
 /// Tells a table how its server is reached and which batches to read; does nothing to a file.
 pub(super) fn prepared(
-    mut source: Source,
+    mut source: RecordSource,
     from_environment: &[String],
     args: &VerifyArgs,
-    asked: Asked,
-) -> Result<Source, Failure> {
+    asked: TableRequest,
+) -> Result<RecordSource, Failure> {
     let name = source.name().to_owned();
     let Some(table) = source.as_table() else {
         return Ok(source);

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use csv::{ReaderBuilder, StringRecord};
 
 use super::write::FORMULA;
-use crate::batch::{COLUMNS, Column, Kind, Moment, find_column, is_number};
-use crate::formats::record::Unreadable;
+use crate::batch::{COLUMNS, Column, FieldType, Timestamp, find_column, is_number};
+use crate::formats::record::ReadError;
 
 /// Stands between the cells of files that have one column: no text holds it.
 const NOTHING: u8 = 0xff;
@@ -20,7 +20,7 @@ pub(crate) const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// How the cells of a file are parted and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dialect {
+pub(crate) struct DetectedDialect {
     pub(crate) delimiter: u8,
     pub(crate) header: bool,
     /// Which cell holds each column.
@@ -33,14 +33,14 @@ pub(crate) struct Dialect {
     pub(crate) excel: bool,
 }
 
-impl Dialect {
+impl DetectedDialect {
     /// Finds it out from the beginning of a file. Cells without names are those of `layout`, or all
     /// fields in order. Nothing where the file holds nothing.
     pub(crate) fn detect(
         head: &[u8],
         usual: u8,
         layout: Option<&[usize]>,
-    ) -> Result<Option<Self>, Unreadable> {
+    ) -> Result<Option<Self>, ReadError> {
         let marked = head.starts_with(MARK);
         if head.strip_prefix(MARK).unwrap_or(head).is_empty() {
             return Ok(None);
@@ -57,8 +57,8 @@ impl Dialect {
         let all: Vec<usize> = (0..COLUMNS.len()).collect();
         let layout = layout.unwrap_or(&all);
         let Some(delimiter) = unnamed(&firsts, layout) else {
-            return Err(Unreadable::Broken {
-                place: Some(crate::formats::record::Place::Line(1)),
+            return Err(ReadError::Broken {
+                place: Some(crate::formats::record::RecordPlace::Line(1)),
                 why: format!(
                     "it neither names the fields of batches nor has the {} cells of one",
                     layout.len()
@@ -82,7 +82,7 @@ impl Dialect {
         }))
     }
 
-    fn with_header(delimiter: u8, names: &StringRecord, excel: bool) -> Result<Self, Unreadable> {
+    fn with_header(delimiter: u8, names: &StringRecord, excel: bool) -> Result<Self, ReadError> {
         let mut cells = [None; COLUMNS.len()];
         let mut unknown = Vec::new();
         for (cell, name) in names.iter().enumerate() {
@@ -91,8 +91,8 @@ impl Dialect {
                 continue;
             };
             if cells[column].replace(cell).is_some() {
-                return Err(Unreadable::broken(
-                    crate::formats::record::Place::Line(1),
+                return Err(ReadError::broken(
+                    crate::formats::record::RecordPlace::Line(1),
                     format!("`{name}` is there twice"),
                 ));
             }
@@ -118,18 +118,18 @@ impl Dialect {
     pub(crate) fn check_formulas(
         &self,
         record: &StringRecord,
-        place: crate::formats::record::Place,
-    ) -> Result<(), Unreadable> {
+        place: crate::formats::record::RecordPlace,
+    ) -> Result<(), ReadError> {
         if !self.excel {
             return Ok(());
         }
         for (column, cell) in self.cells.iter().enumerate() {
             let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
             let column = &COLUMNS[column];
-            let runs =
-                cell.starts_with(FORMULA) && (column.kind == Kind::Text || !fits(column, cell));
+            let runs = cell.starts_with(FORMULA)
+                && (column.kind == FieldType::Text || !fits(column, cell));
             if runs {
-                return Err(Unreadable::Broken {
+                return Err(ReadError::Broken {
                     place: Some(place),
                     why: format!(
                         "`{}` would run as a formula: the apostrophe before it is missing",
@@ -203,7 +203,7 @@ fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
 /// Picks what parts most rows into cells that fit `layout`; of two, the likelier.
 fn unnamed(firsts: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
     let judged: Vec<usize> = (0..layout.len())
-        .filter(|&cell| COLUMNS[layout[cell]].kind != Kind::Text)
+        .filter(|&cell| COLUMNS[layout[cell]].kind != FieldType::Text)
         .collect();
     let fit = |row: &StringRecord| {
         let fit = |cell: &&usize| fits(&COLUMNS[layout[**cell]], &row[**cell]);
@@ -226,10 +226,10 @@ fn unnamed(firsts: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
 fn fits(column: &Column, text: &str) -> bool {
     match column.kind {
         _ if text.is_empty() => column.nullable,
-        Kind::Text => true,
-        Kind::Date => Moment::parse(text).is_some(),
-        Kind::Integer | Kind::Decimal => is_number(text) || with_point(text).is_some(),
-        Kind::Boolean => matches!(text, "true" | "false"),
+        FieldType::Text => true,
+        FieldType::Date => Timestamp::parse(text).is_some(),
+        FieldType::Integer | FieldType::Decimal => is_number(text) || with_point(text).is_some(),
+        FieldType::Boolean => matches!(text, "true" | "false"),
     }
 }
 
@@ -259,8 +259,8 @@ fn ends_with_cr(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn detect(head: &str) -> Dialect {
-        Dialect::detect(head.as_bytes(), b',', None)
+    fn detect(head: &str) -> DetectedDialect {
+        DetectedDialect::detect(head.as_bytes(), b',', None)
             .expect(head)
             .expect(head)
     }
@@ -284,14 +284,14 @@ mod tests {
             assert!(dialect.header);
         }
         assert_eq!(detect("batch_id,comment,mine\n").unknown, ["mine"]);
-        assert!(Dialect::detect(b"comment,comment\n", b',', None).is_err());
+        assert!(DetectedDialect::detect(b"comment,comment\n", b',', None).is_err());
     }
 
     #[test]
     fn rows_without_names_tell_by_what_fits() {
         let layout = [2, 5, 8, 16];
         let detect = |row: &str| {
-            let dialect = Dialect::detect(row.as_bytes(), b',', Some(&layout)).ok()??;
+            let dialect = DetectedDialect::detect(row.as_bytes(), b',', Some(&layout)).ok()??;
             assert!(!dialect.header);
             Some(dialect.delimiter)
         };
@@ -306,7 +306,7 @@ mod tests {
         assert!(detect("\u{feff}batch_id,comment\r\n").excel);
         assert!(!detect("batch_id,comment\r\n").excel);
         assert!(!detect("\u{feff}batch_id,comment\n").excel);
-        let dialect = Dialect {
+        let dialect = DetectedDialect {
             excel: true,
             ..detect("batch_id,comment\n")
         };

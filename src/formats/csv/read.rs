@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
-use super::dialect::{Dialect, MARK, with_point};
-use crate::batch::{COLUMNS, Kind, Values, is_number};
+use super::dialect::{DetectedDialect, MARK, with_point};
+use crate::batch::{COLUMNS, FieldType, Values, is_number};
 use crate::formats::json::lines::{BadLine, LineChecker};
-use crate::formats::record::{Each, Place, Record, Remarks, Unreadable};
+use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
 
 /// The most that one row may hold: a batch is well below a kilobyte. Without a bound, one quote too many
 /// would make one cell of all that follows.
@@ -22,9 +22,9 @@ pub(crate) fn read(
     usual: u8,
     layout: Option<&[usize]>,
     each: &mut Each<'_>,
-) -> Result<Remarks, Unreadable> {
-    let Some(dialect) = Dialect::detect(head, usual, layout)? else {
-        return Ok(Remarks::default());
+) -> Result<FileInfo, ReadError> {
+    let Some(dialect) = DetectedDialect::detect(head, usual, layout)? else {
+        return Ok(FileInfo::default());
     };
     let mut watched = Watched {
         bytes,
@@ -52,7 +52,7 @@ pub(crate) fn read(
     let mut next = 1;
     loop {
         let line = next;
-        let place = Place::Line(line);
+        let place = RecordPlace::Line(line);
         let more = reader.read_record(&mut record);
         if let Some(bad) = reader.get_mut().bad_line.take() {
             return Err(bad.into());
@@ -62,7 +62,7 @@ pub(crate) fn read(
         }
         if reader.get_ref().since_row > ROW_LIMIT {
             let why = format!("a row is larger than {} MB", ROW_LIMIT >> 20);
-            return Err(Unreadable::broken(place, why));
+            return Err(ReadError::broken(place, why));
         }
         reader.get_mut().since_row = 0;
         next += 1 + memchr::memchr_iter(b'\n', record.as_slice().as_bytes()).count() as u64;
@@ -76,7 +76,7 @@ pub(crate) fn read(
                 record.len(),
                 dialect.width
             );
-            return Err(Unreadable::broken(place, why));
+            return Err(ReadError::broken(place, why));
         }
         if separator == Separator::Unknown {
             separator = Separator::of(&record, &dialect);
@@ -85,7 +85,7 @@ pub(crate) fn read(
         if separator == Separator::Comma && mistyped.is_none() {
             mistyped = with_wrong_point(&record, &dialect, place);
         }
-        let row = Row {
+        let row = CsvRow {
             record: &record,
             dialect: &dialect,
             comma: separator == Separator::Comma,
@@ -96,38 +96,38 @@ pub(crate) fn read(
             sound: false,
             place,
         };
-        if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
-            return Ok(Remarks {
+        if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
+            return Ok(FileInfo {
                 columns: Some(columns),
-                ..Remarks::default()
+                ..FileInfo::default()
             });
         }
     }
     if !watched.lines.is_complete() {
-        return Err(Unreadable::Broken {
+        return Err(ReadError::Broken {
             place: None,
             why: "the file ends inside a cell in quotes".to_owned(),
             hint: Some("it is cut short: copy or export it again"),
         });
     }
-    Ok(Remarks {
+    Ok(FileInfo {
         columns: Some(columns),
         unended: watched.lines.last() != b'\n',
         mistyped,
         unknown: dialect.unknown,
-        ..Remarks::default()
+        ..FileInfo::default()
     })
 }
 
-fn broken(error: csv::Error, place: Place, dialect: &Dialect) -> Unreadable {
+fn broken(error: csv::Error, place: RecordPlace, dialect: &DetectedDialect) -> ReadError {
     match error.into_kind() {
-        ErrorKind::Io(error) => Unreadable::Io(error),
+        ErrorKind::Io(error) => ReadError::Io(error),
         ErrorKind::Utf8 { err, .. } => {
             let column = (0..COLUMNS.len()).find(|&at| dialect.cells[at] == Some(err.field()));
             let name = column.map_or("a cell", |column| COLUMNS[column].name);
-            Unreadable::broken(place, format!("`{name}` is not UTF-8"))
+            ReadError::broken(place, format!("`{name}` is not UTF-8"))
         }
-        kind => Unreadable::broken(place, format!("{kind:?}")),
+        kind => ReadError::broken(place, format!("{kind:?}")),
     }
 }
 
@@ -142,8 +142,9 @@ enum Separator {
 impl Separator {
     /// The first number with a fraction tells it for the whole file: what is written otherwise further
     /// on was no number for the one who wrote it.
-    fn of(record: &StringRecord, dialect: &Dialect) -> Self {
-        let decimals = (0..COLUMNS.len()).filter(|&column| COLUMNS[column].kind == Kind::Decimal);
+    fn of(record: &StringRecord, dialect: &DetectedDialect) -> Self {
+        let decimals =
+            (0..COLUMNS.len()).filter(|&column| COLUMNS[column].kind == FieldType::Decimal);
         for cell in decimals.filter_map(|column| record.get(dialect.cells[column]?)) {
             if cell.contains('.') && is_number(cell) {
                 return Self::Point;
@@ -157,19 +158,19 @@ impl Separator {
 }
 
 /// One row, cell by cell.
-struct Row<'a> {
+struct CsvRow<'a> {
     record: &'a StringRecord,
-    dialect: &'a Dialect,
+    dialect: &'a DetectedDialect,
     /// Decimals have a comma.
     comma: bool,
 }
 
-impl Values for Row<'_> {
+impl Values for CsvRow<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let cell = self.record.get(self.dialect.cells[column]?)?;
         // An empty cell is null.
         let text = Some(self.dialect.undo(cell)).filter(|text| !text.is_empty())?;
-        let decimal = self.comma && COLUMNS[column].kind == Kind::Decimal;
+        let decimal = self.comma && COLUMNS[column].kind == FieldType::Decimal;
         Some(
             decimal
                 .then(|| with_point(text))
@@ -180,11 +181,15 @@ impl Values for Row<'_> {
 }
 
 /// Names a decimal point where the decimals of a file have a comma: other programs would read text there.
-fn with_wrong_point(record: &StringRecord, dialect: &Dialect, place: Place) -> Option<String> {
+fn with_wrong_point(
+    record: &StringRecord,
+    dialect: &DetectedDialect,
+    place: RecordPlace,
+) -> Option<String> {
     let mut columns = dialect.cells.iter().zip(&COLUMNS);
     let (_, column) = columns.find(|(cell, column)| {
         let cell = cell.and_then(|cell| record.get(cell)).unwrap_or_default();
-        column.kind == Kind::Decimal && cell.contains('.') && is_number(cell)
+        column.kind == FieldType::Decimal && cell.contains('.') && is_number(cell)
     })?;
     let name = column.name;
     Some(format!(
@@ -218,8 +223,8 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
-impl From<BadLine> for Unreadable {
+impl From<BadLine> for ReadError {
     fn from(bad: BadLine) -> Self {
-        Self::broken(Place::Line(bad.line), bad.why)
+        Self::broken(RecordPlace::Line(bad.line), bad.why)
     }
 }

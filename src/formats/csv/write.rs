@@ -9,10 +9,10 @@ use std::io::{self, Write as _};
 use memchr::memchr2;
 
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, Kind};
+use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, LeftOut, Notes};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, LeftOut, WriterReport};
+use crate::storage::EncodedOutput;
 
 /// How cells are parted and written.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -67,7 +67,7 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
 pub(crate) const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 pub(crate) struct Csv {
-    output: Output,
+    output: EncodedOutput,
     fields: Fields,
     dialect: Dialect,
     begun: bool,
@@ -78,7 +78,7 @@ pub(crate) struct Csv {
 }
 
 impl Csv {
-    pub(crate) fn new(output: Output, fields: Fields, dialect: Dialect) -> Self {
+    pub(crate) fn new(output: EncodedOutput, fields: Fields, dialect: Dialect) -> Self {
         Self {
             output,
             fields,
@@ -127,11 +127,11 @@ impl Csv {
             return Cow::Borrowed("");
         };
         match COLUMNS[column].kind {
-            Kind::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
+            FieldType::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
                 Cow::Owned(text.replace('.', ","))
             }
             // What should be a number and is none is text as well.
-            kind if kind == Kind::Text || batch.typed(column).is_none() => {
+            kind if kind == FieldType::Text || batch.typed(column).is_none() => {
                 self.formula_cells += u64::from(text.starts_with(FORMULA));
                 // One more for those that have it already: else nobody could tell what was added.
                 if self.dialect.excel && text.trim_start_matches('\'').starts_with(FORMULA) {
@@ -151,13 +151,13 @@ impl Dialect {
     fn verbatim<'a>(&self, batch: &'a Batch, column: usize) -> Option<&'a str> {
         let text = batch.inside(column)?;
         let stands = match COLUMNS[column].kind {
-            Kind::Text => {
+            FieldType::Text => {
                 memchr2(b'\\', self.delimiter, text.as_bytes()).is_none()
                     && !text.starts_with(FORMULA)
                     && !text.starts_with('\'')
             }
-            Kind::Decimal => !self.decimal_comma && self.is_apart(),
-            Kind::Date | Kind::Integer | Kind::Boolean => self.is_apart(),
+            FieldType::Decimal => !self.decimal_comma && self.is_apart(),
+            FieldType::Date | FieldType::Integer | FieldType::Boolean => self.is_apart(),
         };
         stands.then_some(text)
     }
@@ -208,16 +208,16 @@ impl BatchWriter for Csv {
         self.output.flush()
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.begin()?;
-        let notes = Notes {
+        let notes = WriterReport {
             formula_cells: if self.dialect.excel {
                 0
             } else {
                 self.formula_cells
             },
             left_out: self.left_out.names(),
-            ..Notes::default()
+            ..WriterReport::default()
         };
         Ok((self.output, notes))
     }
@@ -235,11 +235,11 @@ mod tests {
     fn batch(text: &str, number: &str) -> Batch {
         let fields = COLUMNS.iter().map(|column| {
             let value = match column.kind {
-                Kind::Text => format!("\"{text}\""),
-                Kind::Date => "\"2026-05-01T06:00:00.5Z\"".to_owned(),
-                Kind::Integer => "12".to_owned(),
-                Kind::Decimal => format!("\"{number}\""),
-                Kind::Boolean => "true".to_owned(),
+                FieldType::Text => format!("\"{text}\""),
+                FieldType::Date => "\"2026-05-01T06:00:00.5Z\"".to_owned(),
+                FieldType::Integer => "12".to_owned(),
+                FieldType::Decimal => format!("\"{number}\""),
+                FieldType::Boolean => "true".to_owned(),
             };
             format!("\"{}\":{value}", column.name)
         });
@@ -265,8 +265,8 @@ mod tests {
                 let mut row = Vec::new();
                 dialect.cell(&mut row, &plain);
                 prop_assert_eq!(row.split_last(), Some((&delimiter, verbatim.as_bytes())));
-                prop_assert!(column.kind != Kind::Decimal || !decimal_comma);
-                prop_assert!(column.kind != Kind::Text || !plain.trim_start_matches('\'').starts_with(FORMULA));
+                prop_assert!(column.kind != FieldType::Decimal || !decimal_comma);
+                prop_assert!(column.kind != FieldType::Text || !plain.trim_start_matches('\'').starts_with(FORMULA));
             }
         }
 

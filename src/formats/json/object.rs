@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, Kind};
+use crate::batch::{Batch, COLUMNS, FieldType};
 
 /// Puts objects together, one after another.
 pub(crate) struct Objects {
@@ -72,7 +72,7 @@ impl Objects {
         if self.typed && batch.typed(column).is_none() {
             return None;
         }
-        if !self.numbers || COLUMNS[column].kind != Kind::Decimal {
+        if !self.numbers || COLUMNS[column].kind != FieldType::Decimal {
             return Some(Cow::Borrowed(json));
         }
         // Where it is no decimal, it stays what it is.

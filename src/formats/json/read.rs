@@ -8,8 +8,8 @@ use crate::batch::json::Shape;
 
 use crate::batch::Batch;
 use crate::batch::json::Flaw;
-use crate::batch::json::split::{self, Found, Splitter};
-use crate::formats::record::{Each, Place, Record, Remarks, Schema, Unreadable};
+use crate::batch::json::split::{self, Item, Splitter};
+use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace, Schema};
 use crate::formats::singer::read::SingerStream;
 
 /// What is read at a time.
@@ -20,8 +20,8 @@ pub(crate) fn read(
     shape: Shape,
     in_messages: bool,
     each: &mut Each<'_>,
-) -> Result<Remarks, Unreadable> {
-    let mut pieces = Pieces::new(bytes);
+) -> Result<FileInfo, ReadError> {
+    let mut pieces = TextPieces::new(bytes);
     let mut lines = (shape == Shape::Lines).then(Lines::default);
     let mut splitter = Splitter::new(shape);
     let mut taker = Taker {
@@ -34,12 +34,12 @@ pub(crate) fn read(
     };
     loop {
         let text = match pieces.next()? {
-            Piece::Text(text) => text,
-            Piece::Bytes => {
-                let place = Place::Batch(taker.count + 1);
-                return Err(Unreadable::broken(place, "it is not UTF-8"));
+            TextPiece::Text(text) => text,
+            TextPiece::Bytes => {
+                let place = RecordPlace::Batch(taker.count + 1);
+                return Err(ReadError::broken(place, "it is not UTF-8"));
             }
-            Piece::End => break,
+            TextPiece::End => break,
         };
         let text = Arc::new(text);
         let fed = splitter.feed(&text, &mut |found| taker.take(found));
@@ -63,11 +63,11 @@ pub(crate) fn read(
 }
 
 /// JSON has no columns: what is not there is null, and there may be any other field.
-fn remarks() -> Remarks {
-    Remarks {
+fn remarks() -> FileInfo {
+    FileInfo {
         schema: Schema::Free,
         keeps_unknown_fields: true,
-        ..Remarks::default()
+        ..FileInfo::default()
     }
 }
 
@@ -81,17 +81,17 @@ struct Taker<'a, 'b> {
     /// Objects, messages without a batch too.
     found: u64,
     /// Set where no more are wanted, or no more can be read.
-    ended: Option<Result<(), Unreadable>>,
+    ended: Option<Result<(), ReadError>>,
 }
 
 impl Taker<'_, '_> {
-    fn take(&mut self, found: Found<'_>) -> Result<(), split::Unreadable> {
+    fn take(&mut self, found: Item<'_>) -> Result<(), split::ParseError> {
         self.count += 1;
         self.found += 1;
         let went = match found {
-            Found::Batch(batch) => self.hand_on(&batch),
-            Found::Text(text) if self.in_messages => self.read_message(text),
-            Found::Text(text) => self.read(text),
+            Item::Batch(batch) => self.hand_on(&batch),
+            Item::Text(text) if self.in_messages => self.read_message(text),
+            Item::Text(text) => self.read(text),
         };
         match went {
             Ok(ControlFlow::Continue(())) => return Ok(()),
@@ -99,13 +99,13 @@ impl Taker<'_, '_> {
             Err(unreadable) => self.ended = Some(Err(unreadable)),
         }
         // Ends the splitter; why is known here.
-        Err(split::Unreadable::Cut)
+        Err(split::ParseError::Cut)
     }
 
-    fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
-        let place = Place::Batch(self.count);
+    fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, ReadError> {
+        let place = RecordPlace::Batch(self.count);
         let message = self.stream.take(text);
-        let record = message.map_err(|why| Unreadable::broken(place, why))?;
+        let record = message.map_err(|why| ReadError::broken(place, why))?;
         if let Some(record) = record {
             return self.read(record);
         }
@@ -113,22 +113,22 @@ impl Taker<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn read(&mut self, text: &str) -> Result<ControlFlow<()>, Unreadable> {
+    fn read(&mut self, text: &str) -> Result<ControlFlow<()>, ReadError> {
         let read = Batch::read_part(text);
-        let place = Place::Batch(self.count);
+        let place = RecordPlace::Batch(self.count);
         // What a value should be is for others to judge: an export may be lenient.
         let flaw = read
             .flaws
             .iter()
             .find(|flaw| matches!(flaw, Flaw::NoObject(_) | Flaw::Repeated(_)));
         if let Some(flaw) = flaw {
-            return Err(Unreadable::broken(place, flaw.to_string()));
+            return Err(ReadError::broken(place, flaw.to_string()));
         }
         let Some(batch) = read.batch else {
-            return Err(Unreadable::broken(place, "it is no batch"));
+            return Err(ReadError::broken(place, "it is no batch"));
         };
         if batch.columns() == 0 || is_manifest(&batch) {
-            return Err(Unreadable::Broken {
+            return Err(ReadError::Broken {
                 place: Some(place),
                 why: "it is no batch".to_owned(),
                 hint: is_manifest(&batch).then_some(
@@ -139,38 +139,38 @@ impl Taker<'_, '_> {
         self.hand_on(&batch)
     }
 
-    fn hand_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, Unreadable> {
+    fn hand_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, ReadError> {
         if self.in_messages
             && let Err(why) = self.stream.check(batch)
         {
-            return Err(Unreadable::broken(Place::Batch(self.count), why));
+            return Err(ReadError::broken(RecordPlace::Batch(self.count), why));
         }
         let record = Record {
             values: batch,
             columns: batch.columns(),
             sound: batch.is_usual(),
-            place: Place::Batch(self.count),
+            place: RecordPlace::Batch(self.count),
         };
-        (self.each)(&record).map_err(Unreadable::Told)
+        (self.each)(&record).map_err(ReadError::Aborted)
     }
 
     /// Says what the splitter found, which speaks of answers.
-    fn broken(&self, unreadable: &split::Unreadable) -> Unreadable {
+    fn broken(&self, unreadable: &split::ParseError) -> ReadError {
         let why = match unreadable {
-            split::Unreadable::Cut if self.count == 0 => {
-                return Unreadable::Broken {
+            split::ParseError::Cut if self.count == 0 => {
+                return ReadError::Broken {
                     place: None,
                     why: "it ends before there is anything".to_owned(),
                     hint: Some("it is cut short: copy or export it again"),
                 };
             }
-            split::Unreadable::Cut => "the file ends here, and its JSON does not".to_owned(),
-            split::Unreadable::Broken(why) => why.replacen("the answer", "the file", 1),
+            split::ParseError::Cut => "the file ends here, and its JSON does not".to_owned(),
+            split::ParseError::Broken(why) => why.replacen("the answer", "the file", 1),
         };
-        Unreadable::Broken {
-            place: Some(Place::Batch(self.count + 1)),
+        ReadError::Broken {
+            place: Some(RecordPlace::Batch(self.count + 1)),
             why,
-            hint: matches!(unreadable, split::Unreadable::Cut)
+            hint: matches!(unreadable, split::ParseError::Cut)
                 .then_some("it is cut short: copy or export it again"),
         }
     }
@@ -195,7 +195,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn feed(&mut self, text: &[u8]) -> Result<(), Unreadable> {
+    fn feed(&mut self, text: &[u8]) -> Result<(), ReadError> {
         let mut rest = text;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.extend(&rest[..end]);
@@ -214,15 +214,15 @@ impl Lines {
         self.last = text.iter().rfind(is_set).copied().or(self.last);
     }
 
-    fn end(&mut self) -> Result<(), Unreadable> {
-        let place = Place::Line(self.ended + 1);
+    fn end(&mut self) -> Result<(), ReadError> {
+        let place = RecordPlace::Line(self.ended + 1);
         let (first, last) = (self.first.take(), self.last.take());
         self.begun = false;
         self.ended += 1;
         match (first, last) {
             (Some(b'{'), Some(b'}')) => Ok(()),
-            (None, _) => Err(Unreadable::broken(place, "the line is empty")),
-            _ => Err(Unreadable::broken(
+            (None, _) => Err(ReadError::broken(place, "the line is empty")),
+            _ => Err(ReadError::broken(
                 place,
                 "the line is not one JSON object: each object belongs on a line of its own",
             )),
@@ -230,12 +230,12 @@ impl Lines {
     }
 
     /// Ends the last line; there were `objects` in all.
-    fn finish(mut self, objects: u64) -> Result<(), Unreadable> {
+    fn finish(mut self, objects: u64) -> Result<(), ReadError> {
         if self.begun {
             self.end()?;
         }
         if self.ended < objects {
-            return Err(Unreadable::Broken {
+            return Err(ReadError::Broken {
                 place: None,
                 why: format!("{objects} JSON objects stand on {} lines", self.ended),
                 hint: Some("each object belongs on a line of its own: export it again"),
@@ -245,7 +245,7 @@ impl Lines {
     }
 }
 
-enum Piece {
+enum TextPiece {
     Text(String),
     /// It is no text.
     Bytes,
@@ -254,14 +254,14 @@ enum Piece {
 
 /// A stream of text, in pieces that end with a line where they can: a batch that is whole in its piece
 /// is read much faster.
-struct Pieces<R> {
+struct TextPieces<R> {
     bytes: R,
     /// What was read and not handed out yet.
     rest: Vec<u8>,
     begun: bool,
 }
 
-impl<R: Read> Pieces<R> {
+impl<R: Read> TextPieces<R> {
     fn new(bytes: R) -> Self {
         Self {
             bytes,
@@ -270,7 +270,7 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    fn next(&mut self) -> io::Result<Piece> {
+    fn next(&mut self) -> io::Result<TextPiece> {
         let mut piece = std::mem::take(&mut self.rest);
         let missing = (SIZE.saturating_sub(piece.len())).max(SIZE / 2);
         let read = (&mut self.bytes)
@@ -280,7 +280,7 @@ impl<R: Read> Pieces<R> {
             piece.drain(..3);
         }
         if piece.is_empty() && read == 0 {
-            return Ok(Piece::End);
+            return Ok(TextPiece::End);
         }
         // Less than was asked for: the end.
         if read == missing {
@@ -288,15 +288,15 @@ impl<R: Read> Pieces<R> {
             self.rest = piece.split_off(end);
         }
         Ok(match String::from_utf8(piece) {
-            Ok(text) => Piece::Text(text),
+            Ok(text) => TextPiece::Text(text),
             // A character that the end of the piece cuts goes on in the next one.
             Err(error) if error.utf8_error().error_len().is_none() && read == missing => {
                 let end = error.utf8_error().valid_up_to();
                 let mut piece = error.into_bytes();
                 self.rest.splice(..0, piece.drain(end..));
-                String::from_utf8(piece).map_or(Piece::Bytes, Piece::Text)
+                String::from_utf8(piece).map_or(TextPiece::Bytes, TextPiece::Text)
             }
-            Err(_) => Piece::Bytes,
+            Err(_) => TextPiece::Bytes,
         })
     }
 }

@@ -5,11 +5,11 @@ use std::io::{self, Write as _};
 use super::object::Objects;
 use crate::batch::Batch;
 use crate::batch::filter::Fields;
-use crate::formats::{BatchWriter, Notes};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, WriterReport};
+use crate::storage::EncodedOutput;
 
 pub(crate) struct Json {
-    output: Output,
+    output: EncodedOutput,
     objects: Objects,
     /// An array, or lines.
     array: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    pub(crate) fn array(output: Output, fields: Fields, numbers: bool) -> Self {
+    pub(crate) fn array(output: EncodedOutput, fields: Fields, numbers: bool) -> Self {
         Self {
             output,
             objects: Objects::new(fields, numbers, false),
@@ -26,7 +26,7 @@ impl Json {
         }
     }
 
-    pub(crate) fn lines(output: Output, fields: Fields, numbers: bool) -> Self {
+    pub(crate) fn lines(output: EncodedOutput, fields: Fields, numbers: bool) -> Self {
         Self {
             array: false,
             ..Self::array(output, fields, numbers)
@@ -54,11 +54,11 @@ impl BatchWriter for Json {
         self.output.flush()
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         if self.array {
             self.output
                 .write_all(if self.any { b"\n]\n" } else { b"[]\n" })?;
         }
-        Ok((self.output, Notes::default()))
+        Ok((self.output, WriterReport::default()))
     }
 }

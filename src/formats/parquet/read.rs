@@ -30,12 +30,14 @@ use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMe
 use ::parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use crate::batch::{ALL_COLUMNS, COLUMNS, Kind, Values, find_column};
-use crate::formats::record::{Claim, Each, Place, Record, Remarks, Unreadable, version};
+use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
+use crate::formats::record::{
+    Each, EmbeddedDigest, FileInfo, ReadError, Record, RecordPlace, version,
+};
 use crate::terminal;
 use footer::Footer;
 use guard::PageGuard;
-use logical_type::{Form, form, whole, written};
+use logical_type::{ColumnType, form, whole, written};
 use pages::{Refused, Room};
 use statistics::{Claims, ColumnAudit, Sorted};
 
@@ -49,7 +51,7 @@ const EXTRA_PLACE: usize = COLUMNS.len();
 /// The longest text of a batch.
 const TEXT: usize = 16 << 20;
 
-pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadable> {
+pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let footer = Footer::read(&file).map_err(refused)?;
     let again = file.try_clone()?;
     let reader = contained(|| SerializedFileReader::new(file))?;
@@ -62,17 +64,17 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
     let fields = columns.iter().filter_map(|leaf| leaf.field);
     let all = fields.fold(0, |all, (column, _)| all | 1 << column);
     let bits = all & ALL_COLUMNS;
-    let remarks = Remarks {
+    let remarks = FileInfo {
         columns: Some(bits),
         unknown,
         keeps_unknown_fields: all != bits,
         claim: claim(reader.metadata()),
-        ..Remarks::default()
+        ..FileInfo::default()
     };
     let mut count = 0;
     for place in 0..reader.num_row_groups() {
         let group = contained(|| reader.get_row_group(place))?;
-        let mut rows = Rows::new(&footer, &again, (place, group.as_ref()), &columns)?;
+        let mut rows = ParquetRows::new(&footer, &again, (place, group.as_ref()), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
                 count += 1;
@@ -80,9 +82,9 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
                     values: &rows.row(row),
                     columns: bits,
                     sound: false,
-                    place: Place::Batch(count),
+                    place: RecordPlace::Batch(count),
                 };
-                if each(&record).map_err(Unreadable::Told)? == ControlFlow::Break(()) {
+                if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
                     return Ok(remarks);
                 }
             }
@@ -93,20 +95,20 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<Remarks, Unreadabl
 }
 
 /// Runs what reads the file: where that is damaged, the parquet crate returns an error, or panics.
-fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Unreadable> {
+fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ReadError> {
     let read = terminal::caught(work).ok();
     let read = read.unwrap_or_else(|| Err(ParquetError::General("no sense in it".to_owned())));
     read.map_err(damaged)
 }
 
 /// Reads what the file says of itself.
-fn claim(file: &ParquetMetaData) -> Option<Claim> {
+fn claim(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
     let facts = file.file_metadata().key_value_metadata()?;
     let fact = |key: &str| {
         let found = facts.iter().find(|fact| fact.key == key);
         found.and_then(|fact| fact.value.clone())
     };
-    Some(Claim {
+    Some(EmbeddedDigest {
         batches: fact("trayscan.batches").and_then(|count| count.parse().ok()),
         digest_version: version(fact("trayscan.digest_version").as_deref()),
         set_digest: fact("trayscan.set_digest")?,
@@ -114,11 +116,11 @@ fn claim(file: &ParquetMetaData) -> Option<Claim> {
     })
 }
 
-fn refused(refused: Refused) -> Unreadable {
+fn refused(refused: Refused) -> ReadError {
     match refused {
-        Refused::Io(error) => Unreadable::Io(error),
+        Refused::Io(error) => ReadError::Io(error),
         Refused::Broken(why) => broken(format!("it is damaged or cut short: {why}")),
-        Refused::Foreign(why) => Unreadable::Foreign {
+        Refused::Foreign(why) => ReadError::Foreign {
             why: format!("is a Parquet file that {why}, which cannot be read"),
             hint: "write it again with the defaults of pyarrow, DuckDB or Spark",
         },
@@ -126,7 +128,7 @@ fn refused(refused: Refused) -> Unreadable {
 }
 
 /// Refuses what others packed in ways that are not unpacked here.
-fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
+fn check_packing(file: &ParquetMetaData) -> Result<(), ReadError> {
     let chunks = file.row_groups().iter().flat_map(RowGroupMetaData::columns);
     let mut packings = chunks.map(ColumnChunkMetaData::compression);
     let known = |packing: &Compression| {
@@ -140,7 +142,7 @@ fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
     };
     match packings.find(|packing| !known(packing)) {
         None => Ok(()),
-        Some(packing) => Err(Unreadable::Foreign {
+        Some(packing) => Err(ReadError::Foreign {
             why: format!(
                 "is a Parquet file compressed with {packing}, and only gzip, snappy and zstd can be read"
             ),
@@ -149,10 +151,10 @@ fn check_packing(file: &ParquetMetaData) -> Result<(), Unreadable> {
     }
 }
 
-fn damaged(error: ParquetError) -> Unreadable {
+fn damaged(error: ParquetError) -> ReadError {
     let error = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-            Ok(error) if error.raw_os_error().is_some() => return Unreadable::Io(*error),
+            Ok(error) if error.raw_os_error().is_some() => return ReadError::Io(*error),
             Ok(error) => ParquetError::from(*error),
             Err(inner) => ParquetError::External(inner),
         },
@@ -161,8 +163,8 @@ fn damaged(error: ParquetError) -> Unreadable {
     broken(format!("it is damaged or cut short: {error}"))
 }
 
-fn broken(why: String) -> Unreadable {
-    Unreadable::Broken {
+fn broken(why: String) -> ReadError {
+    ReadError::Broken {
         place: None,
         why,
         hint: Some("copy or export it again"),
@@ -173,11 +175,11 @@ fn broken(why: String) -> Unreadable {
 struct Leaf {
     descriptor: Arc<ColumnDescriptor>,
     /// The field that it holds, and how.
-    field: Option<(usize, Form)>,
+    field: Option<(usize, ColumnType)>,
 }
 
 /// Finds the fields of batches among the columns of a file, and names the others.
-fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>), Unreadable> {
+fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>), ReadError> {
     let (mut columns, mut unknown) = (Vec::<Leaf>::new(), Vec::new());
     for descriptor in leaves {
         let name = descriptor.path().string();
@@ -195,9 +197,11 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
         if columns.iter().any(is_it) {
             return Err(broken(format!("`{name}` is there twice")));
         }
-        let kind = COLUMNS.get(column).map_or(Kind::Text, |column| column.kind);
+        let kind = COLUMNS
+            .get(column)
+            .map_or(FieldType::Text, |column| column.kind);
         let form = form(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
-        let form = form.ok_or_else(|| Unreadable::Foreign {
+        let form = form.ok_or_else(|| ReadError::Foreign {
             why: format!("is a Parquet file whose column `{name}` has another type than a batch"),
             hint: "name a file that `trayscan export -f parquet` wrote",
         })?;
@@ -208,7 +212,7 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
     }
     let is_batch = |leaf: &Leaf| leaf.field.is_some_and(|(column, _)| column < EXTRA_PLACE);
     if !columns.iter().any(is_batch) {
-        return Err(Unreadable::Foreign {
+        return Err(ReadError::Foreign {
             why: "is a Parquet file without any field of a batch".to_owned(),
             hint: "name a file that `trayscan export -f parquet` wrote",
         });
@@ -218,16 +222,16 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
 
 /// Returns whether a column holds one text to a row.
 fn is_text(descriptor: &ColumnDescriptor) -> bool {
-    descriptor.max_rep_level() == 0 && form(descriptor, Kind::Text).is_some()
+    descriptor.max_rep_level() == 0 && form(descriptor, FieldType::Text).is_some()
 }
 
 /// Some rows of a group, column by column.
-struct Rows<'a> {
+struct ParquetRows<'a> {
     columns: Vec<OpenColumn<'a>>,
     /// The columns that rows are said to be sorted by, the first one first.
     sorted_by: Vec<usize>,
     /// Of each column of a batch, the rows that were taken; nothing where the file has none.
-    texts: [Vec<Option<Cell>>; COLUMNS.len() + 1],
+    texts: [Vec<Option<ParquetValue>>; COLUMNS.len() + 1],
 }
 
 /// A column of a row group that is being read.
@@ -238,20 +242,20 @@ struct OpenColumn<'a> {
 }
 
 /// A value.
-enum Cell {
+enum ParquetValue {
     /// As it stands in the page, or in the dictionary that many rows share.
     Text(ByteArray),
     /// Written as the service would.
     Written(String),
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ParquetRows<'a> {
     fn new(
         footer: &Footer,
         file: &File,
         (place, group): (usize, &dyn RowGroupReader),
         leaves: &'a [Leaf],
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, ReadError> {
         let mut room = Room::new();
         let mut columns = Vec::new();
         let (keys, sorted): (Vec<usize>, Vec<_>) = footer.sorted_by(place).into_iter().unzip();
@@ -297,7 +301,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Takes more rows; tells how many, or nothing at the end of the group.
-    fn next(&mut self) -> Result<Option<usize>, Unreadable> {
+    fn next(&mut self) -> Result<Option<usize>, ReadError> {
         let mut length = None;
         for column in &mut self.columns {
             let rows = match column.leaf.field {
@@ -322,7 +326,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Checks that the rows that were taken are sorted as the file says.
-    fn check_order(&mut self, length: usize) -> Result<(), Unreadable> {
+    fn check_order(&mut self, length: usize) -> Result<(), ReadError> {
         let mut undecided: Vec<usize> = (0..length).collect();
         for column in &self.sorted_by {
             let audit = &mut self.columns[*column].audit;
@@ -340,30 +344,30 @@ impl<'a> Rows<'a> {
     }
 
     /// Ends the group, which must have `rows` rows.
-    fn finish(self, rows: u64) -> Result<(), Unreadable> {
+    fn finish(self, rows: u64) -> Result<(), ReadError> {
         for column in self.columns {
             column.audit.finish(rows).map_err(altered)?;
         }
         Ok(())
     }
 
-    fn row(&self, row: usize) -> Row<'_> {
-        Row { rows: self, row }
+    fn row(&self, row: usize) -> ParquetRow<'_> {
+        ParquetRow { rows: self, row }
     }
 }
 
 /// One row, as plain text.
-struct Row<'a> {
-    rows: &'a Rows<'a>,
+struct ParquetRow<'a> {
+    rows: &'a ParquetRows<'a>,
     row: usize,
 }
 
-impl Values for Row<'_> {
+impl Values for ParquetRow<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let text = self.rows.texts[column].get(self.row)?;
         Some(match text.as_ref()? {
-            Cell::Text(bytes) => String::from_utf8_lossy(bytes.data()),
-            Cell::Written(text) => Cow::Borrowed(text),
+            ParquetValue::Text(bytes) => String::from_utf8_lossy(bytes.data()),
+            ParquetValue::Written(text) => Cow::Borrowed(text),
         })
     }
 
@@ -375,13 +379,13 @@ impl Values for Row<'_> {
 /// Takes rows from a column as plain text.
 fn take(
     column: &mut OpenColumn<'_>,
-    form: Form,
-    texts: &mut Vec<Option<Cell>>,
-) -> Result<(), Unreadable> {
+    form: ColumnType,
+    texts: &mut Vec<Option<ParquetValue>>,
+) -> Result<(), ReadError> {
     let name = column.leaf.descriptor.name();
     let audit = &mut column.audit;
     let number = |number: i128| {
-        let written = written(number, form).map(Cell::Written);
+        let written = written(number, form).map(ParquetValue::Written);
         written.ok_or_else(|| broken(format!("`{name}` has a date that cannot be: {number}")))
     };
     let decimal = |bytes: &[u8]| {
@@ -390,7 +394,7 @@ fn take(
     };
     match &mut column.reader {
         ColumnReader::BoolColumnReader(reader) => values(reader, audit, |flag| {
-            texts.push(flag.map(|flag| Cell::Written(flag.to_string())));
+            texts.push(flag.map(|flag| ParquetValue::Written(flag.to_string())));
             Ok(())
         }),
         ColumnReader::Int32ColumnReader(reader) => values(reader, audit, |value| {
@@ -410,7 +414,7 @@ fn take(
             texts.push(value.map(|value| decimal(value.as_bytes())).transpose()?);
             Ok(())
         }),
-        ColumnReader::ByteArrayColumnReader(reader) if form != Form::Text => {
+        ColumnReader::ByteArrayColumnReader(reader) if form != ColumnType::Text => {
             values(reader, audit, |value| {
                 texts.push(value.map(|value| decimal(value.data())).transpose()?);
                 Ok(())
@@ -428,19 +432,19 @@ fn take(
     .map(drop)
 }
 
-fn text(name: &str, value: &ByteArray) -> Result<Cell, Unreadable> {
+fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
     if value.len() > TEXT {
         let limit = TEXT >> 20;
         return Err(broken(format!("`{name}` has more than {limit} MiB")));
     }
     match std::str::from_utf8(value.data()) {
-        Ok(_) => Ok(Cell::Text(value.clone())),
+        Ok(_) => Ok(ParquetValue::Text(value.clone())),
         Err(_) => Err(broken(format!("`{name}` is not UTF-8"))),
     }
 }
 
 /// Reads rows of a column that is no field, only to check it; tells how many.
-fn skip(column: &mut OpenColumn<'_>) -> Result<usize, Unreadable> {
+fn skip(column: &mut OpenColumn<'_>) -> Result<usize, ReadError> {
     let audit = &mut column.audit;
     match &mut column.reader {
         ColumnReader::BoolColumnReader(reader) => values(reader, audit, |_| Ok(())),
@@ -458,8 +462,8 @@ fn skip(column: &mut OpenColumn<'_>) -> Result<usize, Unreadable> {
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     audit: &mut ColumnAudit,
-    mut take: impl FnMut(Option<&T::T>) -> Result<(), Unreadable>,
-) -> Result<usize, Unreadable> {
+    mut take: impl FnMut(Option<&T::T>) -> Result<(), ReadError>,
+) -> Result<usize, ReadError> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
         contained(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
@@ -483,7 +487,7 @@ fn values<T: DataType>(
 }
 
 /// Says that the file is not what it says of itself.
-fn altered(why: impl std::fmt::Display) -> Unreadable {
+fn altered(why: impl std::fmt::Display) -> ReadError {
     broken(format!("it is damaged or altered: {why}"))
 }
 
@@ -494,6 +498,6 @@ mod tests {
     #[test]
     fn a_panic_over_damaged_data_is_an_error() {
         let read = contained::<()>(|| panic!("what is this"));
-        assert!(matches!(read, Err(Unreadable::Broken { .. })));
+        assert!(matches!(read, Err(ReadError::Broken { .. })));
     }
 }

@@ -24,10 +24,10 @@ use crate::batch::digest::{self, SetDigest};
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, Representation};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, Facts, Notes};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, ExportInfo, WriterReport};
+use crate::storage::EncodedOutput;
 use crate::text;
-use held::{Held, Inexact};
+use held::{ColumnBuffer, Inexact};
 use order::RowOrder;
 use schema::properties;
 
@@ -37,8 +37,8 @@ const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 48 << 20;
 
 pub(crate) struct Parquet {
-    writer: SerializedFileWriter<Through>,
-    columns: Vec<Held>,
+    writer: SerializedFileWriter<SharedOutput>,
+    columns: Vec<ColumnBuffer>,
     order: RowOrder,
     rows: usize,
     /// Bytes held.
@@ -49,16 +49,22 @@ pub(crate) struct Parquet {
 
 impl Parquet {
     pub(crate) fn new(
-        output: Output,
+        output: EncodedOutput,
         fields: &Fields,
-        about: &Facts,
+        about: &ExportInfo,
         extracted: String,
     ) -> Result<Self, Failure> {
-        let mut columns: Vec<Held> = fields.columns.iter().copied().map(Held::field).collect();
+        let mut columns: Vec<ColumnBuffer> = fields
+            .columns
+            .iter()
+            .copied()
+            .map(ColumnBuffer::field)
+            .collect();
         if !fields.named {
-            columns.push(Held::extra());
+            columns.push(ColumnBuffer::extra());
         }
-        let types: Result<Vec<_>, ParquetError> = columns.iter().map(Held::describe).collect();
+        let types: Result<Vec<_>, ParquetError> =
+            columns.iter().map(ColumnBuffer::describe).collect();
         let schema = types.and_then(|types| {
             Type::group_type_builder("batches")
                 .with_fields(types)
@@ -68,7 +74,7 @@ impl Parquet {
         let writer = schema.and_then(|schema| {
             let properties = properties(&columns, order.declared(&columns));
             let properties = Arc::new(properties);
-            SerializedFileWriter::new(Through(Some(output)), Arc::new(schema), properties)
+            SerializedFileWriter::new(SharedOutput(Some(output)), Arc::new(schema), properties)
         });
         let mut facts = vec![
             ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -128,7 +134,7 @@ impl BatchWriter for Parquet {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.end_group().map_err(io_error)?;
         let mut facts = std::mem::take(&mut self.facts);
         facts.push(("trayscan.batches", self.digest.count().to_string()));
@@ -144,14 +150,14 @@ impl BatchWriter for Parquet {
         self.writer.flush()?;
         let output = self.writer.inner_mut().0.take();
         let output = output.ok_or_else(|| io::Error::other("the output was taken away"))?;
-        Ok((output, Notes::default()))
+        Ok((output, WriterReport::default()))
     }
 }
 
 /// The output, until it is taken out again.
-struct Through(Option<Output>);
+struct SharedOutput(Option<EncodedOutput>);
 
-impl Write for Through {
+impl Write for SharedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Some(output) => output.write(bytes),
@@ -160,7 +166,7 @@ impl Write for Through {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), Output::flush)
+        self.0.as_mut().map_or(Ok(()), EncodedOutput::flush)
     }
 }
 

@@ -2,4 +2,4 @@
 
 pub(crate) mod read;
 pub(crate) mod write;
-pub(crate) use write::State;
+pub(crate) use write::SingerState;

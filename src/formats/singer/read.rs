@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, find_column};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, find_column};
 
 /// What was described so far.
 #[derive(Default)]
@@ -84,11 +84,11 @@ fn described(message: &Message<'_>) -> Result<u32, String> {
         let column = find_column(name)
             .ok_or_else(|| format!("the schema describes `{name}`, which no batch has"))?;
         let (kind, format) = match COLUMNS[column].kind {
-            Kind::Text => ("string", None),
-            Kind::Date => ("string", Some("date-time")),
-            Kind::Integer => ("integer", None),
-            Kind::Decimal => ("number", None),
-            Kind::Boolean => ("boolean", None),
+            FieldType::Text => ("string", None),
+            FieldType::Date => ("string", Some("date-time")),
+            FieldType::Integer => ("integer", None),
+            FieldType::Decimal => ("number", None),
+            FieldType::Boolean => ("boolean", None),
         };
         let has_type = property.r#type.iter().any(|found| found == kind);
         let is_known = |found: &String| found == kind || found == "null";

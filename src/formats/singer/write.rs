@@ -10,18 +10,18 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::batch::filter::Fields;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, Kind, Moment};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, Timestamp};
 use crate::error::{self, Failure};
 use crate::formats::json::object::Objects;
-use crate::formats::{BatchWriter, Facts, Notes};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, ExportInfo, WriterReport};
+use crate::storage::EncodedOutput;
 use crate::text;
 
 /// The one stream.
 const STREAM: &str = "batches";
 
 pub(crate) struct Singer {
-    output: Output,
+    output: EncodedOutput,
     objects: Objects,
     columns: Vec<usize>,
     is_begun: bool,
@@ -31,17 +31,17 @@ pub(crate) struct Singer {
     earlier: Option<String>,
     /// The latest date that came, or that an earlier run ended with.
     latest: Option<String>,
-    facts: Arc<Facts>,
+    facts: Arc<ExportInfo>,
 }
 
 impl Singer {
     /// Begins a stream of batches that were `extracted` at some moment, after one that ended with `earlier`.
     pub(crate) fn new(
-        output: Output,
+        output: EncodedOutput,
         fields: Fields,
         extracted: String,
         earlier: Option<String>,
-        facts: Arc<Facts>,
+        facts: Arc<ExportInfo>,
     ) -> Result<Self, Failure> {
         if !fields.columns.contains(&BATCH_ID) {
             return Err(Failure::new(
@@ -97,11 +97,11 @@ impl Singer {
 fn schema(column: usize) -> Value {
     let kind = match COLUMNS[column].kind {
         _ if column == BATCH_ID => return json!({"type": ["string"]}),
-        Kind::Date => return json!({"type": ["null", "string"], "format": "date-time"}),
-        Kind::Text => "string",
-        Kind::Integer => "integer",
-        Kind::Decimal => "number",
-        Kind::Boolean => "boolean",
+        FieldType::Date => return json!({"type": ["null", "string"], "format": "date-time"}),
+        FieldType::Text => "string",
+        FieldType::Integer => "integer",
+        FieldType::Decimal => "number",
+        FieldType::Boolean => "boolean",
     };
     json!({"type": ["null", kind]})
 }
@@ -116,7 +116,7 @@ impl BatchWriter for Singer {
             self.extracted
         )?;
         if let Some(created) = batch.typed(CREATION_DATE) {
-            let is_later = |known: &String| Moment::parse(known) < Moment::parse(&created);
+            let is_later = |known: &String| Timestamp::parse(known) < Timestamp::parse(&created);
             if self.latest.as_ref().is_none_or(is_later) {
                 self.latest = Some(created.into_owned());
             }
@@ -129,7 +129,7 @@ impl BatchWriter for Singer {
     }
 
     /// Says how far the batches reach, once all of them were said: whoever stops before has no state.
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.begin()?;
         let bookmark = if self.facts.is_cut.load(Ordering::Relaxed) {
             // Batches may have been left out anywhere, before the latest one too.
@@ -137,7 +137,7 @@ impl BatchWriter for Singer {
         } else {
             // A date in the future would keep what comes until then from being fetched.
             self.latest.take().map(|latest| {
-                if Moment::parse(&latest) > Moment::parse(&self.extracted) {
+                if Timestamp::parse(&latest) > Timestamp::parse(&self.extracted) {
                     self.extracted.clone()
                 } else {
                     latest
@@ -152,16 +152,16 @@ impl BatchWriter for Singer {
             None => json!({}),
         };
         self.say(&json!({"type": "STATE", "value": {"bookmarks": bookmarks}}))?;
-        Ok((self.output, Notes::default()))
+        Ok((self.output, WriterReport::default()))
     }
 }
 
 /// What an earlier run ended with.
-pub(crate) struct State {
+pub(crate) struct SingerState {
     bookmark: Option<String>,
 }
 
-impl State {
+impl SingerState {
     /// Reads the last STATE in the file at `path`, as a target hands it on or as it was written; an empty
     /// file is the state before the first run.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
@@ -203,7 +203,7 @@ impl State {
         }
         let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
             Value::Null => None,
-            Value::String(date) if Moment::parse(date).is_some() => Some(date.clone()),
+            Value::String(date) if Timestamp::parse(date).is_some() => Some(date.clone()),
             _ => return Err(no_state(path)),
         };
         Ok(Self { bookmark })
@@ -215,10 +215,10 @@ impl State {
 
     /// Returns from which second on to ask, so long before the end of the earlier run.
     pub(crate) fn start(&self, lookback: Duration) -> Option<i64> {
-        let reached = Moment::parse(self.bookmark.as_ref()?)?.second;
+        let reached = Timestamp::parse(self.bookmark.as_ref()?)?.second;
         let lookback = i64::try_from(lookback.as_secs()).unwrap_or(i64::MAX);
         // No year has fewer than four digits.
-        Some(reached.saturating_sub(lookback).max(Moment::FIRST))
+        Some(reached.saturating_sub(lookback).max(Timestamp::FIRST))
     }
 }
 

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OpenFlags};
 
 use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, Kind, Values,
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, FieldType, Values,
     find_column, significant_digits,
 };
 use crate::error::{self, Failure};
@@ -21,7 +21,7 @@ const CACHE: i64 = 2 * 1024;
 const EXTRA: &str = "extra";
 
 /// A database in the making.
-pub(crate) struct Plain {
+pub(crate) struct ExportDatabase {
     db: Connection,
     insert: String,
     columns: Vec<usize>,
@@ -35,7 +35,7 @@ pub(crate) struct TooLong {
     pub(crate) column: usize,
 }
 
-impl Plain {
+impl ExportDatabase {
     /// Begins a database with these columns in the empty file at `path`. Nobody else knows the file yet, so
     /// no journal is needed: it is published whole or not at all.
     pub(crate) fn create(
@@ -118,13 +118,13 @@ fn bind(
     let value = batch.typed(column);
     let text = value.as_deref();
     match COLUMNS[column].kind {
-        Kind::Text | Kind::Date => insert.raw_bind_parameter(place, text)?,
-        Kind::Boolean => insert.raw_bind_parameter(place, text.map(|text| text == "true"))?,
-        Kind::Integer => match text.map(str::parse::<i64>).transpose() {
+        FieldType::Text | FieldType::Date => insert.raw_bind_parameter(place, text)?,
+        FieldType::Boolean => insert.raw_bind_parameter(place, text.map(|text| text == "true"))?,
+        FieldType::Integer => match text.map(str::parse::<i64>).transpose() {
             Ok(number) => insert.raw_bind_parameter(place, number)?,
             Err(_) => return Ok(Err(TooLong { column })),
         },
-        Kind::Decimal => {
+        FieldType::Decimal => {
             if text.is_some_and(|text| significant_digits(text) > EXACT_DIGITS) {
                 return Ok(Err(TooLong { column }));
             }
@@ -136,7 +136,7 @@ fn bind(
 }
 
 /// The table of a database that an export made.
-pub(crate) struct PlainTable {
+pub(crate) struct ExportTable {
     path: PathBuf,
     db: Connection,
     /// Fields that have a column.
@@ -148,16 +148,16 @@ pub(crate) struct PlainTable {
 }
 
 /// What takes the rows of a table, one by one, until it has enough.
-type Take<'a> = dyn FnMut(&PlainRow) -> Result<ControlFlow<()>, Failure> + 'a;
+type Take<'a> = dyn FnMut(&ExportRow) -> Result<ControlFlow<()>, Failure> + 'a;
 
 /// A row, as plain text.
-pub(crate) struct PlainRow {
+pub(crate) struct ExportRow {
     texts: [Option<String>; COLUMNS.len()],
     /// Unknown fields, as JSON.
     extra: Option<String>,
 }
 
-impl Values for PlainRow {
+impl Values for ExportRow {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.texts[column].as_deref().map(Cow::Borrowed)
     }
@@ -167,7 +167,7 @@ impl Values for PlainRow {
     }
 }
 
-impl PlainTable {
+impl ExportTable {
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let refused = || {
@@ -250,10 +250,10 @@ impl PlainTable {
             let mut extra = None;
             if self.has_extra {
                 let cell = row.get_ref(self.columns.len()).map_err(failure)?;
-                extra = text(cell, Kind::Text)
-                    .map_err(|found| self.wrong_type(count, EXTRA, Kind::Text, found))?;
+                extra = text(cell, FieldType::Text)
+                    .map_err(|found| self.wrong_type(count, EXTRA, FieldType::Text, found))?;
             }
-            if take(&PlainRow { texts, extra })? == ControlFlow::Break(()) {
+            if take(&ExportRow { texts, extra })? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
             // Who takes only the first row wants to know the columns, and that should not take long.
@@ -267,16 +267,16 @@ impl PlainTable {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn wrong_type(&self, row: u64, name: &str, kind: Kind, found: &str) -> Failure {
+    fn wrong_type(&self, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {
         // Damage explains it better, if there is any.
         if let Err(failure) = check_pages(&self.db, &self.path) {
             return failure;
         }
         let expected = match kind {
-            Kind::Text | Kind::Date => "text",
-            Kind::Integer => "an integer",
-            Kind::Decimal => "a number",
-            Kind::Boolean => "0 or 1",
+            FieldType::Text | FieldType::Date => "text",
+            FieldType::Integer => "an integer",
+            FieldType::Decimal => "a number",
+            FieldType::Boolean => "0 or 1",
         };
         let path = self.path.display();
         let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
@@ -302,17 +302,19 @@ fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// Returns what a cell says; an error names what it is, where its column does not hold that.
-fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>, &'static str> {
+fn text(cell: ValueRef<'_>, kind: FieldType) -> Result<Option<String>, &'static str> {
     Ok(Some(match (cell, kind) {
         (ValueRef::Null, _) => return Ok(None),
-        (ValueRef::Integer(number @ 0..=1), Kind::Boolean) => (number == 1).to_string(),
-        (ValueRef::Integer(number), Kind::Integer | Kind::Decimal) => number.to_string(),
+        (ValueRef::Integer(number @ 0..=1), FieldType::Boolean) => (number == 1).to_string(),
+        (ValueRef::Integer(number), FieldType::Integer | FieldType::Decimal) => number.to_string(),
         // The shortest text that gives the same number: the digits that were written.
-        (ValueRef::Real(number), Kind::Decimal) if number.is_finite() => number.to_string(),
-        (ValueRef::Text(text), Kind::Text | Kind::Date) => match std::str::from_utf8(text) {
-            Ok(text) => text.to_owned(),
-            Err(_) => return Err("not UTF-8"),
-        },
+        (ValueRef::Real(number), FieldType::Decimal) if number.is_finite() => number.to_string(),
+        (ValueRef::Text(text), FieldType::Text | FieldType::Date) => {
+            match std::str::from_utf8(text) {
+                Ok(text) => text.to_owned(),
+                Err(_) => return Err("not UTF-8"),
+            }
+        }
         (ValueRef::Integer(_), _) => return Err("an integer"),
         (ValueRef::Real(_), _) => return Err("a floating-point number"),
         (ValueRef::Text(_), _) => return Err("text"),
@@ -324,9 +326,9 @@ fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>, &'static str> 
 pub(crate) fn column_definition(column: usize) -> String {
     let Column { name, kind, .. } = COLUMNS[column];
     let kind = match kind {
-        Kind::Text | Kind::Date => "TEXT",
-        Kind::Integer | Kind::Boolean => "INTEGER",
-        Kind::Decimal => "REAL",
+        FieldType::Text | FieldType::Date => "TEXT",
+        FieldType::Integer | FieldType::Boolean => "INTEGER",
+        FieldType::Decimal => "REAL",
     };
     let key = if column == BATCH_ID {
         " PRIMARY KEY NOT NULL"
@@ -343,28 +345,28 @@ mod tests {
     #[test]
     fn cells_have_the_types_of_their_columns() {
         for (cell, kind, expected) in [
-            (ValueRef::Null, Kind::Decimal, Ok(None)),
-            (ValueRef::Integer(1), Kind::Boolean, Ok(Some("true"))),
-            (ValueRef::Integer(2), Kind::Boolean, Err("an integer")),
-            (ValueRef::Integer(7), Kind::Integer, Ok(Some("7"))),
-            (ValueRef::Integer(87), Kind::Decimal, Ok(Some("87"))),
-            (ValueRef::Integer(7), Kind::Text, Err("an integer")),
-            (ValueRef::Real(87.5), Kind::Decimal, Ok(Some("87.5"))),
+            (ValueRef::Null, FieldType::Decimal, Ok(None)),
+            (ValueRef::Integer(1), FieldType::Boolean, Ok(Some("true"))),
+            (ValueRef::Integer(2), FieldType::Boolean, Err("an integer")),
+            (ValueRef::Integer(7), FieldType::Integer, Ok(Some("7"))),
+            (ValueRef::Integer(87), FieldType::Decimal, Ok(Some("87"))),
+            (ValueRef::Integer(7), FieldType::Text, Err("an integer")),
+            (ValueRef::Real(87.5), FieldType::Decimal, Ok(Some("87.5"))),
             (
                 ValueRef::Real(f64::INFINITY),
-                Kind::Decimal,
+                FieldType::Decimal,
                 Err("a floating-point number"),
             ),
             (
                 ValueRef::Real(7.0),
-                Kind::Integer,
+                FieldType::Integer,
                 Err("a floating-point number"),
             ),
-            (ValueRef::Text(b"87.5"), Kind::Decimal, Err("text")),
-            (ValueRef::Text(b"true"), Kind::Boolean, Err("text")),
-            (ValueRef::Text(b"a\0b"), Kind::Text, Ok(Some("a\0b"))),
-            (ValueRef::Text(b"\xff"), Kind::Text, Err("not UTF-8")),
-            (ValueRef::Blob(b"a"), Kind::Text, Err("a blob")),
+            (ValueRef::Text(b"87.5"), FieldType::Decimal, Err("text")),
+            (ValueRef::Text(b"true"), FieldType::Boolean, Err("text")),
+            (ValueRef::Text(b"a\0b"), FieldType::Text, Ok(Some("a\0b"))),
+            (ValueRef::Text(b"\xff"), FieldType::Text, Err("not UTF-8")),
+            (ValueRef::Blob(b"a"), FieldType::Text, Err("a blob")),
         ] {
             let found = text(cell, kind);
             let found = found.as_ref().map(Option::as_deref).map_err(|found| *found);

@@ -2,26 +2,26 @@
 
 use std::io;
 
-use super::database::Plain;
+use super::database::ExportDatabase;
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS};
 use crate::error::{Failure, Kind};
-use crate::formats::{BatchWriter, Notes};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, WriterReport};
+use crate::storage::EncodedOutput;
 use crate::storage::sqlite::io_error;
 use crate::text;
 
 pub(crate) struct Sqlite {
     /// Closed before its file is published or removed.
-    plain: Plain,
-    output: Output,
+    plain: ExportDatabase,
+    output: EncodedOutput,
 }
 
 impl Sqlite {
-    pub(crate) fn new(mut output: Output, fields: &Fields) -> Result<Self, Failure> {
+    pub(crate) fn new(mut output: EncodedOutput, fields: &Fields) -> Result<Self, Failure> {
         output.expect_database()?;
         let path = output.hand_out().map_err(Failure::from_output)?;
-        let plain = Plain::create(&path, &fields.columns, !fields.named);
+        let plain = ExportDatabase::create(&path, &fields.columns, !fields.named);
         let plain = plain.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
         Ok(Self { plain, output })
     }
@@ -53,10 +53,10 @@ impl BatchWriter for Sqlite {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         let Self { plain, output } = *self;
         let finished = plain.finish();
         finished.map_err(|error| output.blame(io_error(error)))?;
-        Ok((output, Notes::default()))
+        Ok((output, WriterReport::default()))
     }
 }

@@ -16,9 +16,11 @@ use calamine::{Cell, DataRef, Reader as _, Xlsx, XlsxError};
 use chrono::DateTime;
 
 use crate::batch::{
-    BATCH_ID, COLUMNS, Column, Kind, Moment, Values, find_column, find_heading, is_number,
+    BATCH_ID, COLUMNS, Column, FieldType, Timestamp, Values, find_column, find_heading, is_number,
 };
-use crate::formats::record::{Claim, Each, Place, Record, Remarks, Unreadable, version};
+use crate::formats::record::{
+    Each, EmbeddedDigest, FileInfo, ReadError, Record, RecordPlace, version,
+};
 use crate::terminal;
 use package::{Package, SheetFacts};
 
@@ -35,23 +37,23 @@ const EPOCH: i64 = 25_569;
 pub(crate) fn read(
     mut bytes: impl Read + Seek,
     each: &mut Each<'_>,
-) -> Result<Remarks, Unreadable> {
+) -> Result<FileInfo, ReadError> {
     let package = zip_limits::check(&mut bytes)?;
     bytes.rewind()?;
     let mut book = contained(|| Xlsx::new(bytes))?;
     if book.has_1904_epoch() {
-        return Err(Unreadable::Foreign {
+        return Err(ReadError::Foreign {
             why: "counts its dates from 1904".to_owned(),
             hint: "export the same batches again, or as csv",
         });
     }
-    let mut remarks = Remarks::default();
+    let mut remarks = FileInfo::default();
     let mut count = 0;
     for name in sheets(&book.sheet_names()) {
         let mut guard = SheetGuard::new(&package, &name)?;
         let mut cells = contained(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
-        let mut row = Row::default();
+        let mut row = SheetRow::default();
         let mut at = None;
         loop {
             let cell = contained(|| cells.next_cell())?;
@@ -96,7 +98,7 @@ struct SheetGuard<'a> {
 }
 
 impl<'a> SheetGuard<'a> {
-    fn new(package: &Package, sheet: &'a str) -> Result<Self, Unreadable> {
+    fn new(package: &Package, sheet: &'a str) -> Result<Self, ReadError> {
         Ok(Self {
             sheet,
             facts: package.sheet(sheet).map_err(altered)?,
@@ -104,7 +106,7 @@ impl<'a> SheetGuard<'a> {
         })
     }
 
-    fn check(&mut self, cell: &Cell<DataRef<'_>>) -> Result<(), Unreadable> {
+    fn check(&mut self, cell: &Cell<DataRef<'_>>) -> Result<(), ReadError> {
         let place = cell.get_position();
         if self.last.is_some_and(|last| last >= place) {
             return Err(altered(format!(
@@ -114,7 +116,7 @@ impl<'a> SheetGuard<'a> {
             )));
         }
         self.last = Some(place);
-        let text = || text(Kind::Text, cell.get_value()).unwrap_or_default();
+        let text = || text(FieldType::Text, cell.get_value()).unwrap_or_default();
         if !self.facts.links.check(place, text) {
             return Err(altered(format!(
                 "the link in {} of the sheet `{}` leads elsewhere than the cell says",
@@ -136,7 +138,7 @@ impl<'a> SheetGuard<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(), Unreadable> {
+    fn finish(self) -> Result<(), ReadError> {
         if self.facts.links.all_met() {
             return Ok(());
         }
@@ -161,8 +163,8 @@ fn shown((row, column): (u32, u32)) -> String {
     format!("{letters}{}", u64::from(row) + 1)
 }
 
-fn altered(why: String) -> Unreadable {
-    Unreadable::Broken {
+fn altered(why: String) -> ReadError {
+    ReadError::Broken {
         place: None,
         why,
         hint: Some("somebody altered it: export it again"),
@@ -170,7 +172,7 @@ fn altered(why: String) -> Unreadable {
 }
 
 /// Runs what reads the workbook: over a damaged one, it may panic.
-fn contained<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Unreadable> {
+fn contained<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, ReadError> {
     match terminal::caught(work) {
         Ok(read) => read.map_err(broken),
         Err(_) => Err(broken(XlsxError::Unexpected("no sense in it"))),
@@ -178,7 +180,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, Unread
 }
 
 /// Reads what the workbook says of its batches.
-fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable> {
+fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedDigest>, ReadError> {
     if !book.sheet_names().iter().any(|name| name == ABOUT) {
         return Ok(None);
     }
@@ -186,7 +188,7 @@ fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable>
     let (mut label, mut batches, mut set_digest, mut digest_version) =
         (String::new(), None, None, None);
     while let Some(cell) = contained(|| cells.next_cell())? {
-        let value = text(Kind::Text, cell.get_value()).unwrap_or_default();
+        let value = text(FieldType::Text, cell.get_value()).unwrap_or_default();
         match (cell.get_position(), label.as_str()) {
             ((ABOUT_ROWS.., _), _) => break,
             ((_, 0), _) => label = value,
@@ -196,7 +198,7 @@ fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<Claim>, Unreadable>
             _ => {}
         }
     }
-    Ok(set_digest.map(|set_digest| Claim {
+    Ok(set_digest.map(|set_digest| EmbeddedDigest {
         batches,
         digest_version: version(digest_version.as_deref()),
         set_digest,
@@ -229,8 +231,8 @@ struct Header {
 }
 
 impl Header {
-    fn add(&mut self, place: u32, value: &DataRef<'_>) -> Result<(), Unreadable> {
-        let Some(name) = text(Kind::Text, value) else {
+    fn add(&mut self, place: u32, value: &DataRef<'_>) -> Result<(), ReadError> {
+        let Some(name) = text(FieldType::Text, value) else {
             return Ok(());
         };
         // The words that people see too: that is what they copy into a sheet of their own.
@@ -238,7 +240,7 @@ impl Header {
         match find_column(name).or_else(|| find_heading(name)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
                 let why = format!("`{name}` is there twice");
-                Err(Unreadable::broken(Place::Line(1), why))
+                Err(ReadError::broken(RecordPlace::Line(1), why))
             }
             Some(column) => {
                 self.columns.push((place, column));
@@ -259,7 +261,7 @@ impl Header {
     }
 
     /// Looks whether there is a field at all, and the same ones as in the sheet before.
-    fn check(&mut self, sheet: &str, remarks: &mut Remarks) -> Result<(), Unreadable> {
+    fn check(&mut self, sheet: &str, remarks: &mut FileInfo) -> Result<(), ReadError> {
         let bits = self.bits();
         let why = if bits == 0 {
             format!("the first row of the sheet `{sheet}` names no field of a batch")
@@ -274,7 +276,7 @@ impl Header {
             }
             return Ok(());
         };
-        Err(Unreadable::Broken {
+        Err(ReadError::Broken {
             place: None,
             why,
             hint: None,
@@ -284,23 +286,23 @@ impl Header {
 
 /// The values of one row.
 #[derive(Default)]
-struct Row {
+struct SheetRow {
     cells: [Option<String>; COLUMNS.len()],
 }
 
-impl Row {
+impl SheetRow {
     fn add(
         &mut self,
         header: &Header,
         sheet: &str,
         cell: &Cell<DataRef<'_>>,
-        remarks: &mut Remarks,
-    ) -> Result<(), Unreadable> {
+        remarks: &mut FileInfo,
+    ) -> Result<(), ReadError> {
         let (row, place) = cell.get_position();
         let value = cell.get_value();
         let known = header.columns.iter().find(|(at, _)| *at == place);
         let Some(&(_, column)) = known else {
-            if header.others.contains(&place) || text(Kind::Text, value).is_none() {
+            if header.others.contains(&place) || text(FieldType::Text, value).is_none() {
                 return Ok(());
             }
             let cell = shown((row, place));
@@ -316,7 +318,7 @@ impl Row {
         {
             let cell = shown((row, place));
             let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
-            if !is_text(value) || kind == Kind::Text {
+            if !is_text(value) || kind == FieldType::Text {
                 return Err(altered(why));
             }
             remarks.mistyped.get_or_insert(why);
@@ -330,7 +332,7 @@ impl Row {
         header: &Header,
         count: u64,
         each: &mut Each<'_>,
-    ) -> Result<ControlFlow<()>, Unreadable> {
+    ) -> Result<ControlFlow<()>, ReadError> {
         let columns = header.bits();
         // Rows that people emptied are none.
         if columns & 1 << BATCH_ID != 0 && self.cells.iter().all(Option::is_none) {
@@ -340,15 +342,15 @@ impl Row {
             values: &*self,
             columns,
             sound: false,
-            place: Place::Batch(count),
+            place: RecordPlace::Batch(count),
         };
-        let wanted = each(&record).map_err(Unreadable::Told);
+        let wanted = each(&record).map_err(ReadError::Aborted);
         self.cells = Default::default();
         wanted
     }
 }
 
-impl Values for Row {
+impl Values for SheetRow {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.cells[column].as_deref().map(Cow::Borrowed)
     }
@@ -356,28 +358,28 @@ impl Values for Row {
 
 /// Says what a value is that stands in its column as another type than an export writes. What is no value of
 /// its column stands there as text.
-fn wrong_type(kind: Kind, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
+fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
     let is_text = is_text(value);
     let is_number = matches!(value, DataRef::Int(_) | DataRef::Float(_));
     let is_date = matches!(value, DataRef::DateTime(_) | DataRef::DateTimeIso(_));
     match kind {
-        Kind::Text => (!is_text).then_some("a number, a date or a formula, and not text"),
-        Kind::Integer | Kind::Decimal if is_number => None,
-        Kind::Integer | Kind::Decimal if is_text => {
+        FieldType::Text => (!is_text).then_some("a number, a date or a formula, and not text"),
+        FieldType::Integer | FieldType::Decimal if is_number => None,
+        FieldType::Integer | FieldType::Decimal if is_text => {
             number(text).then_some("text, and not a number")
         }
-        Kind::Integer | Kind::Decimal => Some("not a number"),
-        Kind::Boolean if matches!(value, DataRef::Bool(_)) => None,
-        Kind::Boolean if is_text => {
+        FieldType::Integer | FieldType::Decimal => Some("not a number"),
+        FieldType::Boolean if matches!(value, DataRef::Bool(_)) => None,
+        FieldType::Boolean if is_text => {
             let is_boolean = ["true", "false"]
                 .iter()
                 .any(|word| word.eq_ignore_ascii_case(text));
             is_boolean.then_some("text, and not TRUE or FALSE")
         }
-        Kind::Boolean => Some("not TRUE or FALSE"),
-        Kind::Date if is_date => None,
-        Kind::Date if is_text => is_countable(text).then_some("text, and not a date"),
-        Kind::Date => Some("not shown as a date"),
+        FieldType::Boolean => Some("not TRUE or FALSE"),
+        FieldType::Date if is_date => None,
+        FieldType::Date if is_text => is_countable(text).then_some("text, and not a date"),
+        FieldType::Date => Some("not shown as a date"),
     }
 }
 
@@ -394,20 +396,20 @@ fn is_countable(text: &str) -> bool {
     const FIRST: i64 = (61 - EPOCH) * 86_400;
     let digits = text.rsplit_once('.').map_or("", |(_, digits)| digits);
     let digits = digits.trim_end_matches('Z').trim_end_matches('0');
-    Moment::parse(text).is_some_and(|moment| moment.second >= FIRST) && digits.len() <= 3
+    Timestamp::parse(text).is_some_and(|moment| moment.second >= FIRST) && digits.len() <= 3
 }
 
 /// Returns what a cell says, as the service would write it.
-fn text(kind: Kind, value: &DataRef<'_>) -> Option<String> {
+fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
     let text = match value {
         DataRef::Empty => return None,
         DataRef::String(text) => undo_escapes(text).into_owned(),
         DataRef::SharedString(text) => undo_escapes(text).into_owned(),
         DataRef::Bool(yes) => yes.to_string(),
         DataRef::Int(number) => number.to_string(),
-        DataRef::Float(days) if kind == Kind::Date => instant(*days),
+        DataRef::Float(days) if kind == FieldType::Date => instant(*days),
         DataRef::Float(number) => number.to_string(),
-        DataRef::DateTime(days) if kind == Kind::Date => instant(days.as_f64()),
+        DataRef::DateTime(days) if kind == FieldType::Date => instant(days.as_f64()),
         DataRef::DateTime(days) => days.as_f64().to_string(),
         DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => text.clone(),
         DataRef::Error(error) => error.to_string(),
@@ -482,14 +484,14 @@ pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
     Cow::Owned(undone)
 }
 
-fn broken(error: XlsxError) -> Unreadable {
+fn broken(error: XlsxError) -> ReadError {
     match error {
-        XlsxError::Io(error) => Unreadable::Io(error),
-        XlsxError::FileNotFound(_) => Unreadable::Foreign {
+        XlsxError::Io(error) => ReadError::Io(error),
+        XlsxError::FileNotFound(_) => ReadError::Foreign {
             why: "is a zip archive, and no spreadsheet".to_owned(),
             hint: "unpack it, and name the export in it",
         },
-        other => Unreadable::Broken {
+        other => ReadError::Broken {
             place: None,
             why: format!("the spreadsheet cannot be read: {other}"),
             hint: Some("it is damaged or cut short: copy or export it again"),
@@ -505,22 +507,22 @@ mod tests {
     fn values_have_the_types_of_their_columns() {
         let text = |text: &str| DataRef::String(text.to_owned());
         for (kind, value, is_right) in [
-            (Kind::Text, text("7"), true),
-            (Kind::Text, DataRef::Float(7.0), false),
-            (Kind::Text, DataRef::Bool(true), false),
-            (Kind::Decimal, DataRef::Float(87.5), true),
-            (Kind::Decimal, text("87.5"), false),
-            (Kind::Decimal, text("many"), true),
-            (Kind::Integer, DataRef::Bool(true), false),
-            (Kind::Boolean, DataRef::Bool(true), true),
-            (Kind::Boolean, text("TRUE"), false),
-            (Kind::Boolean, text("maybe"), true),
-            (Kind::Boolean, DataRef::Float(1.0), false),
-            (Kind::Date, text("2026-05-01T06:00:00Z"), false),
+            (FieldType::Text, text("7"), true),
+            (FieldType::Text, DataRef::Float(7.0), false),
+            (FieldType::Text, DataRef::Bool(true), false),
+            (FieldType::Decimal, DataRef::Float(87.5), true),
+            (FieldType::Decimal, text("87.5"), false),
+            (FieldType::Decimal, text("many"), true),
+            (FieldType::Integer, DataRef::Bool(true), false),
+            (FieldType::Boolean, DataRef::Bool(true), true),
+            (FieldType::Boolean, text("TRUE"), false),
+            (FieldType::Boolean, text("maybe"), true),
+            (FieldType::Boolean, DataRef::Float(1.0), false),
+            (FieldType::Date, text("2026-05-01T06:00:00Z"), false),
             // Days cannot count these.
-            (Kind::Date, text("1850-05-01T06:00:00Z"), true),
-            (Kind::Date, text("9999-12-31T23:59:59.123456Z"), true),
-            (Kind::Date, DataRef::Float(46_143.25), false),
+            (FieldType::Date, text("1850-05-01T06:00:00Z"), true),
+            (FieldType::Date, text("9999-12-31T23:59:59.123456Z"), true),
+            (FieldType::Date, DataRef::Float(46_143.25), false),
         ] {
             let written = super::text(kind, &value).unwrap_or_default();
             let found = wrong_type(kind, &value, &written);

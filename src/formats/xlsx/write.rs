@@ -27,14 +27,14 @@ use rust_xlsxwriter::{
 
 use crate::batch::digest::SetDigest;
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS, Kind, MEANINGS, Moment, Representation, WARNINGS};
+use crate::batch::{Batch, COLUMNS, FieldType, MEANINGS, Representation, Timestamp, WARNINGS};
 use crate::error::{self, Failure};
-use crate::formats::{BatchWriter, Facts, LeftOut, Notes, Style};
-use crate::storage::Output;
+use crate::formats::{BatchWriter, ExportInfo, LeftOut, WriterOptions, WriterReport};
+use crate::storage::EncodedOutput;
 use crate::terminal;
 use crate::text;
 use cell::{Cell, cell};
-use styles::{HEADER_HEIGHT, Looks, Widths, shown_as};
+use styles::{CellStyles, HEADER_HEIGHT, Widths, shown_as};
 
 /// Rows of a sheet, its header among them.
 const ROWS: u32 = 1_048_576;
@@ -46,11 +46,11 @@ const A4: u8 = 9;
 pub(crate) struct Xlsx {
     book: Workbook,
     path: PathBuf,
-    output: Output,
+    output: EncodedOutput,
     fields: Fields,
-    facts: Arc<Facts>,
+    facts: Arc<ExportInfo>,
     extracted: String,
-    looks: [Looks; 2],
+    looks: [CellStyles; 2],
     widths: Widths,
     digest: SetDigest,
     sheets: Vec<Sheet>,
@@ -69,7 +69,7 @@ struct Sheet {
 }
 
 impl Xlsx {
-    pub(crate) fn new(mut output: Output, style: Style) -> Result<Self, Failure> {
+    pub(crate) fn new(mut output: EncodedOutput, style: WriterOptions) -> Result<Self, Failure> {
         let path = output.hand_out().map_err(Failure::from_output)?;
         let mut book = Workbook::new();
         if let Some(folder) = path.parent() {
@@ -86,7 +86,7 @@ impl Xlsx {
             fields: style.fields,
             facts: style.facts,
             extracted: style.extracted,
-            looks: [Looks::new(&Format::new()), Looks::new(&marked)],
+            looks: [CellStyles::new(&Format::new()), CellStyles::new(&marked)],
             sheets: Vec::new(),
             limits: (ROWS, LINKS),
             escaped_cells: 0,
@@ -197,14 +197,14 @@ impl Xlsx {
                 prepare_printing(page).set_repeat_rows(0, 0)?;
                 for (place, &column) in (0..).zip(columns) {
                     // Excel would mark each `007` as a mistake.
-                    if COLUMNS[column].kind == Kind::Text && sheet.rows > 1 {
+                    if COLUMNS[column].kind == FieldType::Text && sheet.rows > 1 {
                         let doubt = IgnoreError::NumberStoredAsText;
                         page.ignore_error_range(1, place, sheet.rows - 1, place, doubt)?;
                     }
                 }
             }
             book.worksheet_from_index(0)?.set_active(true);
-            if let Some(made) = Moment::parse(&self.extracted) {
+            if let Some(made) = Timestamp::parse(&self.extracted) {
                 let made = ExcelDateTime::from_timestamp(made.second)?;
                 let properties = DocProperties::new().set_title("Tray scan batches");
                 book.set_properties(&properties.set_creation_datetime(&made));
@@ -225,13 +225,13 @@ impl BatchWriter for Xlsx {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<(Output, Notes)> {
+    fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         let packed = self.pack();
         packed.map_err(|error| self.output.blame(error))?;
-        let notes = Notes {
+        let notes = WriterReport {
             escaped_cells: self.escaped_cells,
             left_out: self.left_out.names(),
-            ..Notes::default()
+            ..WriterReport::default()
         };
         Ok((self.output, notes))
     }
@@ -283,7 +283,7 @@ fn io_error(error: XlsxError) -> io::Error {
 mod tests {
     use super::*;
     use crate::formats::csv::CsvOptions;
-    use crate::storage::{Compression, Place, Target};
+    use crate::storage::{Compression, Location, OutputTarget};
     use calamine::Reader as _;
 
     fn batch(number: u32) -> Batch {
@@ -297,9 +297,9 @@ mod tests {
     fn what_is_too_much_for_a_sheet_goes_on() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("a.xlsx");
-        let target = Target::open(&Place::File(path.clone()), false).expect("a target");
-        let output = Output::new(target, Compression::None).expect("an output");
-        let style = Style {
+        let target = OutputTarget::open(&Location::File(path.clone()), false).expect("a target");
+        let output = EncodedOutput::new(target, Compression::None).expect("an output");
+        let style = WriterOptions {
             fields: Fields::all(),
             numbers: false,
             csv: CsvOptions::default(),
@@ -335,7 +335,7 @@ mod tests {
         assert!(links[1].to_string().contains("the 2 beyond"), "{links:?}");
 
         let mut ids = Vec::new();
-        let mut source = crate::verify::source::Source::open(&path).expect("a file");
+        let mut source = crate::verify::source::RecordSource::open(&path).expect("a file");
         let read = source.read(None, &mut |record| {
             ids.push(record.values.plain(0).unwrap_or_default().into_owned());
             Ok(std::ops::ControlFlow::Continue(()))

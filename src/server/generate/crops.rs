@@ -1,6 +1,6 @@
 //! What is grown: how it germinates, how large it is, when it is sown.
 
-pub(super) struct Crop {
+pub(super) struct CropProfile {
     pub(super) name: &'static str,
     /// Trays that it is sown in, by their cells.
     pub(super) trays: &'static [u32],
@@ -21,8 +21,8 @@ const fn crop(
     (germination, usable): (u32, u32),
     (size, variation): (u32, u32),
     months: [u32; 12],
-) -> Crop {
-    Crop {
+) -> CropProfile {
+    CropProfile {
         name,
         trays,
         germination,
@@ -39,7 +39,7 @@ const SUMMER: [u32; 12] = [1, 1, 3, 6, 9, 10, 8, 5, 2, 1, 0, 0];
 const AUTUMN: [u32; 12] = [1, 1, 1, 1, 2, 5, 9, 12, 9, 4, 1, 1];
 const WINTER: [u32; 12] = [10, 8, 4, 1, 1, 1, 2, 2, 3, 5, 8, 11];
 
-pub(super) const CROPS: [Crop; 16] = [
+pub(super) const CROPS: [CropProfile; 16] = [
     crop(
         "Tomato",
         &[72, 104, 128],

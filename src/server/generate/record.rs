@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 use fastrand::Rng;
 use serde::{Serialize, Serializer};
 
-use super::crops::{CROPS, Crop};
+use super::crops::{CROPS, CropProfile};
 use super::remarks::{FAILURES, REMARKS};
 use crate::server::rng::mix;
 
@@ -26,7 +26,7 @@ const PEOPLE: [&str; 9] = [
 
 /// The batch as it is answered, in the order of the interface (section 2).
 #[derive(Serialize)]
-struct Record<'a> {
+struct BatchRecord<'a> {
     batch_id: &'a str,
     batch_name: String,
     batch_creation_date: String,
@@ -70,13 +70,13 @@ impl Serialize for Hundredths {
 
 /// What went well in an average tray of a batch.
 #[derive(Clone, Copy, Debug)]
-struct Counts {
+struct TrayCounts {
     cells: u32,
     germinated: Hundredths,
     usable: Hundredths,
 }
 
-impl Counts {
+impl TrayCounts {
     /// Averages `germinated` and `usable` seedlings, counted in `trays` trays, half up.
     fn average(cells: u32, trays: u32, germinated: u32, usable: u32) -> Self {
         let average = |sum: u32| Hundredths((sum * 100 + trays / 2) / trays);
@@ -135,7 +135,7 @@ pub(super) fn write(
     let commented = failed || poor || one_in(4, &mut rng);
     let person = *rng.choice(&PEOPLE).expect("some");
 
-    let record = Record {
+    let record = BatchRecord {
         batch_name: format!(
             "{} W{:02} house {house} lot {lot}",
             crop.name,
@@ -186,7 +186,7 @@ fn identifier(rng: &mut Rng) -> String {
 }
 
 /// Picks a crop by what is sown in the month.
-fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static Crop {
+fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static CropProfile {
     let month = created.month0() as usize;
     let mut share = rng.u32(0..CROPS.iter().map(|crop| crop.months[month]).sum());
     for crop in &CROPS {
@@ -199,7 +199,7 @@ fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static Crop {
 }
 
 /// Counts seedlings in `images` trays: mostly near what the crop does, sometimes far below.
-fn counted(crop: &Crop, cells: u32, images: u32, rng: &mut Rng) -> Counts {
+fn counted(crop: &CropProfile, cells: u32, images: u32, rng: &mut Rng) -> TrayCounts {
     let ill = one_in(30, rng);
     let germination = if ill {
         rng.u32(0..crop.germination * 3 / 4)
@@ -212,7 +212,7 @@ fn counted(crop: &Crop, cells: u32, images: u32, rng: &mut Rng) -> Counts {
     let sown = cells * images;
     let germinated = (sown * germination + rng.u32(0..1000)) / 1000;
     let usable = germinated * usable_of_germinated / 1000;
-    Counts::average(cells, images, germinated.min(sown), usable)
+    TrayCounts::average(cells, images, germinated.min(sown), usable)
 }
 
 /// Returns a number around `usual`, most often within `spread` per mille of it.
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn averages_and_rates_round_half_up() {
-        let counts = Counts::average(72, 8, 505, 500);
+        let counts = TrayCounts::average(72, 8, 505, 500);
         assert_eq!(counts.germinated, Hundredths(6313));
         assert_eq!(counts.others(counts.germinated), Hundredths(887));
         assert_eq!(counts.rate(counts.germinated), Hundredths(8768));

@@ -31,14 +31,14 @@ impl Provider {
 
 /// The address of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct ObjectAddress {
     pub(crate) provider: Provider,
     /// The container, for those who call it that.
     pub(crate) bucket: String,
     pub(crate) key: String,
 }
 
-impl Address {
+impl ObjectAddress {
     /// Tells whether `name` is meant as an address in object storage.
     pub(crate) fn is_meant(name: &Path) -> bool {
         let text = name.to_string_lossy();
@@ -95,7 +95,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ObjectAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = PROVIDERS
             .iter()
@@ -117,8 +117,8 @@ fn not_built(text: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Option<Address>, Failure> {
-        Address::parse(Path::new(text))
+    fn parse(text: &str) -> Result<Option<ObjectAddress>, Failure> {
+        ObjectAddress::parse(Path::new(text))
     }
 
     #[test]

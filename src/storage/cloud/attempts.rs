@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use object_store::Error;
 use tokio::sync::watch;
 
-use super::address::Address;
-use super::error::Trouble;
+use super::address::ObjectAddress;
+use super::error::StoreError;
 use crate::client::retry::RetryPolicy;
 
 /// How long a request that is under way may still take once the run was told to stop: what it has begun can
@@ -18,7 +18,7 @@ pub(super) type Span = (SystemTime, SystemTime);
 
 /// What came of a request.
 pub(super) struct Tried<T> {
-    pub(super) result: Result<T, Trouble>,
+    pub(super) result: Result<T, StoreError>,
     /// The tries that may have had an effect although the store did not say so.
     pub(super) uncertain: Vec<Span>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Tried<T> {
 /// Makes a request until it succeeds, fails for good, was tried often enough, or until the run is `stopped`.
 pub(super) async fn attempt<T, F>(
     policy: RetryPolicy,
-    address: &Address,
+    address: &ObjectAddress,
     stopped: &watch::Sender<bool>,
     mut request: impl FnMut() -> F,
 ) -> Tried<T>
@@ -38,8 +38,8 @@ where
     loop {
         let began = SystemTime::now();
         let answered = tokio::select! {
-            answered = request() => answered.map_err(|error| Trouble::new(&error)),
-            () = stop(stopped, GRACE) => Err(Trouble::unusable("the run was stopped")),
+            answered = request() => answered.map_err(|error| StoreError::new(&error)),
+            () = stop(stopped, GRACE) => Err(StoreError::unusable("the run was stopped")),
         };
         let mut trouble = match answered {
             Ok(answer) => {
@@ -74,7 +74,13 @@ where
 }
 
 /// Tells that a request is tried again in a while.
-pub(super) fn tell(trouble: &Trouble, address: &Address, wait: Duration, retry: u32, of: u32) {
+pub(super) fn tell(
+    trouble: &StoreError,
+    address: &ObjectAddress,
+    wait: Duration,
+    retry: u32,
+    of: u32,
+) {
     let (told, seconds) = (trouble.told(address), wait.as_secs_f64());
     log::warn!("{told}; trying again in {seconds:.1} s ({retry} of {of})");
 }

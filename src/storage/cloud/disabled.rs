@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io::{self, Write};
 
-use super::address::Address;
-use crate::client::Manners;
+use super::address::ObjectAddress;
+use crate::client::ClientOptions;
 use crate::error::{Failure, Kind};
 use crate::storage::temp_file::Scratch;
 
 pub(crate) struct Upload(Infallible);
 
 impl Upload {
-    pub(crate) fn begin(_: &Address, _: bool, _: bool) -> Result<Self, Failure> {
+    pub(crate) fn begin(_: &ObjectAddress, _: bool, _: bool) -> Result<Self, Failure> {
         Err(absent())
     }
 
@@ -51,24 +51,24 @@ fn absent() -> Failure {
     Failure::new(Kind::Internal, "this build knows nothing of object storage")
 }
 
-pub(crate) fn check(_: &Address) -> Result<(), Failure> {
+pub(crate) fn check(_: &ObjectAddress) -> Result<(), Failure> {
     Err(absent())
 }
 
-pub(crate) fn sizes(_: &Address) -> Result<HashMap<String, u64>, Failure> {
+pub(crate) fn sizes(_: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
     Err(absent())
 }
 
-pub(crate) fn remove(_: &Address) -> Result<(), Failure> {
+pub(crate) fn remove(_: &ObjectAddress) -> Result<(), Failure> {
     Err(absent())
 }
 
-pub(crate) fn download(_: &Address) -> Result<Scratch, Failure> {
+pub(crate) fn download(_: &ObjectAddress) -> Result<Scratch, Failure> {
     Err(absent())
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "with object storage, it can fail")]
-pub(crate) fn reach_as(_: &Manners) -> Result<(), Failure> {
+pub(crate) fn reach_as(_: &ClientOptions) -> Result<(), Failure> {
     Ok(())
 }
 

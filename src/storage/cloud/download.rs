@@ -8,16 +8,16 @@ use futures_util::StreamExt as _;
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange};
 
-use super::address::Address;
+use super::address::ObjectAddress;
 use super::attempts::tell;
-use super::error::Trouble;
+use super::error::StoreError;
 use super::store::Bucket;
 use super::{runtime, store};
 use crate::error::{Failure, Kind};
 use crate::storage::temp_file::Scratch;
 
 /// Fetches the object at `address`.
-pub(crate) fn download(address: &Address) -> Result<Scratch, Failure> {
+pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
     let bucket = store::bucket(address)?;
     let no_room = |error: std::io::Error| {
         Failure::new(Kind::Usage, format!("cannot read `{address}`"))
@@ -46,7 +46,7 @@ pub(crate) fn download(address: &Address) -> Result<Scratch, Failure> {
 
 /// Why an object did not come.
 enum Fetch {
-    Asked(Box<Trouble>),
+    Asked(Box<StoreError>),
     Kept(std::io::Error),
 }
 
@@ -63,7 +63,7 @@ struct Fetching {
 
 impl Fetching {
     /// Fetches all of it. What came before a connection broke is not asked for again.
-    async fn fetch(&mut self, address: &Address) -> Result<(), Fetch> {
+    async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), Fetch> {
         let policy = self.bucket.policy;
         let mut retry = 0;
         loop {
@@ -101,7 +101,7 @@ impl Fetching {
 
     /// Asks for what has not come yet.
     async fn fetch_on(&mut self) -> Result<(), Fetch> {
-        let asked = |error| Fetch::Asked(Box::new(Trouble::new(&error)));
+        let asked = |error| Fetch::Asked(Box::new(StoreError::new(&error)));
         let mut options = GetOptions::default();
         if self.length > 0 {
             options.range = Some(GetRange::Offset(self.length));

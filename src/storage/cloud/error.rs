@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use hyper::{HeaderMap, Method, header};
 use object_store::Error;
 
-use super::address::Address;
+use super::address::ObjectAddress;
 use crate::client::causes::{TlsProblem, root, trust_hint};
 use crate::client::retry_after;
 use crate::text;
@@ -32,7 +32,7 @@ enum Lost {
 
 /// What is known of a failed request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct StoreError {
     /// Nothing where it failed before anything was sent.
     method: Option<Method>,
     status: Option<u16>,
@@ -54,7 +54,7 @@ pub(super) struct Trouble {
     pub(super) tries: u32,
 }
 
-impl Trouble {
+impl StoreError {
     /// Reads an answer that is no success.
     pub(super) fn of_answer(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -206,7 +206,7 @@ impl Trouble {
     }
 
     /// Names the request, such as ``PUT `s3://bucket/key` ``.
-    fn request(&self, address: &Address) -> String {
+    fn request(&self, address: &ObjectAddress) -> String {
         match &self.method {
             Some(method) => format!("{method} `{address}`"),
             None => format!("`{address}`"),
@@ -214,7 +214,7 @@ impl Trouble {
     }
 
     /// Says which request failed, and how.
-    pub(super) fn told(&self, address: &Address) -> String {
+    pub(super) fn told(&self, address: &ObjectAddress) -> String {
         let words = self.words();
         let request = self.request(address);
         match words.strip_prefix("it answered ") {
@@ -276,13 +276,13 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words())
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for StoreError {}
 
 /// Returns the text of the first XML element called `name`.
 pub(super) fn element(text: &str, name: &str) -> Option<String> {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn the_words_of_the_provider_are_told_and_nothing_else() {
         let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>";
-        let found = Trouble::of_answer(404, &HeaderMap::new(), body.as_bytes());
+        let found = StoreError::of_answer(404, &HeaderMap::new(), body.as_bytes());
         assert_eq!(
             found.words(),
             "it answered 404 NoSuchBucket: The specified bucket does not exist"
@@ -313,16 +313,16 @@ mod tests {
             store: "S3",
             source: "Error performing PUT https://a.example/b?sig=hush in 1ms - oh".into(),
         };
-        assert_eq!(Trouble::new(&error).words(), "the request failed");
+        assert_eq!(StoreError::new(&error).words(), "the request failed");
     }
 
     #[test]
     fn these_answers_are_tried_again_and_no_others() {
         let again: Vec<u16> = (100..600)
-            .filter(|&status| Trouble::of_answer(status, &HeaderMap::new(), b"").is_transient())
+            .filter(|&status| StoreError::of_answer(status, &HeaderMap::new(), b"").is_transient())
             .collect();
         assert_eq!(again, [408, 429, 500, 502, 503, 504]);
-        let slow = Trouble::of_answer(
+        let slow = StoreError::of_answer(
             200,
             &HeaderMap::new(),
             b"<Error><Code>SlowDown</Code></Error>",

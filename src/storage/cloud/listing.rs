@@ -7,13 +7,13 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path as Key;
 use tokio::sync::watch;
 
-use super::address::Address;
+use super::address::ObjectAddress;
 use super::attempts::attempt;
 use super::{runtime, store};
 use crate::error::{Failure, Kind};
 
 /// Returns the objects in the folder that `inside` is in, and below, by their addresses, with their sizes.
-pub(crate) fn sizes(inside: &Address) -> Result<HashMap<String, u64>, Failure> {
+pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
     let bucket = store::bucket(inside)?;
     let place = inside.clone();
     let folder = place.key.rsplit_once('/').map(|(folder, _)| folder);
@@ -23,7 +23,7 @@ pub(crate) fn sizes(inside: &Address) -> Result<HashMap<String, u64>, Failure> {
             let objects = bucket.store.list(prefix.as_ref());
             objects
                 .map_ok(|object| {
-                    let address = Address {
+                    let address = ObjectAddress {
                         key: object.location.to_string(),
                         ..place.clone()
                     };
@@ -39,7 +39,7 @@ pub(crate) fn sizes(inside: &Address) -> Result<HashMap<String, u64>, Failure> {
 }
 
 /// Removes the object at `address`, if it is there.
-pub(crate) fn remove(address: &Address) -> Result<(), Failure> {
+pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
     let bucket = store::bucket(address)?;
     let place = address.clone();
     let key = key_of(address)(&address.key)?;
@@ -54,7 +54,7 @@ pub(crate) fn remove(address: &Address) -> Result<(), Failure> {
     removed.map_err(Failure::from_output)?
 }
 
-fn key_of(address: &Address) -> impl Fn(&str) -> Result<Key, Failure> {
+fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {
     move |text| {
         Key::parse(text)
             .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))

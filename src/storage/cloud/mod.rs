@@ -45,7 +45,7 @@ mod upload;
 #[cfg(not(feature = "cloud"))]
 mod disabled;
 
-pub(crate) use address::Address;
+pub(crate) use address::ObjectAddress;
 #[cfg(not(feature = "cloud"))]
 pub(crate) use disabled::{
     Upload, check, download, may_be_published, reach_as, remove, settle, sizes, sweep,

@@ -12,10 +12,10 @@ use object_store::{
 };
 use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
 
-use super::address::{Address, Provider};
+use super::address::{ObjectAddress, Provider};
 use super::attempts::{Span, Tried, attempt};
-use super::error::Trouble;
-use super::orphans::{Found, ObjectUri};
+use super::error::StoreError;
+use super::orphans::{FoundUpload, ObjectUri};
 use super::store::{self, Bucket};
 use crate::error::{Failure, Kind};
 
@@ -24,8 +24,8 @@ use crate::error::{Failure, Kind};
 const MARK: &str = "trayscanupload";
 
 /// What an object needs on both sides: where it is written, and where requests are made.
-pub(super) struct Object {
-    pub(super) address: Address,
+pub(super) struct ObjectContext {
+    pub(super) address: ObjectAddress,
     key: Key,
     bucket: Bucket,
     mark: String,
@@ -48,8 +48,8 @@ pub(super) struct Object {
     failed: Mutex<Option<Failure>>,
 }
 
-impl Object {
-    pub(super) fn new(address: &Address) -> Result<Self, Failure> {
+impl ObjectContext {
+    pub(super) fn new(address: &ObjectAddress) -> Result<Self, Failure> {
         let key = Key::parse(&address.key).map_err(|_| {
             Failure::new(Kind::Usage, format!("`{address}` is no name for an object"))
                 .hint("choose another name with `-o`")
@@ -86,7 +86,7 @@ impl Object {
     }
 
     /// Begins an upload in parts, where none is open; one that is known can be taken back.
-    async fn begin(&self) -> Result<MultipartId, Trouble> {
+    async fn begin(&self) -> Result<MultipartId, StoreError> {
         let mut open = self.id.lock().await;
         if let Some(id) = &*open {
             return Ok(id.clone());
@@ -102,7 +102,7 @@ impl Object {
         });
         let tried = tried.await;
         lock(&self.unanswered).extend(tried.uncertain);
-        if tried.result.as_ref().is_err_and(Trouble::is_transient) {
+        if tried.result.as_ref().is_err_and(StoreError::is_transient) {
             self.silent.store(true, Ordering::Relaxed);
         }
         let id = tried.result?;
@@ -145,10 +145,10 @@ impl Object {
     }
 
     /// Looks which object is in its place.
-    async fn look(&self) -> object_store::Result<Seen> {
+    async fn look(&self) -> object_store::Result<ObjectState> {
         let found = match self.head().await {
             Ok(found) => found,
-            Err(error) if Trouble::new(&error).is_missing() => return Ok(Seen::Nothing),
+            Err(error) if StoreError::new(&error).is_missing() => return Ok(ObjectState::Nothing),
             Err(error) => return Err(error),
         };
         let mark = Attribute::Metadata(MARK.into());
@@ -158,15 +158,15 @@ impl Object {
                     "`{}` is in its place, although an answer was lost",
                     self.address
                 );
-                Ok(Seen::Ours)
+                Ok(ObjectState::Ours)
             }
             // There, an object made of parts has no mark.
             None if self.address.provider == Provider::Azure
                 && found.meta.size == self.sent.load(Ordering::Relaxed) =>
             {
-                Ok(Seen::Unclear)
+                Ok(ObjectState::Unclear)
             }
-            _ => Ok(Seen::Other),
+            _ => Ok(ObjectState::Other),
         }
     }
 
@@ -199,11 +199,15 @@ impl Object {
     }
 
     /// Puts the object in its place.
-    pub(super) async fn publish(&self, content: Content, replace: bool) -> Result<(), Failure> {
+    pub(super) async fn publish(
+        &self,
+        content: ObjectContent,
+        replace: bool,
+    ) -> Result<(), Failure> {
         match content {
-            Content::Parts(parts) => self.complete(parts, replace).await?,
-            Content::Whole(whole) if replace => self.replace(whole).await?,
-            Content::Whole(whole) => self.create(whole).await?,
+            ObjectContent::Parts(parts) => self.complete(parts, replace).await?,
+            ObjectContent::Whole(whole) if replace => self.replace(whole).await?,
+            ObjectContent::Whole(whole) => self.create(whole).await?,
         }
         self.abort_orphans().await;
         Ok(())
@@ -251,16 +255,16 @@ impl Object {
         let answer_was_lost = AtomicBool::new(false);
         let tried = self.ask(|| async {
             match self.look().await? {
-                Seen::Ours => return Ok(true),
+                ObjectState::Ours => return Ok(true),
                 // To ask again is safe: if somebody else wrote it, Azure has removed our parts, and the request
                 // fails.
-                Seen::Unclear if answer_was_lost.load(Ordering::Relaxed) => {}
-                Seen::Unclear | Seen::Other => return Ok(false),
-                Seen::Nothing => {}
+                ObjectState::Unclear if answer_was_lost.load(Ordering::Relaxed) => {}
+                ObjectState::Unclear | ObjectState::Other => return Ok(false),
+                ObjectState::Nothing => {}
             }
             let answered = request().await;
             if let Err(error) = &answered
-                && Trouble::new(error).is_uncertain()
+                && StoreError::new(error).is_uncertain()
             {
                 answer_was_lost.store(true, Ordering::Relaxed);
             }
@@ -301,10 +305,10 @@ impl Object {
         let looked = attempt(policy, &self.address, &self.stopped, || self.look()).await;
         let answer_was_lost = !tried.uncertain.is_empty();
         let has_appeared = match looked.result {
-            Ok(Seen::Ours) => return Ok(()),
-            Ok(Seen::Other) => true,
-            Ok(Seen::Unclear) => !answer_was_lost,
-            Ok(Seen::Nothing) => false,
+            Ok(ObjectState::Ours) => return Ok(()),
+            Ok(ObjectState::Other) => true,
+            Ok(ObjectState::Unclear) => !answer_was_lost,
+            Ok(ObjectState::Nothing) => false,
             Err(_) => trouble.is_there() && !answer_was_lost,
         };
         if has_appeared && !replace && !trouble.is_transient() {
@@ -378,8 +382,8 @@ impl Object {
         let find = || uploads.find(&self.uri, &self.address.key, &spans);
         let found = attempt(policy, &self.address, &never, find).await.result;
         let ours = match found {
-            Ok(Found::Ours(ours)) => Some(ours),
-            Ok(Found::Unclear) | Err(_) => None,
+            Ok(FoundUpload::Ours(ours)) => Some(ours),
+            Ok(FoundUpload::Unclear) | Err(_) => None,
         };
         let mut is_clear = ours.is_some();
         for id in ours.unwrap_or_default() {
@@ -422,7 +426,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Which object is in its place.
-enum Seen {
+enum ObjectState {
     Nothing,
     /// The one that was written here.
     Ours,
@@ -432,7 +436,7 @@ enum Seen {
 }
 
 /// What an object is made of.
-pub(super) enum Content {
+pub(super) enum ObjectContent {
     Parts(Vec<PartId>),
     Whole(PutPayload),
 }

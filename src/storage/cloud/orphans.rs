@@ -71,13 +71,13 @@ impl ObjectUri {
 }
 
 /// An upload that is listed.
-struct Listed {
+struct ListedUpload {
     id: String,
     initiated: SystemTime,
 }
 
 /// What was found.
-pub(super) enum Found {
+pub(super) enum FoundUpload {
     /// Surely ours, by their ids.
     Ours(Vec<String>),
     /// Some may belong to another run.
@@ -91,9 +91,9 @@ impl Uploads {
         uri: &ObjectUri,
         key: &str,
         spans: &[Span],
-    ) -> object_store::Result<Found> {
+    ) -> object_store::Result<FoundUpload> {
         let Some((bucket, object)) = uri.split(key) else {
-            return Ok(Found::Unclear);
+            return Ok(FoundUpload::Unclear);
         };
         let prefix = utf8_percent_encode(key, NON_ALPHANUMERIC);
         let (headers, list) = self
@@ -113,9 +113,9 @@ impl Uploads {
             }
         }
         Ok(if ours.len() > spans.len() {
-            Found::Unclear
+            FoundUpload::Unclear
         } else {
-            Found::Ours(ours)
+            FoundUpload::Ours(ours)
         })
     }
 
@@ -162,18 +162,22 @@ fn clock(headers: &HeaderMap) -> (Duration, Duration) {
 }
 
 /// Tells whether an upload was begun in a span of time.
-fn is_within(upload: &Listed, (from, to): Span, (ahead, behind): (Duration, Duration)) -> bool {
+fn is_within(
+    upload: &ListedUpload,
+    (from, to): Span,
+    (ahead, behind): (Duration, Duration),
+) -> bool {
     let initiated = upload.initiated + behind;
     initiated + SLACK >= from + ahead && initiated <= to + ahead + SLACK
 }
 
 /// Reads the uploads for `key` from a list of them.
-fn listed(list: &str, key: &str) -> Vec<Listed> {
+fn listed(list: &str, key: &str) -> Vec<ListedUpload> {
     let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
         let initiated = element(upload, "Initiated")?;
         let initiated = chrono::DateTime::parse_from_rfc3339(&initiated).ok()?;
         let is_meant = element(upload, "Key").map(|key| unescaped(&key)).as_deref() == Some(key);
-        is_meant.then_some(Listed {
+        is_meant.then_some(ListedUpload {
             id: unescaped(&element(upload, "UploadId")?),
             initiated: initiated.into(),
         })

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::object::Object;
+use super::object::ObjectContext;
 use super::runtime;
 
 /// How long the end of a run waits for uploads to be taken back, or to be published where that has begun.
@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 16;
 
 #[derive(Default)]
-struct Open {
-    objects: HashMap<u64, Arc<Object>>,
+struct PendingUploads {
+    objects: HashMap<u64, Arc<ObjectContext>>,
     last: u64,
     /// Requests that publish were begun, whatever became of them.
     publishing: bool,
@@ -27,11 +27,11 @@ struct Open {
     over: bool,
 }
 
-static OPEN: Mutex<Option<Open>> = Mutex::new(None);
+static OPEN: Mutex<Option<PendingUploads>> = Mutex::new(None);
 static PUBLISHED: AtomicBool = AtomicBool::new(false);
 static TAKING_BACK: Semaphore = Semaphore::const_new(AT_ONCE);
 
-fn lock() -> MutexGuard<'static, Option<Open>> {
+fn lock() -> MutexGuard<'static, Option<PendingUploads>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -40,7 +40,7 @@ fn over() -> io::Error {
 }
 
 /// Notes an upload that is about to begin, and returns its number.
-pub(super) fn begin(object: &Arc<Object>) -> io::Result<u64> {
+pub(super) fn begin(object: &Arc<ObjectContext>) -> io::Result<u64> {
     let mut open = lock();
     let open = open.get_or_insert_default();
     if open.over {
@@ -52,7 +52,7 @@ pub(super) fn begin(object: &Arc<Object>) -> io::Result<u64> {
 }
 
 /// Notes that an upload is being published from now on; a run that was told to stop publishes nothing.
-pub(super) fn publish(object: &Object) -> io::Result<()> {
+pub(super) fn publish(object: &ObjectContext) -> io::Result<()> {
     let mut open = lock();
     let open = open.get_or_insert_default();
     if open.over {
@@ -86,7 +86,7 @@ pub(crate) fn may_be_published() -> bool {
 }
 
 /// Takes an upload back, and does not wait for it: [`settle`] does.
-pub(super) fn take_back(number: u64, object: Arc<Object>) {
+pub(super) fn take_back(number: u64, object: Arc<ObjectContext>) {
     object.stop();
     let work = async move {
         // It is never closed.

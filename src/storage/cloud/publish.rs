@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::address::Address;
-use super::object::{Content, Object};
+use super::address::ObjectAddress;
+use super::object::{ObjectContent, ObjectContext};
 use super::pending;
 use crate::error::Failure;
 
@@ -16,7 +16,7 @@ const AT_ONCE: usize = 8;
 const NAMED: usize = 5;
 
 /// Says which of `count` objects are new, and of which that is `unknown`.
-pub(super) fn told_new(new: &[&Address], unknown: &[&Address], count: usize) -> String {
+pub(super) fn told_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
     let known = match new.len() {
         0 if unknown.is_empty() => format!("none of the {count} objects is new"),
         0 => "no other object is new".to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn told_new(new: &[&Address], unknown: &[&Address], count: usize) -> 
 }
 
 /// Names the first of `addresses`.
-fn named(addresses: &[&Address]) -> String {
+fn named(addresses: &[&ObjectAddress]) -> String {
     let names: Vec<String> = addresses
         .iter()
         .take(NAMED)
@@ -46,7 +46,7 @@ fn named(addresses: &[&Address]) -> String {
 
 /// What became of objects that were to be published.
 #[derive(Default)]
-pub(super) struct Published {
+pub(super) struct PublishedObjects {
     /// The places of those that are new.
     pub(super) new: Vec<usize>,
     pub(super) failure: Option<Failure>,
@@ -54,8 +54,10 @@ pub(super) struct Published {
 
 /// Publishes `objects`, each with what it is made of and whether it may replace another. After a failure no more
 /// are begun.
-pub(super) async fn publish_all(objects: Vec<(Arc<Object>, Content, bool)>) -> Published {
-    let mut published = Published::default();
+pub(super) async fn publish_all(
+    objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>,
+) -> PublishedObjects {
+    let mut published = PublishedObjects::default();
     let mut waiting = objects.into_iter().enumerate();
     let mut running = JoinSet::new();
     loop {

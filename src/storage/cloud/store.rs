@@ -9,28 +9,28 @@ use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::client::HttpConnector as _;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
-use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use object_store::{ObjectStore, RetryConfig};
 use reqwest::Certificate;
 
-use super::address::{Address, Provider};
+use super::address::{ObjectAddress, Provider};
 use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
 use super::transport::Transport;
-use crate::client::Manners;
+use crate::client::ClientOptions;
 use crate::client::retry::RetryPolicy;
 use crate::client::{BaseUrl, read_certificates};
 use crate::error::{Failure, Kind};
 use crate::text;
 
 /// What is needed of a store.
-pub(super) trait Store: ObjectStore + MultipartStore {}
+pub(super) trait StoreClient: ObjectStore + MultipartStore {}
 
-impl<T: ObjectStore + MultipartStore> Store for T {}
+impl<T: ObjectStore + MultipartStore> StoreClient for T {}
 
 /// One bucket.
 #[derive(Clone)]
 pub(super) struct Bucket {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn StoreClient>,
     /// How often and after which waits a request is tried again.
     pub(super) policy: RetryPolicy,
     /// Nothing where an upload has no beginning, as with Azure.
@@ -42,7 +42,7 @@ static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(
 
 /// How buckets are reached, besides what the variables of each cloud say.
 #[derive(Clone)]
-struct Way {
+struct StoreOptions {
     /// Plain http to other machines is allowed.
     allow_http: bool,
     /// Trusted besides the system's.
@@ -52,7 +52,7 @@ struct Way {
 }
 
 /// The defaults of the settings, until [`reach_as`] says otherwise.
-static WAY: Mutex<Way> = Mutex::new(Way {
+static WAY: Mutex<StoreOptions> = Mutex::new(StoreOptions {
     allow_http: false,
     certificates: Vec::new(),
     policy: RetryPolicy {
@@ -63,7 +63,7 @@ static WAY: Mutex<Way> = Mutex::new(Way {
 });
 
 /// Has buckets reached as the settings say, for the rest of the run.
-pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
+pub(crate) fn reach_as(manners: &ClientOptions) -> Result<(), Failure> {
     let mut certificates = Vec::new();
     if let Some(path) = &manners.ca_cert {
         for der in read_certificates(&path.value)? {
@@ -72,7 +72,7 @@ pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
             })?);
         }
     }
-    *WAY.lock().unwrap_or_else(PoisonError::into_inner) = Way {
+    *WAY.lock().unwrap_or_else(PoisonError::into_inner) = StoreOptions {
         allow_http: manners.allow_http.value,
         certificates,
         policy: RetryPolicy {
@@ -85,7 +85,7 @@ pub(crate) fn reach_as(manners: &Manners) -> Result<(), Failure> {
 }
 
 /// Returns the bucket that `address` is in. Nothing is asked over the network.
-pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
+pub(super) fn bucket(address: &ObjectAddress) -> Result<Bucket, Failure> {
     let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
     let buckets = buckets.get_or_insert_default();
     let name = (address.provider, address.bucket.clone());
@@ -103,9 +103,9 @@ pub(super) fn bucket(address: &Address) -> Result<Bucket, Failure> {
     Ok(buckets.entry(name).or_insert(bucket).clone())
 }
 
-type Opened = (Arc<dyn Store>, Option<Uploads>);
+type Opened = (Arc<dyn StoreClient>, Option<Uploads>);
 
-fn open(address: &Address, way: &Way) -> Result<Opened, Failure> {
+fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> {
     let name = &address.bucket;
     // Trying again is ours: each wait is told, and each try is signed anew.
     let retry = RetryConfig {
@@ -227,8 +227,13 @@ const CONTENT_TYPES: [(&str, &str); 12] = [
 ];
 
 /// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
-fn options(way: &Way, variable: &str, endpoint: Option<&str>) -> Result<ClientOptions, Failure> {
-    let mut options = ClientOptions::new().with_default_content_type("application/octet-stream");
+fn options(
+    way: &StoreOptions,
+    variable: &str,
+    endpoint: Option<&str>,
+) -> Result<object_store::ClientOptions, Failure> {
+    let mut options =
+        object_store::ClientOptions::new().with_default_content_type("application/octet-stream");
     for (ending, content_type) in CONTENT_TYPES {
         options = options.with_content_type_for_suffix(ending, content_type);
     }

@@ -1,6 +1,6 @@
 //! The HTTP client under `object_store`.
 //!
-//! It counts time as `--timeout` means it, and turns every answer that is no success into a [`Trouble`], with
+//! It counts time as `--timeout` means it, and turns every answer that is no success into a [`StoreError`], with
 //! the headers that `object_store` would drop. It never tries again: that is for `attempts`, where each try is
 //! signed anew.
 
@@ -24,7 +24,7 @@ use object_store::client::{
 use reqwest::{Certificate, Client, redirect};
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
-use super::error::Trouble;
+use super::error::StoreError;
 use super::orphans::ObjectUri;
 
 /// The most that is read of an answer which is no data.
@@ -132,10 +132,10 @@ impl Connection {
         &self,
         request: HttpRequest,
         deadline: Instant,
-    ) -> Result<reqwest::Response, Trouble> {
+    ) -> Result<reqwest::Response, StoreError> {
         let (parts, body) = request.into_parts();
         let url = parts.uri.to_string().parse();
-        let url = url.map_err(|_| Trouble::unusable("the address is not valid"))?;
+        let url = url.map_err(|_| StoreError::unusable("the address is not valid"))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         let sent = Arc::new(AtomicU64::new(0));
@@ -149,15 +149,15 @@ impl Connection {
             let idle = Instant::now() + self.timeout;
             match timeout_at(idle.min(deadline), &mut answer).await {
                 Ok(Ok(response)) => return Ok(response),
-                Ok(Err(error)) => return Err(Trouble::of_connection(error, self.timeout)),
+                Ok(Err(error)) => return Err(StoreError::of_connection(error, self.timeout)),
                 Err(_) if Instant::now() >= deadline => {
-                    return Err(Trouble::timed_out(self.timeout * 10));
+                    return Err(StoreError::timed_out(self.timeout * 10));
                 }
                 Err(_) => {}
             }
             let now = sent.load(Ordering::Relaxed);
             if now == seen {
-                return Err(Trouble::timed_out(self.timeout));
+                return Err(StoreError::timed_out(self.timeout));
             }
             seen = now;
         }
@@ -184,12 +184,12 @@ fn shown(uri: &Uri) -> &str {
     uri.path()
 }
 
-fn failed(trouble: Trouble) -> HttpError {
+fn failed(trouble: StoreError) -> HttpError {
     // Nothing is tried again below us, so the kind does not matter.
     HttpError::new(HttpErrorKind::Unknown, trouble)
 }
 
-async fn text(mut body: Timed) -> Result<Bytes, Trouble> {
+async fn text(mut body: Timed) -> Result<Bytes, StoreError> {
     let mut text = Vec::new();
     let mut body = Pin::new(&mut body);
     while text.len() < TEXT_LIMIT {
@@ -202,8 +202,8 @@ async fn text(mut body: Timed) -> Result<Bytes, Trouble> {
     Ok(text.into())
 }
 
-fn refused(parts: &Parts, body: &[u8]) -> Trouble {
-    Trouble::of_answer(parts.status.as_u16(), &parts.headers, body)
+fn refused(parts: &Parts, body: &[u8]) -> StoreError {
+    StoreError::of_answer(parts.status.as_u16(), &parts.headers, body)
 }
 
 /// A body on its way to the store, which tells how much of it has gone.
@@ -246,23 +246,23 @@ impl Timed {
     fn poll_trouble(
         self: &mut Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Trouble>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         let (timeout, deadline) = (self.timeout, self.deadline);
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(frame) => {
                 let next = (Instant::now() + timeout).min(deadline);
                 self.idle.as_mut().reset(next);
                 Poll::Ready(match frame {
-                    Some(Err(error)) => {
-                        Some(Err(Trouble::of_connection(error, timeout).of(&self.method)))
-                    }
+                    Some(Err(error)) => Some(Err(
+                        StoreError::of_connection(error, timeout).of(&self.method)
+                    )),
                     Some(Ok(frame)) => Some(Ok(frame)),
                     None => None,
                 })
             }
             Poll::Pending => match self.idle.as_mut().poll(context) {
                 Poll::Ready(()) => {
-                    Poll::Ready(Some(Err(Trouble::timed_out(timeout).of(&self.method))))
+                    Poll::Ready(Some(Err(StoreError::timed_out(timeout).of(&self.method))))
                 }
                 Poll::Pending => Poll::Pending,
             },

@@ -12,8 +12,8 @@ use object_store::multipart::PartId;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 
-use super::address::Address;
-use super::object::{Content, Object};
+use super::address::ObjectAddress;
+use super::object::{ObjectContent, ObjectContext};
 use super::publish::{publish_all, told_new};
 use super::{parts, pending, runtime};
 use crate::error::{Failure, Kind};
@@ -28,7 +28,7 @@ const PIECE: usize = 64 << 10;
 
 /// An object that is being written.
 pub(crate) struct Upload {
-    object: Arc<Object>,
+    object: Arc<ObjectContext>,
     number: u64,
     /// What is not sent yet.
     held: Vec<u8>,
@@ -43,8 +43,12 @@ pub(crate) struct Upload {
 impl Upload {
     /// Begins to write the object at `address`. Where it is written `alone`, finds out now whether it can
     /// be; one of many begins with its first part.
-    pub(crate) fn begin(address: &Address, no_clobber: bool, alone: bool) -> Result<Self, Failure> {
-        let object = Arc::new(Object::new(address)?);
+    pub(crate) fn begin(
+        address: &ObjectAddress,
+        no_clobber: bool,
+        alone: bool,
+    ) -> Result<Self, Failure> {
+        let object = Arc::new(ObjectContext::new(address)?);
         let number = pending::begin(&object).map_err(Failure::from_output)?;
         let upload = Self {
             object: Arc::clone(&object),
@@ -152,9 +156,9 @@ impl Upload {
                 std::mem::take(&mut upload.held),
             );
             contents.push(if parts.is_empty() {
-                Content::Whole(payload(whole))
+                ObjectContent::Whole(payload(whole))
             } else {
-                Content::Parts(parts)
+                ObjectContent::Parts(parts)
             });
         }
         let objects = uploads.iter().zip(contents);
@@ -172,14 +176,14 @@ impl Upload {
         if uploads.len() == 1 {
             return Err(failure);
         }
-        let those = |is_meant: fn(&Self) -> bool| -> Vec<&Address> {
+        let those = |is_meant: fn(&Self) -> bool| -> Vec<&ObjectAddress> {
             let meant = uploads.iter().filter(|upload| is_meant(upload));
             meant.map(|upload| &upload.object.address).collect()
         };
         let new = those(|upload| upload.published);
         let unknown = those(|upload| upload.object.is_unknown());
         let told = format!("{failure}; {}", told_new(&new, &unknown, uploads.len()));
-        Err(failure.saying(told))
+        Err(failure.with_message(told))
     }
 }
 
@@ -218,7 +222,7 @@ impl Drop for Upload {
 }
 
 /// Finds out whether objects could be written beside `address`, and leaves nothing there.
-pub(crate) fn check(address: &Address) -> Result<(), Failure> {
+pub(crate) fn check(address: &ObjectAddress) -> Result<(), Failure> {
     Upload::begin(address, false, true).map(drop)
 }
 

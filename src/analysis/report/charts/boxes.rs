@@ -1,23 +1,27 @@
 //! How even seedlings are: boxes of the coefficient of variation, one per crop.
 
 use super::{ROW, Spread, WIDTH, short};
-use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, rounded_out, tick_label};
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, rounded_out, tick_label};
 
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
 /// The values of one crop, which may go beyond the scale.
-pub(in crate::analysis::report) struct Boxed {
+pub(in crate::analysis::report) struct BoxPlot {
     pub(in crate::analysis::report) name: String,
     pub(in crate::analysis::report) spread: Spread,
 }
 
 /// Draws crops on a scale from 0 to `most`, or a little more.
-pub(in crate::analysis::report) fn boxes(crops: &[Boxed], most: f64, words: &Words<'_>) -> String {
+pub(in crate::analysis::report) fn boxes(
+    crops: &[BoxPlot],
+    most: f64,
+    words: &AltText<'_>,
+) -> String {
     let bottom = ROW * crops.len() as f64;
     let mut svg = Svg::new(WIDTH, bottom + 26.0, words);
     let scale = scale(most);
-    let x = Scale::new(scale, (LEFT, RIGHT));
+    let x = Axis::new(scale, (LEFT, RIGHT));
     for tick in x.ticks(4) {
         svg.line("grid", (x.place(tick), 0.0), (x.place(tick), bottom));
         let label = tick_label(tick);

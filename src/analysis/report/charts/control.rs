@@ -1,7 +1,7 @@
 //! The batches of one crop in order of time, with their mean and the limits that few pass by chance.
 
 use super::WIDTH;
-use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, tick_label};
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 34.0;
@@ -10,7 +10,7 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
 
 /// One batch.
-pub(in crate::analysis::report) struct Scanned {
+pub(in crate::analysis::report) struct ControlPoint {
     pub(in crate::analysis::report) rate: f64,
     /// When, as its axis says it.
     pub(in crate::analysis::report) day: String,
@@ -21,20 +21,20 @@ pub(in crate::analysis::report) struct Scanned {
 
 /// What the lines stand for.
 #[derive(Clone, Copy)]
-pub(in crate::analysis::report) struct Limits {
+pub(in crate::analysis::report) struct ControlLimits {
     pub(in crate::analysis::report) low: f64,
     pub(in crate::analysis::report) mean: f64,
     pub(in crate::analysis::report) high: f64,
 }
 
 pub(in crate::analysis::report) fn control(
-    batches: &[Scanned],
-    limits: Limits,
+    batches: &[ControlPoint],
+    limits: ControlLimits,
     scale: (f64, f64),
-    words: &Words<'_>,
+    words: &AltText<'_>,
 ) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, words);
-    let y = Scale::new(scale, (BOTTOM, TOP));
+    let y = Axis::new(scale, (BOTTOM, TOP));
     for tick in y.ticks(5) {
         svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
         let place = (LEFT - 5.0, y.place(tick) + 4.0);

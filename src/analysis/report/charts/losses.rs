@@ -1,7 +1,7 @@
 //! Where the cells of a tray went: usable, germinated but not usable, not germinated.
 
 use super::{ROW, WIDTH, short};
-use crate::analysis::report::svg::{Anchor, Scale, Svg, Words};
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg};
 
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 6.0;
@@ -19,10 +19,10 @@ const CLASSES: [(&str, &str); 3] = [
     ("empty", "not germinated"),
 ];
 
-pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &Words<'_>) -> String {
+pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &AltText<'_>) -> String {
     let height = ROW * crops.len() as f64 + 26.0;
     let mut svg = Svg::new(WIDTH, height, words);
-    let x = Scale::new((0.0, 100.0), (LEFT, RIGHT));
+    let x = Axis::new((0.0, 100.0), (LEFT, RIGHT));
     for (row, crop) in crops.iter().enumerate() {
         let top = ROW * row as f64 + 4.0;
         svg.label(

@@ -12,12 +12,12 @@ mod scatter;
 mod spark;
 mod trend;
 
-pub(super) use boxes::{Boxed, boxes, scale as boxes_scale};
-pub(super) use control::{Limits, Scanned, control};
+pub(super) use boxes::{BoxPlot, boxes, scale as boxes_scale};
+pub(super) use control::{ControlLimits, ControlPoint, control};
 pub(super) use losses::{Loss, losses};
-pub(super) use scatter::{Scatter, Spot, scatter};
+pub(super) use scatter::{Scatter, ScatterPoint, scatter};
 pub(super) use spark::spark;
-pub(super) use trend::{Trend, trend};
+pub(super) use trend::{TrendChart, trend};
 
 /// The middle half of some values, their median and their ends, to be drawn.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::WIDTH;
-use crate::analysis::report::svg::{Anchor, Escaped, Scale, Svg, Words, tick_label};
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Escaped, Svg, tick_label};
 
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 42.0;
@@ -13,7 +13,7 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
 /// One batch.
-pub(in crate::analysis::report) struct Spot {
+pub(in crate::analysis::report) struct ScatterPoint {
     pub(in crate::analysis::report) germination: f64,
     pub(in crate::analysis::report) usable: f64,
     /// Shows where a pointer rests on it.
@@ -24,7 +24,7 @@ pub(in crate::analysis::report) struct Spot {
     pub(in crate::analysis::report) is_new: bool,
 }
 
-impl Spot {
+impl ScatterPoint {
     /// Tells whether it lies beyond the scale, so that it is drawn at its edge.
     pub(in crate::analysis::report) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
         let rates = [self.germination, self.usable];
@@ -40,8 +40,8 @@ impl Spot {
 }
 
 pub(in crate::analysis::report) struct Scatter<'a> {
-    pub(in crate::analysis::report) words: Words<'a>,
-    pub(in crate::analysis::report) spots: &'a [Spot],
+    pub(in crate::analysis::report) words: AltText<'a>,
+    pub(in crate::analysis::report) spots: &'a [ScatterPoint],
     /// How many batches lie in each square of one point, by its lower corner; empty where every batch is a spot.
     pub(in crate::analysis::report) crowd: &'a BTreeMap<(i16, i16), u64>,
     /// The same for both rates.
@@ -51,8 +51,8 @@ pub(in crate::analysis::report) struct Scatter<'a> {
 pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     let mut svg = Svg::with_links(WIDTH, HEIGHT, &scatter.words);
     let scale = scatter.scale;
-    let x = Scale::new(scale, (LEFT, RIGHT));
-    let y = Scale::new(scale, (BOTTOM, TOP));
+    let x = Axis::new(scale, (LEFT, RIGHT));
+    let y = Axis::new(scale, (BOTTOM, TOP));
     for tick in x.ticks(5) {
         svg.line("grid", (x.place(tick), TOP), (x.place(tick), BOTTOM));
         svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
@@ -65,7 +65,8 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     }
     draw_crowd(&mut svg, scatter, &x, &y);
     svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
-    let (new, old): (Vec<&Spot>, Vec<&Spot>) = scatter.spots.iter().partition(|spot| spot.is_new);
+    let (new, old): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
+        scatter.spots.iter().partition(|spot| spot.is_new);
     for spot in old.into_iter().chain(new) {
         let place = (x.place(spot.germination), y.place(spot.usable));
         draw(&mut svg, spot, place, spot.is_beyond(scale));
@@ -86,7 +87,7 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     svg.finish()
 }
 
-fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64), is_beyond: bool) {
+fn draw(svg: &mut Svg, spot: &ScatterPoint, place: (f64, f64), is_beyond: bool) {
     let (class, radius) = if spot.is_new {
         ("now", 4.5)
     } else {
@@ -109,7 +110,7 @@ fn draw(svg: &mut Svg, spot: &Spot, place: (f64, f64), is_beyond: bool) {
 }
 
 /// Shades each square by how many batches lie in it: five shades, each for four times as many.
-fn draw_crowd(svg: &mut Svg, scatter: &Scatter<'_>, x: &Scale, y: &Scale) {
+fn draw_crowd(svg: &mut Svg, scatter: &Scatter<'_>, x: &Axis, y: &Axis) {
     let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
     for ((germination, usable), count) in scatter.crowd {
         if f64::from(*germination.min(usable)) < scatter.scale.0 {

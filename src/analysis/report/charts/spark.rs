@@ -1,6 +1,6 @@
 //! A line the size of a word: how a rate went, without axes.
 
-use crate::analysis::report::svg::{Scale, Svg};
+use crate::analysis::report::svg::{Axis, Svg};
 
 const SIZE: (f64, f64) = (96.0, 22.0);
 
@@ -9,7 +9,7 @@ pub(in crate::analysis::report) fn spark(values: &[Option<f64>], scale: (f64, f6
     let mut svg = Svg::ornament(SIZE.0, SIZE.1, "spark");
     let last = values.len().saturating_sub(1).max(1);
     let x = |place: usize| 3.0 + (SIZE.0 - 6.0) * place as f64 / last as f64;
-    let y = Scale::new(scale, (SIZE.1 - 3.0, 3.0));
+    let y = Axis::new(scale, (SIZE.1 - 3.0, 3.0));
     let points: Vec<(usize, (f64, f64))> = values
         .iter()
         .enumerate()

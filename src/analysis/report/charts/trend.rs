@@ -1,7 +1,7 @@
 //! How the usable rate of one crop went: medians, the middle half around them, and the target.
 
 use super::{Spread, WIDTH};
-use crate::analysis::report::svg::{Anchor, Scale, Svg, Words, tick_label};
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 180.0;
 // Room for letters that are larger on paper.
@@ -11,8 +11,8 @@ const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
 
 /// What is drawn of one crop.
-pub(in crate::analysis::report) struct Trend<'a> {
-    pub(in crate::analysis::report) words: Words<'a>,
+pub(in crate::analysis::report) struct TrendChart<'a> {
+    pub(in crate::analysis::report) words: AltText<'a>,
     /// One per step, oldest first; nothing where a step has no values.
     pub(in crate::analysis::report) steps: &'a [Option<Spread>],
     /// Names of the steps.
@@ -22,9 +22,9 @@ pub(in crate::analysis::report) struct Trend<'a> {
     pub(in crate::analysis::report) scale: (f64, f64),
 }
 
-pub(in crate::analysis::report) fn trend(trend: &Trend<'_>) -> String {
+pub(in crate::analysis::report) fn trend(trend: &TrendChart<'_>) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, &trend.words);
-    let y = Scale::new(trend.scale, (BOTTOM, TOP));
+    let y = Axis::new(trend.scale, (BOTTOM, TOP));
     for tick in y.ticks(4) {
         svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
         let place = (LEFT - 5.0, y.place(tick) + 4.0);
@@ -87,7 +87,7 @@ fn runs(steps: &[Option<Spread>]) -> Vec<Run<'_>> {
     runs
 }
 
-fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64, y: &Scale) {
+fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64, y: &Axis) {
     if let [(place, spread)] = run.as_slice() {
         // A step alone has no neighbours to reach to.
         let half = (width * 0.3).clamp(1.0, 5.0);
@@ -106,7 +106,7 @@ fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64,
     svg.area("band", &above.chain(below).collect::<Vec<_>>(), None);
 }
 
-fn draw_medians(svg: &mut Svg, trend: &Trend<'_>, x: impl Fn(usize) -> f64, y: &Scale) {
+fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64, y: &Axis) {
     let point = |(place, spread): &(usize, &Spread)| (x(*place), y.place(spread.median));
     let runs = runs(trend.steps);
     for pair in runs.windows(2) {

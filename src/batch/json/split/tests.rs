@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::Value;
 
-type Split = Result<(Vec<String>, Option<String>), Unreadable>;
+type Split = Result<(Vec<String>, Option<String>), ParseError>;
 
 /// Takes `text` apart in pieces of `size` characters.
 fn split(shape: Shape, text: &str, size: usize) -> Split {
@@ -12,8 +12,8 @@ fn split(shape: Shape, text: &str, size: usize) -> Split {
     for piece in characters.chunks(size) {
         splitter.feed(&Arc::new(piece.iter().collect()), &mut |found| {
             match found {
-                Found::Batch(batch) => batches.push(batch.text().to_owned()),
-                Found::Text(text) => {
+                Item::Batch(batch) => batches.push(batch.text().to_owned()),
+                Item::Text(text) => {
                     // As the caller does: a batch must be JSON.
                     read::<serde::de::IgnoredAny>(text)?;
                     batches.push(text.to_owned());
@@ -60,10 +60,10 @@ fn lines_hold_one_batch_after_another() {
     }
     assert_eq!(lines(" \n"), Ok(vec![]));
     for text in ["{\"a\":1}\n{\"b\":[2]", "{\"a\":1}\n{\"b\":\"x"] {
-        assert_eq!(lines(text), Err(Unreadable::Cut), "{text}");
+        assert_eq!(lines(text), Err(ParseError::Cut), "{text}");
     }
     for text in ["{\"a\":1},{}", "{\"a\":1}]", "]", "}"] {
-        assert!(matches!(lines(text), Err(Unreadable::Broken(_))), "{text}");
+        assert!(matches!(lines(text), Err(ParseError::Broken(_))), "{text}");
     }
 }
 
@@ -129,7 +129,7 @@ fn every_cut_is_noticed() {
     for end in 0..whole.len() {
         assert_eq!(
             page(&whole[..end]),
-            Err(Unreadable::Cut),
+            Err(ParseError::Cut),
             "{}",
             &whole[..end]
         );
@@ -141,23 +141,23 @@ fn everything_that_is_held_is_bounded() {
     let value = |text: &str| page(&format!(r#"{{"data":[{text}],"next_token":null}}"#));
     assert!(matches!(
         value(&format!("\"{}\"", "x".repeat(VALUE_LIMIT + 9))),
-        Err(Unreadable::Broken(_))
+        Err(ParseError::Broken(_))
     ));
     assert!(matches!(
         value(&"[".repeat(200)),
-        Err(Unreadable::Broken(_))
+        Err(ParseError::Broken(_))
     ));
     assert!(matches!(
         value(&" ".repeat(BLANK_LIMIT + 9)),
-        Err(Unreadable::Broken(_))
+        Err(ParseError::Broken(_))
     ));
     let inside = format!("[1,{}2]", " ".repeat(BLANK_LIMIT + 9));
-    assert!(matches!(value(&inside), Err(Unreadable::Broken(_))));
+    assert!(matches!(value(&inside), Err(ParseError::Broken(_))));
     assert!(value(&" ".repeat(100)).is_ok());
 }
 
 /// Feeds a page in pieces until it fails; returns why and where.
-fn refused(text: &str, size: usize) -> (Unreadable, Option<String>) {
+fn refused(text: &str, size: usize) -> (ParseError, Option<String>) {
     let mut splitter = Splitter::new(Shape::Page);
     let mut pieces = text.as_bytes().chunks(size);
     let failure = pieces.find_map(|piece| {
@@ -208,7 +208,7 @@ fn whatever_passes_a_limit_is_named() {
         (format!(r#"{{"{long}"#), value, "the name of a field"),
     ] {
         for size in [100, usize::MAX] {
-            let expected = (Unreadable::Broken(why.to_owned()), Some(place.to_owned()));
+            let expected = (ParseError::Broken(why.to_owned()), Some(place.to_owned()));
             assert_eq!(refused(&page, size), expected);
         }
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Report, UnknownFields};
+use super::{UnknownFields, VerifyReport};
 use crate::commands::verify::expected::LakeFiles;
 use crate::text;
-use crate::verify::{self, Listing};
+use crate::verify::{self, NameList};
 
-impl Report {
+impl VerifyReport {
     pub(super) fn json(&self) -> String {
         let found = self.differences.as_ref();
         let bare = |name: &str| name.trim_matches('`').to_owned();
@@ -78,13 +78,13 @@ struct Shape<'a> {
     /// Fields that were to be compared and that the file lacks.
     lacking: Vec<&'static str>,
     unknown_fields: UnknownFields,
-    repeated: &'a Listing,
+    repeated: &'a NameList,
     claim: Option<ClaimShape<'a>>,
     manifest: Option<ManifestShape<'a>>,
     against: Option<OtherShape<'a>>,
     /// Null where they cannot be told, or nobody had to look for them.
-    missing: Option<&'a Listing>,
-    extra: Option<&'a Listing>,
+    missing: Option<&'a NameList>,
+    extra: Option<&'a NameList>,
     changed: Option<ChangedShape<'a>>,
 }
 
@@ -115,7 +115,7 @@ struct OtherShape<'a> {
     batches: u64,
     digest: &'a str,
     lacking: Vec<&'static str>,
-    repeated: &'a Listing,
+    repeated: &'a NameList,
 }
 
 #[derive(Serialize)]

@@ -4,11 +4,11 @@ use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
 use chrono::DateTime;
 
-use crate::batch::Kind;
+use crate::batch::FieldType;
 
 /// What the values of a column mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ColumnType {
     Text,
     Integer,
     /// So many digits are behind the point.
@@ -19,26 +19,26 @@ pub(super) enum Form {
 }
 
 /// Tells what the values of a column mean; nothing where that is not what a batch has there.
-pub(super) fn form(descriptor: &ColumnDescriptor, kind: Kind) -> Option<Form> {
+pub(super) fn form(descriptor: &ColumnDescriptor, kind: FieldType) -> Option<ColumnType> {
     let physical = descriptor.physical_type();
     let is_whole = matches!(physical, Physical::INT32 | Physical::INT64);
     let logical = descriptor.logical_type_ref();
     let converted = descriptor.converted_type();
     match kind {
         // Bytes without a type are no text to other readers.
-        Kind::Text => {
+        FieldType::Text => {
             let is_text = matches!(
                 logical,
                 Some(LogicalType::String | LogicalType::Enum | LogicalType::Json)
             ) || converted == ConvertedType::UTF8;
-            (physical == Physical::BYTE_ARRAY && is_text).then_some(Form::Text)
+            (physical == Physical::BYTE_ARRAY && is_text).then_some(ColumnType::Text)
         }
-        Kind::Boolean => (physical == Physical::BOOLEAN).then_some(Form::Boolean),
-        Kind::Integer => {
+        FieldType::Boolean => (physical == Physical::BOOLEAN).then_some(ColumnType::Boolean),
+        FieldType::Integer => {
             let plain = matches!(logical, None | Some(LogicalType::Integer(_)));
-            (is_whole && plain).then_some(Form::Integer)
+            (is_whole && plain).then_some(ColumnType::Integer)
         }
-        Kind::Decimal => {
+        FieldType::Decimal => {
             let is_decimal = matches!(logical, Some(LogicalType::Decimal(_)))
                 || converted == ConvertedType::DECIMAL;
             let has_digits = is_whole
@@ -47,23 +47,27 @@ pub(super) fn form(descriptor: &ColumnDescriptor, kind: Kind) -> Option<Form> {
                     Physical::FIXED_LEN_BYTE_ARRAY | Physical::BYTE_ARRAY
                 );
             let scale = usize::try_from(descriptor.type_scale()).ok()?;
-            (has_digits && is_decimal && scale <= DIGITS).then_some(Form::Decimal(scale))
+            (has_digits && is_decimal && scale <= DIGITS).then_some(ColumnType::Decimal(scale))
         }
-        Kind::Date => match (logical, converted) {
+        FieldType::Date => match (logical, converted) {
             // Without a zone, it is no instant: other readers show it as a local time.
             (Some(LogicalType::Timestamp(timestamp)), _)
                 if is_whole && timestamp.is_adjusted_to_u_t_c =>
             {
-                Some(Form::Instant(match timestamp.unit {
+                Some(ColumnType::Instant(match timestamp.unit {
                     TimeUnit::MILLIS => MILLIS,
                     TimeUnit::MICROS => MICROS,
                     TimeUnit::NANOS => NANOS,
                 }))
             }
-            (None, ConvertedType::TIMESTAMP_MILLIS) if is_whole => Some(Form::Instant(MILLIS)),
-            (None, ConvertedType::TIMESTAMP_MICROS) if is_whole => Some(Form::Instant(MICROS)),
+            (None, ConvertedType::TIMESTAMP_MILLIS) if is_whole => {
+                Some(ColumnType::Instant(MILLIS))
+            }
+            (None, ConvertedType::TIMESTAMP_MICROS) if is_whole => {
+                Some(ColumnType::Instant(MICROS))
+            }
             // As Spark has written dates for many years.
-            _ if physical == Physical::INT96 => Some(Form::Instant(NANOS)),
+            _ if physical == Physical::INT96 => Some(ColumnType::Instant(NANOS)),
             _ => None,
         },
     }
@@ -93,15 +97,15 @@ pub(super) fn whole(bytes: &[u8]) -> Option<i128> {
 }
 
 /// Writes a number as what it means; nothing where no date is that far away.
-pub(super) fn written(number: i128, form: Form) -> Option<String> {
+pub(super) fn written(number: i128, form: ColumnType) -> Option<String> {
     match form {
-        Form::Decimal(scale) if scale > 0 => {
+        ColumnType::Decimal(scale) if scale > 0 => {
             let sign = if number < 0 { "-" } else { "" };
             let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
             let (whole, fraction) = digits.split_at(digits.len() - scale);
             Some(format!("{sign}{whole}.{fraction}"))
         }
-        Form::Instant(parts) => {
+        ColumnType::Instant(parts) => {
             let number = i64::try_from(number).ok()?;
             let (second, rest) = (number.div_euclid(parts), number.rem_euclid(parts));
             let moment = DateTime::from_timestamp(second, 0)?;
@@ -123,27 +127,30 @@ mod tests {
     #[test]
     fn numbers_are_written_as_what_they_mean() {
         for (number, form, expected) in [
-            (8750, Form::Decimal(2), "87.50"),
-            (-5, Form::Decimal(2), "-0.05"),
+            (8750, ColumnType::Decimal(2), "87.50"),
+            (-5, ColumnType::Decimal(2), "-0.05"),
             (
                 i128::from(i64::MIN),
-                Form::Decimal(18),
+                ColumnType::Decimal(18),
                 "-9.223372036854775808",
             ),
-            (7, Form::Decimal(0), "7"),
-            (-7, Form::Integer, "-7"),
-            (0, Form::Instant(1000), "1970-01-01T00:00:00Z"),
-            (-1, Form::Instant(1000), "1969-12-31T23:59:59.999Z"),
+            (7, ColumnType::Decimal(0), "7"),
+            (-7, ColumnType::Integer, "-7"),
+            (0, ColumnType::Instant(1000), "1970-01-01T00:00:00Z"),
+            (-1, ColumnType::Instant(1000), "1969-12-31T23:59:59.999Z"),
             (
                 1_500_000,
-                Form::Instant(1_000_000),
+                ColumnType::Instant(1_000_000),
                 "1970-01-01T00:00:01.500000Z",
             ),
         ] {
             assert_eq!(written(number, form).as_deref(), Some(expected));
         }
-        assert_eq!(written(i128::from(i64::MAX), Form::Instant(1000)), None);
-        assert_eq!(written(i128::MAX, Form::Instant(1000)), None);
+        assert_eq!(
+            written(i128::from(i64::MAX), ColumnType::Instant(1000)),
+            None
+        );
+        assert_eq!(written(i128::MAX, ColumnType::Instant(1000)), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::hundredths::hundredths;
 use super::schema::EXTRA;
-use crate::batch::{BATCH_ID, Batch, COLUMNS, Kind, Moment};
+use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 
 /// So many texts are handed over at a time.
 const PIECE: usize = 1024;
@@ -23,28 +23,30 @@ pub(super) struct Inexact {
 }
 
 /// The values of one column that wait for their row group.
-pub(super) struct Held {
+pub(super) struct ColumnBuffer {
     /// Nothing for the fields that nobody announced.
     pub(super) column: Option<usize>,
     /// One for each row: 1 for a value, 0 for null. None where there is no null.
     levels: Vec<i16>,
-    cells: Cells,
+    cells: ColumnValues,
 }
 
 /// Values that are not null.
-enum Cells {
+enum ColumnValues {
     /// All texts, and where each ends.
     Texts(Vec<u8>, Vec<usize>),
     Numbers(Vec<i64>),
     Flags(Vec<bool>),
 }
 
-impl Held {
+impl ColumnBuffer {
     pub(super) fn field(column: usize) -> Self {
         let cells = match COLUMNS[column].kind {
-            Kind::Text => Cells::Texts(Vec::new(), Vec::new()),
-            Kind::Date | Kind::Integer | Kind::Decimal => Cells::Numbers(Vec::new()),
-            Kind::Boolean => Cells::Flags(Vec::new()),
+            FieldType::Text => ColumnValues::Texts(Vec::new(), Vec::new()),
+            FieldType::Date | FieldType::Integer | FieldType::Decimal => {
+                ColumnValues::Numbers(Vec::new())
+            }
+            FieldType::Boolean => ColumnValues::Flags(Vec::new()),
         };
         Self {
             column: Some(column),
@@ -57,7 +59,7 @@ impl Held {
         Self {
             column: None,
             levels: Vec::new(),
-            cells: Cells::Texts(Vec::new(), Vec::new()),
+            cells: ColumnValues::Texts(Vec::new(), Vec::new()),
         }
     }
 
@@ -83,19 +85,19 @@ impl Held {
         let value = value.as_deref();
         let inexact = |into| Inexact { column, into };
         let number = match COLUMNS[column].kind {
-            Kind::Text => return Ok(self.add_text(value)),
-            Kind::Boolean => return Ok(self.add_flag(value.map(|text| text == "true"))),
-            Kind::Integer => {
+            FieldType::Text => return Ok(self.add_text(value)),
+            FieldType::Boolean => return Ok(self.add_flag(value.map(|text| text == "true"))),
+            FieldType::Integer => {
                 let number = value.map(str::parse::<i64>).transpose();
                 number.map_err(|_| inexact("INT64"))?
             }
-            Kind::Decimal => match value {
+            FieldType::Decimal => match value {
                 Some(text) => Some(hundredths(text).ok_or_else(|| inexact("DECIMAL(18,2)"))?),
                 None => None,
             },
-            Kind::Date => match value {
+            FieldType::Date => match value {
                 Some(text) => {
-                    let moment = Moment::parse(text).and_then(|moment| moment.microseconds());
+                    let moment = Timestamp::parse(text).and_then(|moment| moment.microseconds());
                     Some(moment.ok_or_else(|| inexact("TIMESTAMP(us)"))?)
                 }
                 None => None,
@@ -115,7 +117,7 @@ impl Held {
     fn add_text(&mut self, value: Option<&str>) -> usize {
         let level = self.add_level(value.is_some());
         match (&mut self.cells, value) {
-            (Cells::Texts(bytes, ends), Some(text)) => {
+            (ColumnValues::Texts(bytes, ends), Some(text)) => {
                 bytes.extend_from_slice(text.as_bytes());
                 ends.push(bytes.len());
                 level + text.len() + size_of::<usize>()
@@ -127,7 +129,7 @@ impl Held {
     fn add_number(&mut self, value: Option<i64>) -> usize {
         let level = self.add_level(value.is_some());
         match (&mut self.cells, value) {
-            (Cells::Numbers(numbers), Some(number)) => {
+            (ColumnValues::Numbers(numbers), Some(number)) => {
                 numbers.push(number);
                 level + size_of::<i64>()
             }
@@ -138,7 +140,7 @@ impl Held {
     fn add_flag(&mut self, value: Option<bool>) -> usize {
         let level = self.add_level(value.is_some());
         match (&mut self.cells, value) {
-            (Cells::Flags(flags), Some(flag)) => {
+            (ColumnValues::Flags(flags), Some(flag)) => {
                 flags.push(flag);
                 level + size_of::<bool>()
             }
@@ -149,7 +151,7 @@ impl Held {
     /// Returns levels and values of a column of numbers.
     pub(super) fn numbers(&self) -> Option<(&[i16], &[i64])> {
         match &self.cells {
-            Cells::Numbers(numbers) => Some((&self.levels, numbers)),
+            ColumnValues::Numbers(numbers) => Some((&self.levels, numbers)),
             _ => None,
         }
     }
@@ -157,7 +159,7 @@ impl Held {
     /// Returns the text at `place` among those that are not null; an empty one if there is none.
     pub(super) fn text(&self, place: usize) -> &[u8] {
         match &self.cells {
-            Cells::Texts(bytes, ends) => &bytes[span(ends, place)],
+            ColumnValues::Texts(bytes, ends) => &bytes[span(ends, place)],
             _ => &[],
         }
     }
@@ -171,19 +173,19 @@ impl Held {
         let places = order.map(|order| self.reorder(order));
         let levels = (!self.is_required()).then_some(&self.levels[..]);
         match &mut self.cells {
-            Cells::Numbers(numbers) => {
+            ColumnValues::Numbers(numbers) => {
                 let writer = column.typed::<Int64Type>();
                 let values = reordered(numbers, places.as_deref());
                 writer.write_batch(&values, levels, None)?;
                 numbers.clear();
             }
-            Cells::Flags(flags) => {
+            ColumnValues::Flags(flags) => {
                 let writer = column.typed::<BoolType>();
                 let values = reordered(flags, places.as_deref());
                 writer.write_batch(&values, levels, None)?;
                 flags.clear();
             }
-            Cells::Texts(bytes, ends) => {
+            ColumnValues::Texts(bytes, ends) => {
                 let bytes = Bytes::from(std::mem::take(bytes));
                 let texts = (0..ends.len()).map(|number| {
                     let place = places.as_ref().map_or(number, |places| places[number]);

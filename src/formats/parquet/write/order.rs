@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use ::parquet::file::metadata::SortingColumn;
 
-use super::held::Held;
+use super::held::ColumnBuffer;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{BATCH_ID, CREATION_DATE};
 
@@ -44,7 +44,7 @@ impl RowOrder {
     }
 
     /// Returns what the footer declares.
-    pub(super) fn declared(&self, columns: &[Held]) -> Option<Vec<SortingColumn>> {
+    pub(super) fn declared(&self, columns: &[ColumnBuffer]) -> Option<Vec<SortingColumn>> {
         let place = |column: usize| columns.iter().position(|held| held.column == Some(column));
         let declared = self.keys.iter().filter_map(|(column, descending)| {
             Some(SortingColumn {
@@ -57,7 +57,7 @@ impl RowOrder {
     }
 
     /// Returns the rows in the order in which they must be written; nothing if they are in it already.
-    pub(super) fn permutation(&self, columns: &[Held], rows: usize) -> Option<Vec<usize>> {
+    pub(super) fn permutation(&self, columns: &[ColumnBuffer], rows: usize) -> Option<Vec<usize>> {
         if self.is_given || self.keys.is_empty() {
             return None;
         }
@@ -79,7 +79,7 @@ impl RowOrder {
     }
 }
 
-impl Held {
+impl ColumnBuffer {
     /// Returns the number of each row; the largest one for a null, which no date is.
     fn numbers_with_nulls_last(&self) -> Option<Cow<'_, [i64]>> {
         let (levels, numbers) = self.numbers()?;
@@ -100,8 +100,9 @@ mod tests {
     use super::*;
     use crate::batch::{Batch, COLUMNS};
 
-    fn held(columns: &[usize], rows: &[(&str, &str)]) -> Vec<Held> {
-        let mut held: Vec<Held> = columns.iter().copied().map(Held::field).collect();
+    fn held(columns: &[usize], rows: &[(&str, &str)]) -> Vec<ColumnBuffer> {
+        let mut held: Vec<ColumnBuffer> =
+            columns.iter().copied().map(ColumnBuffer::field).collect();
         for (id, date) in rows {
             let json = format!("{{\"batch_id\":\"{id}\",\"batch_creation_date\":{date}}}");
             let batch = Batch::read(&json).batch.expect("a batch");
@@ -151,7 +152,8 @@ mod tests {
     fn only_what_is_true_is_declared() {
         let declared = |columns: &[usize], sorting: Option<&str>| {
             let sorting = sorting.map(|word| Sorting::parse(word).expect(word));
-            let columns: Vec<Held> = columns.iter().copied().map(Held::field).collect();
+            let columns: Vec<ColumnBuffer> =
+                columns.iter().copied().map(ColumnBuffer::field).collect();
             let names = columns.iter().filter_map(|held| held.column);
             let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting);
             let declared = order.declared(&columns).unwrap_or_default().into_iter();

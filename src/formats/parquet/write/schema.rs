@@ -11,8 +11,8 @@ use ::parquet::file::properties::{BloomFilterPosition, WriterProperties};
 use ::parquet::schema::types::{ColumnPath, Type};
 
 use super::GROUP_ROWS;
-use super::held::Held;
-use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, Kind};
+use super::held::ColumnBuffer;
+use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType};
 
 /// The column of fields that nobody announced.
 pub(super) const EXTRA: &str = "extra";
@@ -24,23 +24,23 @@ const SCALE: i32 = 2;
 /// The share of identifiers that are not there and that the Bloom filter lets through, at most.
 const FALSE_POSITIVES: f64 = 0.01;
 
-impl Held {
+impl ColumnBuffer {
     pub(super) fn describe(&self) -> Result<Arc<Type>, ParquetError> {
         let kind = self
             .column
-            .map_or(Kind::Text, |column| COLUMNS[column].kind);
+            .map_or(FieldType::Text, |column| COLUMNS[column].kind);
         let (physical, logical) = match kind {
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Integer => (Physical::INT64, None),
-            Kind::Decimal => {
+            FieldType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            FieldType::Integer => (Physical::INT64, None),
+            FieldType::Decimal => {
                 let logical = LogicalType::decimal(SCALE, PRECISION);
                 (Physical::INT64, Some(logical))
             }
-            Kind::Date => {
+            FieldType::Date => {
                 let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
                 (Physical::INT64, Some(logical))
             }
-            Kind::Boolean => (Physical::BOOLEAN, None),
+            FieldType::Boolean => (Physical::BOOLEAN, None),
         };
         let builder = Type::primitive_type_builder(self.name(), physical)
             .with_logical_type(logical)
@@ -49,7 +49,7 @@ impl Held {
             } else {
                 Repetition::OPTIONAL
             });
-        let builder = if kind == Kind::Decimal {
+        let builder = if kind == FieldType::Decimal {
             builder.with_precision(PRECISION).with_scale(SCALE)
         } else {
             builder
@@ -59,7 +59,7 @@ impl Held {
 }
 
 pub(super) fn properties(
-    columns: &[Held],
+    columns: &[ColumnBuffer],
     sorted_by: Option<Vec<SortingColumn>>,
 ) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
@@ -73,7 +73,7 @@ pub(super) fn properties(
         .set_column_bloom_filter_max_ndv(id, GROUP_ROWS as u64)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
     // Where no two values are alike, a dictionary is only in the way.
-    let unlike = columns.iter().map(Held::name).filter(|name| {
+    let unlike = columns.iter().map(ColumnBuffer::name).filter(|name| {
         let dates = COLUMNS[CREATION_DATE].name;
         matches!(*name, "batch_id" | "analysis_link" | EXTRA) || *name == dates
     });

@@ -11,7 +11,7 @@ use zip::ZipArchive;
 use super::markup::attribute;
 use super::package::{Package, PackagePart, Relation, SheetLink, check_zip};
 use super::wellformed::WellFormed;
-use crate::formats::record::Unreadable;
+use crate::formats::record::ReadError;
 use crate::text;
 
 /// What the texts that cells share may take, and what any other part but the sheets may.
@@ -32,9 +32,9 @@ const EACH_NOTE: usize = 100;
 
 /// Reads every part to its end: refuses a workbook that would not fit into memory, whose checksums are wrong,
 /// or that computes. Returns what its parts say of each other. What is no zip archive is for the reader to tell.
-pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> {
+pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
     let mut package = Package::default();
-    let broken = |why: String| Unreadable::Broken {
+    let broken = |why: String| ReadError::Broken {
         place: None,
         why,
         hint: Some("it is no export, or somebody altered it: export it again"),
@@ -51,7 +51,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> 
         let name = String::from_utf8_lossy(part.name_raw());
         let name = name.to_lowercase().replace('\\', "/");
         let is_sheet = name.contains("worksheets/") && !name.contains("/_rels/");
-        let limits = Limits {
+        let limits = ZipLimits {
             bytes: if is_sheet { total } else { PART },
             texts: name.ends_with("sharedstrings.xml"),
             cells: is_sheet,
@@ -72,7 +72,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, Unreadable> 
     Ok(package)
 }
 
-struct Limits {
+struct ZipLimits {
     bytes: u64,
     /// It holds the texts that cells share.
     texts: bool,
@@ -84,7 +84,7 @@ struct Limits {
 
 /// Where in XML a byte stands.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum XmlState {
     #[default]
     Text,
     /// In a tag, whose beginning is kept.
@@ -97,7 +97,7 @@ enum State {
 
 #[derive(Default)]
 struct Measure {
-    state: State,
+    state: XmlState,
     /// The beginning of a tag, or the end of a comment.
     kept: Vec<u8>,
     bytes: u64,
@@ -120,7 +120,7 @@ struct Measure {
 }
 
 impl Measure {
-    fn read(&mut self, mut part: impl Read, limits: &Limits) -> Result<(), String> {
+    fn read(&mut self, mut part: impl Read, limits: &ZipLimits) -> Result<(), String> {
         self.cell = limits.cells.then_some(0);
         let mut room = vec![0; 64 * 1024];
         loop {
@@ -149,7 +149,7 @@ impl Measure {
         Ok(())
     }
 
-    fn judge(&self, limits: &Limits) -> Result<(), String> {
+    fn judge(&self, limits: &ZipLimits) -> Result<(), String> {
         let (size, limit) = if limits.texts {
             (self.bytes + self.texts * EACH_TEXT, TEXTS)
         } else {
@@ -167,37 +167,37 @@ impl Measure {
     }
 
     /// Goes through some bytes, tag by tag.
-    fn scan(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), String> {
+    fn scan(&mut self, bytes: &[u8], limits: &ZipLimits) -> Result<(), String> {
         let start = self.bytes;
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
             match self.state {
-                State::Text => {
+                XmlState::Text => {
                     let Some(found) = memchr(b'<', rest) else {
                         self.keep_text(rest, limits)?;
                         break;
                     };
                     self.keep_text(&rest[..found], limits)?;
                     at += found + 1;
-                    self.state = State::Tag;
+                    self.state = XmlState::Tag;
                     self.kept.clear();
                 }
-                State::Tag => at += self.scan_tag(rest, start + at as u64, limits)?,
-                State::Quoted(quote) => {
+                XmlState::Tag => at += self.scan_tag(rest, start + at as u64, limits)?,
+                XmlState::Quoted(quote) => {
                     let Some(found) = memchr(quote, rest) else {
                         self.keep(rest);
                         break;
                     };
                     self.keep(&rest[..=found]);
                     at += found + 1;
-                    self.state = State::Tag;
+                    self.state = XmlState::Tag;
                 }
-                State::Until(end) => {
+                XmlState::Until(end) => {
                     self.kept.push(rest[0]);
                     at += 1;
                     if self.kept.ends_with(end) {
-                        self.state = State::Text;
+                        self.state = XmlState::Text;
                         if end == b"?>" && limits.tags {
                             self.xml.instruction(&self.kept)?;
                         }
@@ -212,7 +212,7 @@ impl Measure {
     }
 
     /// Goes on in a tag; returns how far.
-    fn scan_tag(&mut self, rest: &[u8], place: u64, limits: &Limits) -> Result<usize, String> {
+    fn scan_tag(&mut self, rest: &[u8], place: u64, limits: &ZipLimits) -> Result<usize, String> {
         // Comments and the like may hold anything: they are known by how they begin.
         if matches!(self.kept.first(), None | Some(b'!')) && self.kept.len() < 8 {
             self.kept.push(rest[0]);
@@ -227,7 +227,7 @@ impl Measure {
                 _ => None,
             };
             if let Some(end) = until {
-                self.state = State::Until(end);
+                self.state = XmlState::Until(end);
                 self.kept.clear();
             }
             return Ok(1);
@@ -239,7 +239,7 @@ impl Measure {
         self.keep(&rest[..=found]);
         match rest[found] {
             b'>' => self.end_tag(place + found as u64, limits)?,
-            quote => self.state = State::Quoted(quote),
+            quote => self.state = XmlState::Quoted(quote),
         }
         Ok(found + 1)
     }
@@ -250,7 +250,7 @@ impl Measure {
     }
 
     /// Checks text between tags, and keeps that which counts.
-    fn keep_text(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), String> {
+    fn keep_text(&mut self, bytes: &[u8], limits: &ZipLimits) -> Result<(), String> {
         if limits.tags {
             self.xml.text(bytes)?;
         }
@@ -360,8 +360,8 @@ impl Measure {
         Ok(())
     }
 
-    fn end_tag(&mut self, place: u64, limits: &Limits) -> Result<(), String> {
-        self.state = State::Text;
+    fn end_tag(&mut self, place: u64, limits: &ZipLimits) -> Result<(), String> {
+        self.state = XmlState::Text;
         let tag = std::mem::take(&mut self.kept);
         let local = local_name(&tag);
         if let Some(begin) = self.cell {
@@ -432,20 +432,20 @@ fn promised(tag: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const SHEET: Limits = Limits {
+    const SHEET: ZipLimits = ZipLimits {
         bytes: u64::MAX,
         texts: false,
         cells: true,
         tags: false,
     };
-    const TEXT: Limits = Limits {
+    const TEXT: ZipLimits = ZipLimits {
         bytes: PART,
         texts: true,
         cells: false,
         tags: false,
     };
 
-    fn measured(text: &str, limits: &Limits) -> Result<Measure, String> {
+    fn measured(text: &str, limits: &ZipLimits) -> Result<Measure, String> {
         // In pieces of every size, as packed bytes come.
         let mut measure = Measure::default();
         measure.read(text.as_bytes(), limits)?;

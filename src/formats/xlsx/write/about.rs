@@ -6,7 +6,7 @@ use rust_xlsxwriter::{Format, FormatAlign, Worksheet, XlsxError};
 
 use super::escapes::visible;
 use super::excel_date::serial;
-use super::styles::{Looks, heading};
+use super::styles::{CellStyles, heading};
 use super::{Xlsx, checked, prepare_printing};
 use crate::batch::digest;
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
@@ -83,7 +83,7 @@ impl About<'_> {
         Ok(row)
     }
 
-    fn text(&mut self, label: &str, text: &str, looks: &Looks) -> Result<(), XlsxError> {
+    fn text(&mut self, label: &str, text: &str, looks: &CellStyles) -> Result<(), XlsxError> {
         if !text.is_empty() {
             let row = self.label(label)?;
             let text = visible(text).unwrap_or_else(|| text.to_owned());
@@ -100,7 +100,7 @@ impl About<'_> {
     }
 
     /// Tells what stands in the columns, and what programs call them.
-    fn fields(&mut self, columns: &[usize], looks: &Looks) -> Result<(), XlsxError> {
+    fn fields(&mut self, columns: &[usize], looks: &CellStyles) -> Result<(), XlsxError> {
         self.row += 1;
         let look = heading();
         for (place, heading) in (0..).zip(["Column", "Meaning", "Unit", "Field"]) {

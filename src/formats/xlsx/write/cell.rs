@@ -6,10 +6,10 @@ use rust_xlsxwriter::{Url, Worksheet, XlsxError};
 use unicode_width::UnicodeWidthStr;
 
 use super::escapes::{has_foreign, visible};
-use super::excel_date::{Serial, serial};
-use super::styles::Looks;
+use super::excel_date::{ExcelDate, serial};
+use super::styles::CellStyles;
 use crate::batch::{
-    ANALYSIS_LINK, Batch, COLUMNS, EXACT_DIGITS, Kind, is_number, significant_digits,
+    ANALYSIS_LINK, Batch, COLUMNS, EXACT_DIGITS, FieldType, is_number, significant_digits,
 };
 use crate::text;
 
@@ -38,7 +38,7 @@ pub(super) enum Cell<'a> {
     Integer(f64),
     Decimal(f64),
     Boolean(bool),
-    Moment(Serial),
+    Moment(ExcelDate),
 }
 
 impl Cell<'_> {
@@ -60,7 +60,7 @@ impl Cell<'_> {
         &self,
         sheet: &mut Worksheet,
         (row, place): (u32, u16),
-        looks: &Looks,
+        looks: &CellStyles,
         is_marked: bool,
     ) -> Result<(), XlsxError> {
         match self {
@@ -117,15 +117,15 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
     // What is no value of its column stands there as text.
     if batch.typed(column).is_some() {
         match COLUMNS[column].kind {
-            Kind::Integer => return number(name, &plain).map(Cell::Integer),
-            Kind::Decimal => return number(name, &plain).map(Cell::Decimal),
-            Kind::Boolean => return Ok(Cell::Boolean(plain == "true")),
-            Kind::Date => {
+            FieldType::Integer => return number(name, &plain).map(Cell::Integer),
+            FieldType::Decimal => return number(name, &plain).map(Cell::Decimal),
+            FieldType::Boolean => return Ok(Cell::Boolean(plain == "true")),
+            FieldType::Date => {
                 if let Some(moment) = serial(&plain) {
                     return Ok(Cell::Moment(moment));
                 }
             }
-            Kind::Text => {}
+            FieldType::Text => {}
         }
     }
     let length = |text: &str| text.encode_utf16().count();

@@ -1,6 +1,6 @@
 //! Instants as spreadsheets count them: in days.
 
-use crate::batch::Moment;
+use crate::batch::Timestamp;
 
 const DAY: i64 = 86_400_000_000;
 /// Days before 1970 from which dates are counted.
@@ -10,7 +10,7 @@ const FIRST_DAY: i64 = 61;
 
 /// An instant as spreadsheets count: in days.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Serial {
+pub(super) struct ExcelDate {
     pub(super) days: f64,
     pub(super) has_fraction: bool,
 }
@@ -23,8 +23,8 @@ pub(super) struct Serial {
     clippy::float_cmp,
     reason = "what is lost is looked for"
 )]
-pub(super) fn serial(text: &str) -> Option<Serial> {
-    let since_1970 = Moment::parse(text)?.microseconds()?;
+pub(super) fn serial(text: &str) -> Option<ExcelDate> {
+    let since_1970 = Timestamp::parse(text)?.microseconds()?;
     if since_1970.div_euclid(DAY) + EPOCH < FIRST_DAY {
         return None;
     }
@@ -38,7 +38,7 @@ pub(super) fn serial(text: &str) -> Option<Serial> {
         let again = (about + unit / 2).div_euclid(unit) * unit;
         (again as f64 / DAY as f64 == days).then_some(again)
     });
-    (again == Some(total)).then_some(Serial {
+    (again == Some(total)).then_some(ExcelDate {
         days,
         has_fraction: total % 1_000_000 != 0,
     })

@@ -10,7 +10,7 @@ const WIDEST: usize = 72;
 const BOLD: usize = 1;
 
 /// How cells look, in one row.
-pub(super) struct Looks {
+pub(super) struct CellStyles {
     pub(super) text: Format,
     /// Text of several lines.
     pub(super) lines: Format,
@@ -22,7 +22,7 @@ pub(super) struct Looks {
     pub(super) fraction: Format,
 }
 
-impl Looks {
+impl CellStyles {
     pub(super) fn new(base: &Format) -> Self {
         // Beside a text of several lines, all begin on the first.
         let base = base.clone().set_align(FormatAlign::Top);

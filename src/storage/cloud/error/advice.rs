@@ -1,13 +1,13 @@
 //! What to tell people of a request that failed: the exit code, and what to do next.
 
-use super::{Lost, Trouble};
+use super::{Lost, StoreError};
 use crate::error::{Failure, Kind, Sent};
-use crate::storage::cloud::Address;
+use crate::storage::cloud::ObjectAddress;
 use crate::storage::cloud::address::Provider;
 
-impl Trouble {
+impl StoreError {
     /// What to do about it.
-    fn hint(&self, address: &Address) -> String {
+    fn hint(&self, address: &ObjectAddress) -> String {
         let vessel = address.provider.vessel();
         if let Some((_, hint)) = self.tls {
             return hint.to_owned();
@@ -58,7 +58,7 @@ impl Trouble {
         "write a file instead, and copy it there".to_owned()
     }
 
-    fn hint_for_later(&self, address: &Address) -> String {
+    fn hint_for_later(&self, address: &ObjectAddress) -> String {
         let (variable, what) = match address.provider {
             Provider::S3 => ("AWS_ENDPOINT_URL", "AWS_REGION"),
             Provider::Gcs => ("GOOGLE_BASE_URL", "the network"),
@@ -85,7 +85,7 @@ impl Trouble {
         }
     }
 
-    fn failure(&self, kind: Kind, what: String, address: &Address) -> Failure {
+    fn failure(&self, kind: Kind, what: String, address: &ObjectAddress) -> Failure {
         let cause = anyhow::anyhow!(self.words());
         let cause = match self.tries {
             0 | 1 => cause,
@@ -95,7 +95,7 @@ impl Trouble {
         Failure::new(kind, what)
             .caused_by(cause)
             .hint(self.hint(address))
-            .about(Sent {
+            .with_request(Sent {
                 request: self.request(address).replace('`', ""),
                 status: self.status,
                 detail,
@@ -103,13 +103,13 @@ impl Trouble {
     }
 
     /// Says that `address` cannot be written.
-    pub(in crate::storage::cloud) fn of_writing(&self, address: &Address) -> Failure {
+    pub(in crate::storage::cloud) fn of_writing(&self, address: &ObjectAddress) -> Failure {
         let what = format!("cannot write to `{address}`");
         self.failure(self.kind(Kind::Output), what, address)
     }
 
     /// Says that `address` cannot be read.
-    pub(in crate::storage::cloud) fn of_reading(&self, address: &Address) -> Failure {
+    pub(in crate::storage::cloud) fn of_reading(&self, address: &ObjectAddress) -> Failure {
         let kind = self.kind(if self.is_refused() {
             Kind::Credentials
         } else {
