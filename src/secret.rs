@@ -1,4 +1,4 @@
-//! A text that must not be shown, and the last line of defence against showing it.
+//! Text that must not be shown, and the last line of defence against showing it.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// A secret: hidden in `Debug`, without `Display`, read through [`Secret::expose`] alone. From its
-/// making on, [`conceal`] knows it.
+/// A secret: hidden in `Debug`, without `Display`, readable only through [`Secret::expose`]. [`conceal`]
+/// removes it from all output.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -20,14 +20,14 @@ impl Secret {
         Self(text)
     }
 
-    /// A cursor: secret too, but they come by the thousand, and must not push out anything else.
+    /// A cursor: also secret, but there may be thousands, which must not displace other secrets.
     pub(crate) fn cursor(text: impl Into<String>) -> Self {
         let text = text.into();
         known().cursors.remember(&text);
         Self(text)
     }
 
-    /// Returns the secret itself, for the one place that sends it.
+    /// Returns the secret itself, for sending it.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -55,12 +55,12 @@ fn known() -> MutexGuard<'static, KnownSecrets> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Some secrets, each in every form that an answer may repeat it in.
+/// Secrets, each in every encoding in which an answer may repeat it.
 struct SecretList(VecDeque<Vec<String>>);
 
-/// How many are remembered: the first stays, of the others the latest do.
+/// How many secrets to keep: the first one and the latest.
 const REMEMBERED: usize = 256;
-/// Shorter ones would blot out half of every text, and are no secrets.
+/// Shorter texts are not secret, and hiding them would garble the output.
 const SHORTEST: usize = 4;
 
 impl SecretList {
@@ -99,7 +99,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Returns `text` with every secret of this run blotted out.
+/// Returns `text` with every secret of this run replaced by `…`.
 pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
     let known = known();
     let all = known.credentials.0.iter().chain(&known.cursors.0).flatten();
@@ -107,7 +107,7 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
         .map(String::as_str)
         .filter(|form| text.contains(form))
         .collect();
-    // The longest first: one secret may be part of another, of which the rest would stay.
+    // The longest first: a secret may be part of another, whose rest would remain.
     forms.sort_unstable_by_key(|form| Reverse(form.len()));
     let conceal = |text: Cow<'_, str>, form: &&str| Cow::Owned(text.replace(form, "…"));
     forms.iter().fold(Cow::Borrowed(text), |concealed, form| {

@@ -1,6 +1,7 @@
 //! Text for people: made harmless for a terminal, shortened, durations, and suggestions for misspelt names.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -82,32 +83,77 @@ pub(crate) fn brief(text: &str) -> String {
     one_line(&short).into_owned()
 }
 
-/// Returns the known word that is most like `word`, where one is like it at all.
+/// Returns the known name that `word` was most likely meant to be, or `None` if that is not clear.
+///
+/// A wrong suggestion is worse than none. A name qualifies if it differs from `word` only in case or in
+/// `-` and `_`, if it is a few typing errors away ([`tolerance`]; swapped neighbours count as one), or if
+/// `word` begins it and no other known name. Two names that are equally close cancel each other out.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|known| (strsim::jaro_winkler(word, known), known))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known)
+    let typed = normalised(word);
+    // A number is a choice, not a typing error, and two letters are too few to guess from.
+    if typed.chars().count() < 3 || !typed.contains(char::is_alphabetic) {
+        return None;
+    }
+    let known: Vec<(&str, String)> = known.map(|name| (name, normalised(name))).collect();
+    let mut close: Vec<_> = known
+        .iter()
+        .filter_map(|(name, target)| {
+            let distance = strsim::damerau_levenshtein(&typed, target);
+            let shared = common_prefix(&typed, target);
+            (distance <= tolerance(&typed, target)).then_some(((distance, Reverse(shared)), *name))
+        })
+        .collect();
+    close.sort_by_key(|(rank, _)| *rank);
+    match close[..] {
+        [(best, _), (second, _), ..] if best == second => return None,
+        [(_, name), ..] => return Some(name),
+        [] => {}
+    }
+    let mut longer = known
+        .iter()
+        .filter(|(_, target)| target.starts_with(&typed));
+    match (longer.next(), longer.next()) {
+        (Some((name, _)), None) => Some(name),
+        _ => None,
+    }
 }
 
-/// The longest duration: more than anybody waits, and little enough for clocks to add up.
+/// Returns how many typing errors may lie between two names: one in short names, two in longer ones.
+fn tolerance(typed: &str, target: &str) -> usize {
+    const SHORT: usize = 5;
+    if typed.chars().count().min(target.chars().count()) <= SHORT {
+        1
+    } else {
+        2
+    }
+}
+
+/// Makes `Base_URL` and `base-url` equal.
+fn normalised(name: &str) -> String {
+    name.to_lowercase().replace('_', "-")
+}
+
+fn common_prefix(left: &str, right: &str) -> usize {
+    let pairs = left.chars().zip(right.chars());
+    pairs.take_while(|(left, right)| left == right).count()
+}
+
+/// The longest duration: longer than any run, and short enough for clock arithmetic.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them.
+/// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
-    let parsed = humantime::parse_duration(word).ok();
-    parsed
-        .filter(|duration| *duration <= LONGEST)
-        .ok_or_else(|| {
-            "write a number and a unit, such as 500ms, 30s, 15m, 2h or 7d, up to 100 years"
-                .to_owned()
-        })
+    let parsed = humantime::parse_duration(word)
+        .map_err(|_| "a number with a unit, such as 500ms, 30s, 15m, 2h or 7d".to_owned())?;
+    if parsed > LONGEST {
+        return Err("at most 100 years, such as 30s or 7d".to_owned());
+    }
+    Ok(parsed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{escape, one_line};
+    use super::*;
 
     #[test]
     fn ordinary_text_passes_untouched() {
@@ -126,5 +172,123 @@ mod tests {
         assert_eq!(escape("a\u{1b}[31mb"), "a\\u{1b}[31mb");
         assert_eq!(escape("a\u{202e}b\r"), "a\\u{202e}b\\u{d}");
         assert_eq!(escape("\u{9b}2J"), "\\u{9b}2J");
+    }
+
+    const COMMANDS: [&str; 10] = [
+        "export",
+        "sync",
+        "summary",
+        "report",
+        "verify",
+        "check",
+        "serve",
+        "config",
+        "completions",
+        "man",
+    ];
+    const FLAGS: [&str; 22] = [
+        "start",
+        "since",
+        "end",
+        "until",
+        "where",
+        "lenient",
+        "fail-on-empty",
+        "fields",
+        "sort",
+        "limit",
+        "output",
+        "format",
+        "manifest",
+        "state",
+        "sandbox",
+        "base-url",
+        "client-id",
+        "client-secret",
+        "client-secret-file",
+        "retries",
+        "retry-wait",
+        "timeout",
+    ];
+    const FAULTS: [&str; 8] = [
+        "503",
+        "500",
+        "429",
+        "latency",
+        "v2-missing",
+        "v1-truncate",
+        "shuffle",
+        "truncate",
+    ];
+
+    #[test]
+    fn only_likely_names_are_suggested() {
+        let table: [(&[&str], &str, Option<&str>); 44] = [
+            // Swapped, missing, extra and wrong letters.
+            (&COMMANDS, "exprot", Some("export")),
+            (&COMMANDS, "exoprt", Some("export")),
+            (&COMMANDS, "expor", Some("export")),
+            (&COMMANDS, "exports", Some("export")),
+            (&COMMANDS, "reprot", Some("report")),
+            (&COMMANDS, "serv", Some("serve")),
+            (&COMMANDS, "snyc", Some("sync")),
+            (&COMMANDS, "sumary", Some("summary")),
+            (&COMMANDS, "verfiy", Some("verify")),
+            (&COMMANDS, "chekc", Some("check")),
+            (&COMMANDS, "mna", Some("man")),
+            (&FLAGS, "strat", Some("start")),
+            (&FLAGS, "ouptut", Some("output")),
+            (&FLAGS, "fromat", Some("format")),
+            (&FLAGS, "limits", Some("limit")),
+            (&FLAGS, "retires", Some("retries")),
+            (&FLAGS, "timout", Some("timeout")),
+            (&FLAGS, "client-secrt", Some("client-secret")),
+            (&FAULTS, "shufle", Some("shuffle")),
+            (&FAULTS, "v2-mising", Some("v2-missing")),
+            // Case, `-` and `_`.
+            (&COMMANDS, "Export", Some("export")),
+            (&FLAGS, "base_url", Some("base-url")),
+            (&FLAGS, "baseUrl", Some("base-url")),
+            (&FLAGS, "clientid", Some("client-id")),
+            (&FLAGS, "CLIENT_SECRET_FILE", Some("client-secret-file")),
+            // The beginning of one name.
+            (&COMMANDS, "comp", Some("completions")),
+            (&FLAGS, "sand", Some("sandbox")),
+            (&FLAGS, "out", Some("output")),
+            (&FLAGS, "stat", Some("state")),
+            // The beginning of several.
+            (&FLAGS, "client", None),
+            (&FLAGS, "ret", None),
+            // Other words.
+            (&FLAGS, "seed", None),
+            (&FLAGS, "batches", None),
+            (&FLAGS, "emit", None),
+            (&FLAGS, "from", None),
+            (&COMMANDS, "port", None),
+            (&COMMANDS, "import", None),
+            (&COMMANDS, "login", None),
+            (&COMMANDS, "download", None),
+            (&COMMANDS, "", None),
+            // Numbers and very short words.
+            (&FAULTS, "504", None),
+            (&FAULTS, "428", None),
+            (&["auto", "v1", "v2"], "v3", None),
+            (&["csv", "tsv"], "xsv", None),
+        ];
+        for (known, word, expected) in table {
+            let found = nearest(word, known.iter().copied());
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_duration_needs_a_unit_and_an_end() {
+        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "5", "s", "-5s", "soon"] {
+            let expected = duration(wrong).expect_err(wrong);
+            assert!(expected.starts_with("a number with a unit"), "{expected}");
+        }
+        let long = duration("101y").expect_err("too long");
+        assert!(long.starts_with("at most 100 years"), "{long}");
     }
 }

@@ -1,15 +1,15 @@
-//! What the user wants of each crop. Targets are theirs: trayscan has none of its own.
+//! The targets of each crop, as the user sets them. trayscan has no targets of its own.
 
 use rust_decimal::Decimal;
 
 /// The targets of all crops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
-    /// Each with its name as it is written.
+    /// Each with its name as written.
     pub(crate) crops: Vec<(String, Target)>,
 }
 
-/// What is wanted of one crop, in percent.
+/// The targets of one crop, in percent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Target {
     pub(crate) usable_rate_min: Option<Decimal>,
@@ -28,7 +28,7 @@ impl Targets {
         self.crops.is_empty()
     }
 
-    /// Returns the target of `crop`, whether it is written with capitals or without.
+    /// Returns the target of `crop`, ignoring case.
     pub(crate) fn of(&self, crop: Option<&str>) -> Option<&Target> {
         let name = crop?.to_lowercase();
         let found = self
@@ -38,12 +38,12 @@ impl Targets {
         found.map(|(_, target)| target)
     }
 
-    /// Returns the crops that have one.
+    /// Returns the crops that have targets.
     pub(crate) fn crops(&self) -> impl Iterator<Item = &str> {
         self.crops.iter().map(|(crop, _)| crop.as_str())
     }
 
-    /// Returns all of them, with their keys as a config file has them.
+    /// Returns all targets with their keys in the config file.
     pub(crate) fn rows(&self) -> Vec<(String, Decimal)> {
         let of_crop = |(crop, target): &(String, Target)| {
             let values = [

@@ -17,10 +17,10 @@ fn field(name: &str) -> Result<usize, Failure> {
         let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
         let hint = match text::nearest(name, names.iter().copied()) {
             Some(nearest) => format!(
-                "did you mean `{nearest}`? the fields are {}",
+                "did you mean `{nearest}`? available fields: {}",
                 names.join(", ")
             ),
-            None => format!("the fields are {}", names.join(", ")),
+            None => format!("available fields: {}", names.join(", ")),
         };
         Failure::new(error::Kind::Usage, format!("there is no field `{name}`")).hint(hint)
     })
@@ -54,7 +54,7 @@ impl Fields {
         let usage = |message: &str| Failure::new(error::Kind::Usage, message.to_owned());
         if words.is_empty() {
             return Err(usage("`--fields` names no field").hint(format!(
-                "the fields are {}",
+                "available fields: {}",
                 COLUMNS.map(|column| column.name).join(", ")
             )));
         }

@@ -29,10 +29,10 @@ pub(crate) struct Range {
 }
 
 const FORMS: &str = "\
-write one of
-    2026-05-01T06:00:00Z            that second (an offset such as +02:00 works too)
-    2026-05-01, 2026-05, 2026       that day, month or year, in UTC
-    today, yesterday                that day, in UTC
+use one of these forms:
+    2026-05-01T06:00:00Z            a time (an offset such as +02:00 works too)
+    2026-05-01, 2026-05, 2026       a day, month or year in UTC
+    today, yesterday                a day in UTC
     90m, 12h, 7d, 2w, 3mo, 1y       that long ago (m is minutes, mo is months)";
 
 impl Range {
@@ -67,7 +67,7 @@ impl Range {
             && first > last
         {
             return Err(
-                Failure::new(Kind::Usage, "the start lies after the end").hint(format!(
+                Failure::new(Kind::Usage, "the start is after the end").hint(format!(
                     "{meant} {}, `--end` means {}",
                     written(first),
                     written(last)
@@ -143,13 +143,18 @@ pub(crate) enum Problem {
 
 fn refuse(flag: &str, word: &str, problem: Problem) -> Failure {
     match problem {
-        Problem::NoZone => Failure::new(Kind::Usage, format!("`{flag} {word}` has no time zone"))
-            .hint(format!(
-                "for UTC write `{flag} {word}Z`, else add the offset, such as `{word}+02:00`"
-            )),
-        Problem::Unknown => {
-            Failure::new(Kind::Usage, format!("`{flag} {word}` is not a date")).hint(FORMS)
-        }
+        Problem::NoZone => Failure::new(
+            Kind::Usage,
+            format!("`{flag}` is `{word}`; it must have a time zone"),
+        )
+        .hint(format!(
+            "for UTC, write `{flag} {word}Z`; otherwise add an offset, such as `{word}+02:00`"
+        )),
+        Problem::Unknown => Failure::new(
+            Kind::Usage,
+            format!("`{flag}` is `{word}`; it must be a date, such as 2026-05-01"),
+        )
+        .hint(FORMS),
     }
 }
 

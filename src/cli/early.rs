@@ -1,4 +1,4 @@
-//! What must be known before the command line is parsed: how a mistake on it is shown.
+//! Flags that are needed before the command line is parsed: how to show a mistake on it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::ERROR_FORMAT_VARIABLE;
 use crate::terminal::{Color, ErrorFormat};
 
-/// The flags that decide how a mistake on the command line itself is shown.
+/// The flags that decide how a mistake on the command line is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Early {
     pub(crate) color: Color,
@@ -15,8 +15,8 @@ pub(crate) struct Early {
 }
 
 impl Early {
-    /// Finds them in `args` (and the environment) by sight. A word that is no valid value counts as
-    /// absent: clap will say so.
+    /// Finds them in `args` and the environment without parsing. Ignores invalid values: clap reports
+    /// them later.
     pub(crate) fn scan(args: &[OsString]) -> Self {
         let variable = std::env::var_os(ERROR_FORMAT_VARIABLE);
         Self {

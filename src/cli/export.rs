@@ -1,4 +1,4 @@
-//! `export`: which batches, and what is made of them.
+//! `export`: which batches, and how to write them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::selection::{SelectionArgs, SourceArgs};
+use super::words::number;
 use crate::batch::COLUMNS;
 use crate::formats::Format;
 use crate::text::duration;
@@ -28,18 +29,17 @@ Examples:
   trayscan export --archive batches.db --since 30d -o batches.csv
   trayscan export --archive batches.db -o 'lake/{year}/{month}.parquet' --only-changed";
 
-/// Fetch batches and write them in one format
+/// Fetch batches and write them to a file or to standard output
 ///
-/// Writes to standard output, or with `-o` to a file that appears whole or not at all. Every batch of
-/// the range is there exactly once; where that cannot be, nothing is published and the exit code tells
-/// why.
+/// Writes every batch of the date range exactly once. If that fails, no file is written, an existing file
+/// stays unchanged, and the exit code says why.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXPORT_EXAMPLES)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
 
-    /// Fields to write, in this order; or fields to leave out, each with a leading minus
+    /// Fields to write, in this order (a,b,c), or to leave out (-a,-b)
     #[arg(
         long,
         value_name = "A,B,…",
@@ -49,12 +49,18 @@ pub(crate) struct ExportArgs {
     )]
     pub(crate) fields: Option<String>,
 
-    /// Sort by a field, descending with `:desc` [default: the order of the service]
+    /// Sort by a field; `:desc` sorts in descending order [default: order of the service]
     #[arg(long, value_name = "FIELD[:desc]", help_heading = "Selection")]
     pub(crate) sort: Option<String>,
 
-    /// End after so many batches
-    #[arg(long, value_name = "N", help_heading = "Selection")]
+    /// Stop after N batches
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number::<u64>(word, 0, u64::MAX, 100),
+        help_heading = "Selection"
+    )]
     pub(crate) limit: Option<u64>,
 
     #[command(flatten)]
@@ -68,31 +74,37 @@ pub(crate) struct ExportArgs {
 #[command(next_help_heading = "Output")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct OutputArgs {
-    /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
+    /// File to write; `.gz` or `.zst` compresses it [default: standard output]
     ///
-    /// With {year}, {month}, {day} (of batch_creation_date, in UTC) or {crop_type} in its name, one file
-    /// per value, in folders that are made as needed: 'lake/year={year}/month={month}/batches.csv.gz'.
-    /// s3://bucket/name, gs://bucket/name and az://container/name put it into object storage, with the
-    /// credentials that the variables of each cloud give (in builds with the feature `cloud`).
+    /// A file appears complete or not at all.
     ///
-    /// 'postgres://user@host/db?table=batches' brings a table of PostgreSQL up to date by batch_id, all at
-    /// once or not at all (in builds with `--features postgres`). What the address leaves out comes from
-    /// PGHOST, PGPORT, PGUSER and PGDATABASE; the password best from ~/.pgpass, PGPASSFILE or PGPASSWORD.
+    /// {year}, {month}, {day} (of batch_creation_date, in UTC) and {crop_type} in the name write one file
+    /// per value and create folders as needed: 'lake/year={year}/month={month}/batches.csv.gz'.
+    ///
+    /// s3://bucket/name, gs://bucket/name and az://container/name write to object storage, with credentials
+    /// from the usual environment variables of each cloud (in builds with `--features cloud`).
+    ///
+    /// 'postgres://user@host/db?table=batches' updates a PostgreSQL table by batch_id, in one transaction (in
+    /// builds with `--features postgres`). PGHOST, PGPORT, PGUSER and PGDATABASE supply what the address
+    /// leaves out. Keep the password in ~/.pgpass, PGPASSFILE or PGPASSWORD.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Format [default: by the ending of FILE, else table on a terminal and ndjson in a pipe]
+    /// Output format [default: from the extension of FILE]
+    ///
+    /// Without FILE, the default is table on a terminal and ndjson in a pipe.
     #[arg(short, long, value_enum)]
     pub(crate) format: Option<Format>,
 
-    /// Do not replace a file that exists
+    /// Do not overwrite an existing file
     #[arg(long)]
     pub(crate) no_clobber: bool,
 
-    /// Write a receipt (JSON) of the export: what was asked for, counts, digests
+    /// Write a manifest (JSON) with the request, counts and checksums
     ///
-    /// With {year}, {month}, {day} or {crop_type} in the name of `-o`, FILE may be left out: the receipt is then
-    /// `_manifest.json` in the folder before the first of them. Engines that read the folder skip this name.
+    /// `trayscan verify` checks an export against its manifest. If `-o` contains {year}, {month}, {day} or
+    /// {crop_type}, FILE defaults to `_manifest.json` in the folder before the first of them. Query engines
+    /// skip that name.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[allow(
         clippy::option_option,
@@ -100,51 +112,52 @@ pub(crate) struct OutputArgs {
     )]
     pub(crate) manifest: Option<Option<PathBuf>>,
 
-    /// Rewrite only the files in which batches changed since the manifest (with --archive)
+    /// Rewrite only the files whose batches changed since the manifest (with --archive)
     ///
-    /// For one file per value, as in 'lake/year={year}/month={month}/batches.parquet'. A file is also rewritten
-    /// if it is missing or of another size than the manifest says, and removed when its last batch is gone. Writes
-    /// nothing if nothing has changed, and everything if there is no manifest or it was made with other fields, format,
-    /// filters or names. The manifest is `_manifest.json`, unless `--manifest` names another.
+    /// For exports with one file per value, such as 'lake/year={year}/month={month}/batches.parquet'. Also
+    /// rewrites a file that is missing or differs in size from the manifest, and removes a file whose last
+    /// batch is gone. Writes nothing if nothing changed. Writes everything if there is no manifest, or if it
+    /// was written with other fields, another format, other filters or other names. The manifest is
+    /// `_manifest.json`, unless `--manifest` names another.
     #[arg(long, conflicts_with_all = ["no_clobber", "limit", "state"])]
     pub(crate) only_changed: bool,
 
     /// Write an empty `_SUCCESS` file last, in the folder before the first {…} of `-o`
     ///
-    /// A job that waits for it starts when all files and the manifest are in their places. It is removed before the first file
-    /// is replaced.
+    /// Other jobs can wait for it: it exists only while all files and the manifest are complete. It is
+    /// removed before the first file is replaced.
     #[arg(long)]
     pub(crate) success_marker: bool,
 
-    /// json, ndjson: decimals as numbers, with the same digits
+    /// json, ndjson: write decimals as numbers instead of strings, with the same digits
     #[arg(long)]
     pub(crate) numbers: bool,
 
-    /// singer: continue from the STATE that an earlier run ended with, or from an empty file
+    /// singer: continue from the last STATE of an earlier run; an empty file starts anew
     #[arg(long, value_name = "FILE", conflicts_with = "start")]
     pub(crate) state: Option<PathBuf>,
 
-    /// singer: how much before that is sent again, for batches that came late or changed [default: 7d]
+    /// singer: with --state, fetch this much again to find late and changed batches [default: 7d]
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "state")]
     pub(crate) lookback: Option<Duration>,
 
-    /// csv, tsv: what stands between cells [default: a comma, or a tab]
+    /// csv, tsv: cell separator [default: comma in csv, tab in tsv]
     #[arg(long, value_name = "C", allow_hyphen_values = true)]
     pub(crate) delimiter: Option<String>,
 
-    /// csv, tsv: a decimal comma (and `;` between cells)
+    /// csv, tsv: write a decimal comma; csv then separates cells with `;`
     #[arg(long)]
     pub(crate) decimal_comma: bool,
 
-    /// csv, tsv: begin with a byte order mark
+    /// csv, tsv: start with a byte order mark
     #[arg(long)]
     pub(crate) bom: bool,
 
-    /// csv, tsv: no line of names
+    /// csv, tsv: leave out the header line
     #[arg(long)]
     pub(crate) no_header: bool,
 
-    /// csv, tsv: for a double click in Excel: byte order mark, CRLF, no cell runs as a formula
+    /// csv, tsv: write for Excel: byte order mark, CRLF, no cell read as a formula
     #[arg(long)]
     pub(crate) excel: bool,
 }
@@ -152,7 +165,7 @@ pub(crate) struct OutputArgs {
 /// Returns the help of `--fields`, with every field and its heading in tables.
 fn fields_help() -> String {
     let mut text = String::from(
-        "Fields to write, in this order (a,b,c); or fields to leave out (-a,-b).\n\nThe fields, with their headings in tables:\n",
+        "Fields to write, in this order (a,b,c), or to leave out (-a,-b).\n\nFields and their headings in tables:\n",
     );
     for column in &COLUMNS {
         // Writing to a string cannot fail.

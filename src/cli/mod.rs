@@ -1,7 +1,7 @@
 //! The command line: subcommands, flags and their help, as clap types and nothing else.
 //!
-//! Words are checked here only as far as one word can be judged alone; what they mean together is
-//! decided by the commands. Completions and man pages are made from these types.
+//! Each value is checked here on its own; the commands decide what the values mean together. Completions
+//! and man pages are generated from these types.
 
 // `export`.
 mod export;
@@ -27,7 +27,7 @@ mod verify;
 // `report`.
 mod report;
 
-// Single words.
+// Parsers of single values.
 mod words;
 
 // Words for the choices of other modules.
@@ -36,6 +36,9 @@ mod values;
 // What is needed before parsing.
 mod early;
 
+// Mistakes, explained.
+mod usage;
+
 use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
@@ -43,7 +46,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::terminal::{Color, ErrorFormat, Verbosity};
+use crate::terminal::{Color, ErrorFormat, Stop, Verbosity};
 pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
@@ -65,25 +68,25 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  trayscan export --sandbox               a first look, without any set-up
-  trayscan export --since 30d -o a.csv    the last 30 days, to a file
-  trayscan sync batches.db                an archive that is kept up to date
-  trayscan summary --by crop_type,month   figures per crop and month
-  trayscan report --since 12w -o r.html   a page with charts
-  trayscan verify a.csv --manifest m      prove that a file is what was exported
-  trayscan check                          try credentials and service
-  trayscan serve                          the service, with 250 made-up batches
-  trayscan serve --batches 1000000        a large one
-  trayscan serve --fault 503:0.1          one that is often busy
-  trayscan completions zsh                completions for your shell
-  trayscan man serve | man -l -           the manual page of one command";
+  trayscan export --sandbox               Try it with demo data; no setup needed
+  trayscan export --since 30d -o a.csv    Export the last 30 days to a file
+  trayscan sync batches.db                Create or update a local archive
+  trayscan summary --by crop_type,month   Show statistics per crop and month
+  trayscan report --since 12w -o r.html   Write an HTML report with charts
+  trayscan verify a.csv --manifest m      Check a file against its manifest
+  trayscan check                          Test the connection and the credentials
+  trayscan serve                          Run a demo server with 250 batches
+  trayscan serve --batches 1000000        Run a demo server with many batches
+  trayscan serve --fault 503:0.1          Run one that is busy for 10 % of requests
+  trayscan completions zsh                Print the completions for zsh
+  trayscan man serve | man -l -           Read the manual page of a command";
 
-/// Export tray scan batches of plant nurseries, complete and exact
+/// Export tray scan batches to CSV, Excel, Parquet, JSON, SQLite or PostgreSQL
 ///
-/// A batch is one tray scan session with its germination and seedling statistics. `trayscan export`
-/// fetches batches from the batch scan service and writes them to a file or a pipe: all of them, each
-/// once, exactly as the service has them, or a clear failure. `trayscan serve` is the service itself,
-/// with made-up batches, for a first look and for tests.
+/// A batch is one tray scan session of a plant nursery, with its germination and seedling statistics.
+/// `trayscan export` fetches batches from the batch scan service and writes every batch exactly once, or
+/// fails with a clear error. `trayscan serve` runs the service on your own machine, with demo data or from
+/// an archive.
 #[derive(Debug, Parser)]
 #[command(
     name = "trayscan",
@@ -100,28 +103,32 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
 
-    /// The settings that came from variables, by the names of their fields.
+    /// The settings from environment variables, by the names of their fields.
     #[arg(skip)]
     pub(crate) from_environment: Vec<String>,
 }
 
-/// What every command takes.
+/// The flags of every command.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Show errors only
+    /// Show only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Tell more; twice: every request
+    /// More output; -vv logs every request
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 
-    /// When to use colour [`NO_COLOR` turns `auto` off]
+    /// When to use colour
+    ///
+    /// `auto` uses colour on a terminal, unless NO_COLOR is set.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     color: Color,
 
-    /// How an error is shown: lines for people, or one JSON object as the last line
+    /// Format of error messages
+    ///
+    /// `json` prints an error as one JSON object on the last line of standard error.
     #[arg(
         long,
         global = true,
@@ -155,23 +162,23 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Serve(ServeArgs),
 
-    /// Show where settings come from, or begin a config file
+    /// Show settings, or create a config file
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
 
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     ///
-    /// For example, in bash: `source <(trayscan completions bash)`.
+    /// To load it in bash: `source <(trayscan completions bash)`.
     Completions {
-        /// The shell to complete in
+        /// Shell to print the script for
         shell: Shell,
     },
 
-    /// Print a manual page (roff)
+    /// Print a manual page in roff format
     ///
-    /// For example: `trayscan man serve | man -l -`.
+    /// To read it: `trayscan man serve | man -l -`.
     Man {
-        /// The command that the page is about [default: the whole program]
+        /// Command to print the page of [default: trayscan itself]
         #[arg(value_name = "COMMAND", value_parser = PossibleValuesParser::new(PAGES))]
         command: Option<String>,
     },
@@ -196,7 +203,7 @@ pub(crate) fn command() -> clap::Command {
     without_file_completion(Cli::command())
 }
 
-/// Keeps shells from offering files where none belongs.
+/// Stops shells from offering files for arguments that are not files.
 fn without_file_completion(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
@@ -216,16 +223,18 @@ fn without_file_completion(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_file_completion)
 }
 
-/// Parses `args`, with help and mistakes in the `color` that was asked for.
-pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, clap::Error> {
+/// Parses `args`; help is coloured as `color` says.
+pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, Stop> {
     let choice = match color {
         Color::Auto => clap::ColorChoice::Auto,
         Color::Always => clap::ColorChoice::Always,
         Color::Never => clap::ColorChoice::Never,
     };
     let mut command = without_empty_variables(command().color(choice));
-    let matches = command.try_get_matches_from_mut(help_asked_by_word(args))?;
-    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    let args = help_asked_by_word(args);
+    let explain = |error| usage::explain(&error, &args);
+    let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(explain)?;
     cli.from_environment = from_environment(&matches);
     Ok(cli)
 }
@@ -241,7 +250,7 @@ fn help_asked_by_word(args: &[OsString]) -> Vec<OsString> {
     }
 }
 
-/// Lets a variable that is set to nothing count as one that is not set.
+/// Treats an empty variable as not set.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
@@ -255,7 +264,7 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
-/// Names what was read from variables, in the subcommand that was chosen.
+/// Returns the arguments of the chosen subcommand that were read from variables.
 fn from_environment(matches: &clap::ArgMatches) -> Vec<String> {
     let mut chosen = matches;
     while let Some((_, inner)) = chosen.subcommand() {

@@ -14,11 +14,11 @@ Examples:
   trayscan report --start 2026 --step month --archive batches.db -o 2026.html
   trayscan report --since 12w --where crop_type=Tomato --title 'Tomato, house 3' -o tomato.html";
 
-/// Write one HTML page with charts, for any browser and for paper
+/// Write an HTML report with charts, for the browser or for print
 ///
-/// The page needs no network and runs no script. It tells of the newest week (or day, or month) beside
-/// those before, of each crop, of batches that need attention, and of data that contradicts itself.
-/// Targets are your own, from the config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
+/// The report is one file without scripts; it needs no network. It compares the newest week (or day, or
+/// month) with those before, shows each crop, and lists batches that need attention and data that looks
+/// wrong. Set your own targets in the config file: `[targets."Tomato"]` with `usable_rate_min = 90`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -30,11 +30,11 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Do not replace a file that exists
+    /// Do not overwrite an existing file
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 
-    /// How long the steps are that are compared
+    /// Length of the periods to compare
     #[arg(
         long,
         value_enum,
@@ -43,7 +43,7 @@ pub(crate) struct ReportArgs {
     )]
     pub(crate) step: ReportStep,
 
-    /// What stands above the page, such as the name of the nursery
+    /// Title of the page, such as the name of the nursery
     #[arg(
         long,
         value_name = "TEXT",
@@ -52,7 +52,7 @@ pub(crate) struct ReportArgs {
     )]
     pub(crate) title: String,
 
-    /// Tell who scanned the batches that need attention [default: no e-mail address on the page]
+    /// Show the e-mail address of the person who scanned each batch that needs attention
     #[arg(long, help_heading = "Output")]
     pub(crate) emails: bool,
 

@@ -1,4 +1,4 @@
-//! Which batches, and where they come from: what every command takes that looks at many.
+//! Which batches to read, and from where: the flags of all commands that read many batches.
 
 use std::path::PathBuf;
 
@@ -15,19 +15,20 @@ pub(crate) struct SelectionArgs {
     #[command(flatten)]
     pub(crate) range: RangeArgs,
 
-    /// Keep batches where this holds, such as `crop_type=Tomato`; repeatable, all must hold
+    /// Keep only batches that match, such as 'crop_type=Tomato'; repeat to add conditions
     ///
-    /// FIELD OP VALUE with one of = != < <= > >= and ~ (contains, ignoring case). Numbers compare as
-    /// numbers, dates as instants, the rest as text. `FIELD=` is null, `FIELD!=` is not null; null
-    /// matches nothing else. `warnings` and `!warnings` for the boolean.
+    /// EXPR is FIELD OP VALUE, where OP is one of = != < <= > >= and ~ (contains, ignoring case). A batch
+    /// must match all conditions. Numbers compare as numbers, dates as points in time, all else as text.
+    /// `FIELD=` matches null and `FIELD!=` matches all but null; no other condition matches null. Use
+    /// `warnings` or `!warnings` for the boolean field.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) conditions: Vec<String>,
 
-    /// Carry on past batches that break the interface, as far as the format can
+    /// Keep invalid batches where the format allows it, instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,
 
-    /// End with code 9 when nothing matches
+    /// Exit with code 9 if no batch matches
     #[arg(long)]
     pub(crate) fail_on_empty: bool,
 }
@@ -35,10 +36,11 @@ pub(crate) struct SelectionArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct RangeArgs {
-    /// First date, such as 2026-05-01, 2026-05, today or 7d (for 7 days ago)
+    /// First date, such as 2026-05-01, 2026-05, today or 7d (7 days ago)
     ///
-    /// A second (2026-05-01T06:00:00Z, or with an offset), a day, month or year (2026-05-01, 2026-05,
-    /// 2026; UTC), `today`, `yesterday`, or that long ago (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes).
+    /// DATE is a time (2026-05-01T06:00:00Z, or with an offset such as +02:00), a day, month or year in UTC
+    /// (2026-05-01, 2026-05, 2026), `today`, `yesterday`, or an age (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes,
+    /// mo is months).
     #[arg(
         long,
         value_name = "DATE",
@@ -47,7 +49,7 @@ pub(crate) struct RangeArgs {
     )]
     pub(crate) start: Option<String>,
 
-    /// Last date, in the same forms; a day, month or year counts whole
+    /// Last date, in the same forms; includes the whole day, month or year
     #[arg(
         long,
         value_name = "DATE",
@@ -57,10 +59,10 @@ pub(crate) struct RangeArgs {
     pub(crate) end: Option<String>,
 }
 
-/// Where batches come from.
+/// Where to read batches from.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SourceArgs {
-    /// Take batches from an archive that `trayscan sync` keeps; asks no service
+    /// Read batches from an archive of `trayscan sync` instead of the service
     #[arg(
         long,
         value_name = "FILE",
@@ -72,7 +74,7 @@ pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 
-    /// When to show progress; `auto`: when standard error is a terminal
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    /// When to show progress; `auto` shows it on a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
     pub(crate) progress: ProgressMode,
 }

@@ -18,16 +18,15 @@ Examples:
   trayscan serve --archive batches.db
   trayscan serve --fault 503:0.1 --fault latency:50ms --fault cursor-expiry:3";
 
-/// Run the batch scan service on this machine
+/// Run the batch scan service locally, with demo data or from an archive
 ///
-/// Answers all of the service's interface, version 1 and version 2, from made-up batches that depend
-/// on `--seed` and `--batches` alone, or from the batches of an archive, as they are at the moment. Prints its address and its credentials on standard output, then
-/// serves until it is told to stop by Ctrl-C or SIGTERM: it finishes open requests, for 10 s at most, and
-/// ends with code 0. A second signal ends it at once.
+/// Serves the whole API, versions 1 and 2. Demo data depends only on `--seed` and `--batches`. Prints its
+/// URL and credentials on standard output, then runs until Ctrl-C or SIGTERM. It then finishes open requests
+/// for up to 10 s and exits with code 0. A second signal stops it immediately.
 #[derive(Args, Debug)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; port 0 picks a free one
+    /// Address and port to listen on; port 0 picks a free port
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -36,16 +35,15 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) listen: SocketAddr,
 
-    /// How the address and the credentials are printed: lines for people, or one JSON line
+    /// Format of the printed URL and credentials; `json` prints one line
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: ServeFormat,
 
-    /// Serve the batches of an archive that `trayscan sync` keeps, and follow it as it changes
+    /// Serve the batches of an archive of `trayscan sync`, and follow its changes
     ///
-    /// Each batch is answered exactly as it was received; those that vanished are left out. What is
-    /// committed to the archive is there for whoever then asks for a first page, and from then on a
-    /// `next_token` of before is refused like one that has expired: no walk mixes two states. The archive
-    /// is only read.
+    /// Serves each batch exactly as received, without vanished ones. When the archive changes, the next
+    /// request for a first page sees the new state, and older values of `next_token` are refused as expired,
+    /// so that no client mixes two states. The archive is only read.
     #[arg(
         long,
         value_name = "FILE",
@@ -54,22 +52,29 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) archive: Option<PathBuf>,
 
-    /// How many batches to make up
+    /// Number of batches to generate
     #[arg(
         long,
         value_name = "N",
         default_value_t = 250,
         allow_negative_numbers = true,
-        value_parser = |word: &str| number(word, 0, 20_000_000),
+        value_parser = |word: &str| number::<u32>(word, 0, 20_000_000, 1000),
         help_heading = "Data"
     )]
     pub(crate) batches: u32,
 
-    /// Seed of the made-up batches and of the faults
-    #[arg(long, value_name = "S", default_value_t = 1, help_heading = "Data")]
+    /// Seed of the generated batches and of the faults
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 1,
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number::<u64>(word, 0, u64::MAX, 7),
+        help_heading = "Data"
+    )]
     pub(crate) seed: u64,
 
-    /// The client identifier to accept (variables are not read: they are for the real service)
+    /// Client ID to accept; TRAYSCAN_CLIENT_ID is ignored here
     #[arg(
         long,
         value_name = "ID",
@@ -78,11 +83,11 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) client_id: String,
 
-    /// The client secret to accept [default: a new random one]
+    /// Client secret to accept; TRAYSCAN_CLIENT_SECRET is ignored here [default: random]
     #[arg(long, value_name = "SECRET", help_heading = "Access")]
     pub(crate) client_secret: Option<String>,
 
-    /// How long a token lives
+    /// Lifetime of a token
     #[arg(
         long,
         value_name = "DURATION",
@@ -92,29 +97,30 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) token_ttl: Duration,
 
-    /// Batches in a page of version 2
+    /// Batches per page in version 2
     #[arg(
         long,
         value_name = "N",
         default_value_t = 500,
         allow_negative_numbers = true,
-        value_parser = |word: &str| number(word, 1, u32::MAX),
+        value_parser = |word: &str| number::<u32>(word, 1, u32::MAX, 500),
         help_heading = "Behaviour"
     )]
     pub(crate) page_size: u32,
 
-    /// The most that version 1 answers; more are cut off, or refused with `--fault v1-refuse`
-    /// [default: no limit, or 1000 with a fault of version 1]
+    /// Maximum number of batches in version 1 [default: none, or 1000 with a v1 fault]
+    ///
+    /// Version 1 cuts off larger answers, or refuses them with `--fault v1-refuse`.
     #[arg(
         long,
         value_name = "N",
         allow_negative_numbers = true,
-        value_parser = |word: &str| number(word, 1, u32::MAX),
+        value_parser = |word: &str| number::<u32>(word, 1, u32::MAX, 1000),
         help_heading = "Behaviour"
     )]
     pub(crate) v1_limit: Option<u32>,
 
-    /// Misbehave on purpose; repeatable (`--help` lists the faults)
+    /// Simulate a fault; can be repeated (see --help for the list)
     #[arg(
         long = "fault",
         value_name = "NAME[:VALUE]",

@@ -1,22 +1,23 @@
-//! The service and its settings, and the commands that are about nothing else: `check` and `config`.
+//! The settings of the service, and the commands that use nothing else: `check` and `config`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::words::number;
 use crate::client::Api;
 use crate::text::duration;
 
-/// Where batches come from, and how they are asked for.
+/// The service, and how to send requests to it.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
-    /// Use made-up batches from a service that runs for this command only; needs no set-up
+    /// Use demo data from a built-in server; no setup needed
     #[arg(long)]
     pub(crate) sandbox: bool,
 
-    /// Address of the service, such as `https://scan.example.com/api`
+    /// URL of the service, such as https://scan.example.com/api
     #[arg(
         long,
         value_name = "URL",
@@ -25,7 +26,7 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) base_url: Option<String>,
 
-    /// The client identifier
+    /// Client ID
     #[arg(
         long,
         value_name = "ID",
@@ -34,7 +35,9 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) client_id: Option<String>,
 
-    /// The client secret; others may see it here: rather use a file or the variable
+    /// Client secret; prefer --client-secret-file or the variable
+    ///
+    /// Other users of this machine can see the arguments of a running command.
     #[arg(
         long,
         value_name = "SECRET",
@@ -43,7 +46,7 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) client_secret: Option<String>,
 
-    /// File with the client secret; `-` for standard input
+    /// File that contains the client secret; `-` reads standard input
     #[arg(
         long,
         value_name = "FILE",
@@ -52,37 +55,50 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) client_secret_file: Option<String>,
 
-    /// Version of the interface [default: auto, which is v2, and v1 only where there is no v2]
-    #[arg(long, value_enum, env = "TRAYSCAN_API", hide_env_values = true)]
+    /// API version [default: auto]
+    ///
+    /// `auto` uses v2, or v1 if the service has no v2.
+    #[arg(
+        long,
+        value_name = "VERSION",
+        value_enum,
+        env = "TRAYSCAN_API",
+        hide_env_values = true
+    )]
     pub(crate) api: Option<Api>,
 
-    /// Requests at a time, at most [default: 4]
+    /// Maximum number of parallel requests [default: 4]
     #[arg(
         long,
         value_name = "N",
+        allow_negative_numbers = true,
+        // The settings refuse zero, whatever its source.
+        value_parser = |word: &str| number::<u32>(word, 0, u32::MAX, 4).or_else(|_| number(word, 1, u32::MAX, 4)),
         env = "TRAYSCAN_PARALLEL",
         hide_env_values = true
     )]
     pub(crate) parallel: Option<u32>,
 
-    /// Times that a request is tried again [default: 5]
+    /// Number of retries per request [default: 5]
     #[arg(
         long,
         value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = |word: &str| number::<u32>(word, 0, u32::MAX, 5),
         env = "TRAYSCAN_RETRIES",
         hide_env_values = true
     )]
     pub(crate) retries: Option<u32>,
 
-    /// Wait after a 503, give or take a quarter; others begin with a quarter of it [default: 4s]
+    /// Delay after a 503 (±25 %); other errors back off from a quarter of it [default: 4s]
     #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_RETRY_WAIT", hide_env_values = true)]
     pub(crate) retry_wait: Option<Duration>,
 
-    /// Longest time without a byte arriving [default: 60s]
+    /// Time out if no data arrives for this long [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = duration, env = "TRAYSCAN_TIMEOUT", hide_env_values = true)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Certificate (PEM) to trust beside the system's
+    /// Extra CA certificate to trust (PEM)
     #[arg(
         long,
         value_name = "FILE",
@@ -91,11 +107,11 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) ca_cert: Option<String>,
 
-    /// Allow plain http to another machine
-    #[arg(long, env = "TRAYSCAN_ALLOW_HTTP", hide_env_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    /// Allow unencrypted http to other machines
+    #[arg(long, value_name = "BOOL", env = "TRAYSCAN_ALLOW_HTTP", hide_env_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub(crate) allow_http: Option<bool>,
 
-    /// Profile of the config file [default: its `default_profile`, else `default`]
+    /// Profile in the config file [default: its `default_profile`, else `default`]
     #[arg(
         long,
         value_name = "NAME",
@@ -104,7 +120,7 @@ pub(crate) struct ServiceArgs {
     )]
     pub(crate) profile: Option<String>,
 
-    /// Config file [default: see `trayscan config path`]
+    /// Config file to use [default: see `trayscan config path`]
     #[arg(
         long,
         value_name = "FILE",
@@ -114,24 +130,25 @@ pub(crate) struct ServiceArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Try credentials and service, and tell what was found
+/// Test the settings, the connection and the credentials
 ///
-/// Goes step by step: settings and where they come from, connection, TLS, both versions, the clock.
-/// Nothing is changed anywhere. With `--probe`, a few dozen small requests more find out what the
-/// interface leaves open: how long tokens live and where they are good, how pages, orders and ranges
-/// work, what version 1 does above 1000 batches, how bad requests are refused. Each answer stands with
-/// its evidence; the exit code is that of the steps.
+/// Tests one step at a time: settings and their sources, connection, TLS, both API versions and the clock.
+/// Changes nothing on the service.
+///
+/// `--probe` then finds out what the API description leaves open, with a few dozen small requests: token
+/// lifetime and scope, page size, order, date ranges, the behaviour of v1 above 1000 batches and the answers
+/// to invalid requests. Each answer is printed with its evidence. The exit code depends on the steps alone.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 
-    /// Find out what the interface leaves open, with a few dozen requests that only read
-    #[arg(long)]
+    /// Also find out how the service behaves, with a few dozen read-only requests
+    #[arg(long, help_heading = None::<&str>)]
     pub(crate) probe: bool,
 
-    /// How the findings are shown
-    #[arg(short, long, value_enum, default_value_t)]
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, help_heading = None::<&str>)]
     pub(crate) format: ReportFormat,
 }
 
@@ -144,19 +161,19 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print where the config file is looked for
+    /// Print the path of the config file
     Path(ConfigArgs),
 
-    /// Print the settings that hold and where each comes from; secrets are masked
+    /// Print the current settings and their sources, with secrets masked
     Show(ServiceArgs),
 
-    /// Begin a config file, with every key explained
+    /// Create a config file with an explanation of every key
     Init(ConfigArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ConfigArgs {
-    /// Config file [default: the platform's place for it]
+    /// Path of the config file [default: in the config folder of the platform]
     #[arg(
         long,
         value_name = "FILE",

@@ -1,4 +1,4 @@
-//! `summary`: what batches are grouped by, and how the figures are shown.
+//! `summary`: how to group batches, and how to show the statistics.
 
 use std::path::PathBuf;
 
@@ -17,19 +17,20 @@ Examples:
   trayscan summary --archive batches.db --by month -f json | jq .total
   trayscan summary --since 30d -o crops.csv";
 
-/// Show figures per crop, month, week, day or person
+/// Show statistics per crop, month, week, day or person
 ///
-/// For each group: batches and images, germination rate and usable rate, the gap between them, seedling size,
-/// coefficient of variation, batches with warnings, and the usable rate over time. A batch is an average
-/// already, so what is shown is the median of batches, each counted alike, with the quartiles around it; the
-/// mean beside it weighs each batch with its images. Values that are null are left out and counted.
+/// Shows for each group: batches and images, germination rate and usable rate, the gap between them,
+/// seedling size, coefficient of variation, batches with warnings, and the usable rate over time.
 ///
-/// All arithmetic is exact; only what is shown is rounded, half up, to two digits. Quartiles are by linear
-/// interpolation between the nearest ranks (type 7 in R, QUARTILE.INC in Excel).
+/// Each batch is already an average, so the summary shows the median of the batches with its quartiles, and
+/// the mean weighted by images. Null values are left out and counted.
+///
+/// Calculations are exact; only the output is rounded, half up, to two decimals. Quartiles use linear
+/// interpolation (type 7 in R, QUARTILE.INC in Excel).
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SUMMARY_EXAMPLES)]
 pub(crate) struct SummaryArgs {
-    /// What makes a group; several, with commas between them, make one for each combination
+    /// Group by these fields; several make one group per combination
     #[arg(
         long,
         value_name = "A,B,…",
@@ -43,15 +44,15 @@ pub(crate) struct SummaryArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
 
-    /// Format [default: by the ending of FILE, else table]
+    /// Output format [default: from the extension of FILE, else table]
     #[arg(short, long, value_enum, help_heading = "Output")]
     pub(crate) format: Option<SummaryFormat>,
 
-    /// File to write; `.gz` or `.zst` at its end compresses [default: standard output]
+    /// File to write; `.gz` or `.zst` compresses it [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Do not replace a file that exists
+    /// Do not overwrite an existing file
     #[arg(long, help_heading = "Output")]
     pub(crate) no_clobber: bool,
 
@@ -59,7 +60,7 @@ pub(crate) struct SummaryArgs {
     pub(crate) source: SourceArgs,
 }
 
-/// What a summary is written as.
+/// The format of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SummaryFormat {
     Table,
@@ -74,11 +75,11 @@ impl ValueEnum for By {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
-            Self::CropType => "The crop",
+            Self::CropType => "Crop",
             Self::Month => "Month of creation (UTC), such as 2026-05",
             Self::Week => "ISO week of creation (UTC), such as 2026-W07",
             Self::Day => "Day of creation (UTC), such as 2026-05-01",
-            Self::Person => "Who scanned; shows e-mail addresses",
+            Self::Person => "Person who scanned; shows e-mail addresses",
         };
         Some(PossibleValue::new(self.name()).help(help))
     }

@@ -1,4 +1,4 @@
-//! `sync`: an archive that is kept true to the service.
+//! `sync`: keep an archive in sync with the service.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,12 +18,12 @@ Examples:
   trayscan sync batches.db --changes --since yesterday -f csv
   trayscan export --archive batches.db -o batches.csv";
 
-/// Bring a local archive up to date, again and again
+/// Keep a local archive in sync with the service
 ///
-/// The archive is one SQLite file. The first run fetches everything, or from `--start`; later runs fetch
-/// what came since, with the days of `--lookback` again, for batches that came late or changed. New
-/// batches are added, changed ones replaced, and what they were before is kept. A run that is killed loses
-/// nothing, and the next one carries on.
+/// The archive is a SQLite file. The first run fetches everything, or all since `--start`. Later runs fetch
+/// what is new, and the last days again (`--lookback`) to find late and changed batches. New batches are
+/// added; changed batches are replaced, and their earlier versions are kept. If a run is killed, nothing is
+/// lost, and the next run continues.
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = SYNC_EXAMPLES,
@@ -31,14 +31,15 @@ Examples:
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct SyncArgs {
-    /// The archive; made where there is none
+    /// Archive file; created if it does not exist
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: PathBuf,
 
-    /// Where a new archive begins, or an old one is to reach back to; with `--changes`, from when on
+    /// First date of the archive, or of the changes with --changes
     ///
-    /// A second (2026-05-01T06:00:00Z, or with an offset), a day, month or year (2026-05-01, 2026-05,
-    /// 2026; UTC), `today`, `yesterday`, or that long ago (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes).
+    /// An earlier date than before extends an existing archive. DATE is a time (2026-05-01T06:00:00Z, or with
+    /// an offset such as +02:00), a day, month or year in UTC (2026-05-01, 2026-05, 2026), `today`,
+    /// `yesterday`, or an age (90m, 12h, 7d, 2w, 3mo, 1y; m is minutes, mo is months).
     #[arg(
         long,
         value_name = "DATE",
@@ -48,45 +49,47 @@ pub(crate) struct SyncArgs {
     )]
     pub(crate) start: Option<String>,
 
-    /// How much of what is complete is looked at again, for batches that came late or changed
+    /// Fetch this much again to find late and changed batches
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "7d", conflicts_with = "listing")]
     pub(crate) lookback: Duration,
 
-    /// Fetch all again, and find out which batches vanished from the service
+    /// Fetch everything again, and find batches that are gone from the service
     #[arg(long, conflicts_with = "listing")]
     pub(crate) full: bool,
 
-    /// How long to wait for another run that holds the archive [default: not at all]
+    /// Wait this long if another run uses the archive [default: do not wait]
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "listing")]
     pub(crate) wait: Option<Duration>,
 
-    /// Carry on past batches that break the interface: as received, their columns null
+    /// Keep invalid batches as received, with null columns, instead of failing
     #[arg(long, conflicts_with = "listing")]
     pub(crate) lenient: bool,
 
-    /// Show what is complete, day by day, and the last runs; asks no service
-    #[arg(long, help_heading = "Instead")]
+    /// Show which days are complete, and the last runs; sends no request
+    #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) status: bool,
 
-    /// List what was added, what changed and what vanished; asks no service
-    #[arg(long, help_heading = "Instead")]
+    /// List added, changed and vanished batches; sends no request
+    #[arg(long, help_heading = "Inspect the archive")]
     pub(crate) changes: bool,
 
-    /// Format of the list [default: table on a terminal, else ndjson; of `--status`: table]
+    /// Format of --status or --changes
+    ///
+    /// The default is table; for --changes, ndjson if standard output is not a terminal.
     #[arg(
         short,
         long,
         value_enum,
         requires = "listing",
-        help_heading = "Instead"
+        help_heading = "Inspect the archive"
     )]
     pub(crate) format: Option<ListFormat>,
 
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
 
-    /// When to show progress; `auto`: when standard error is a terminal
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    /// When to show progress; `auto` shows it on a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
     pub(crate) progress: ProgressMode,
 }
 

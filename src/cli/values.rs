@@ -13,11 +13,11 @@ impl ValueEnum for Color {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::Auto => PossibleValue::new("auto").help("On a terminal"),
-            Self::Always => PossibleValue::new("always"),
-            Self::Never => PossibleValue::new("never"),
-        })
+        Some(PossibleValue::new(match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `verify`: what a file is held against.
+//! `verify`: what to compare a file with.
 
 use std::path::PathBuf;
 
@@ -19,47 +19,45 @@ Examples:
   trayscan verify 'postgres://user@host/db?table=batches' --manifest batches.json
   zstdcat batches.ndjson.zst | trayscan verify - --against batches.csv";
 
-/// Prove that a file holds exactly what a manifest, another file or the service holds
+/// Check a file against a manifest, another file or the service
 ///
-/// Reads the batches from the file itself (json, ndjson, csv, tsv or singer, packed or not, xlsx, parquet,
-/// sqlite or an archive) and recomputes the set digest, one hash over all of them, independent of their order
-/// and of the format. Alone, the file is checked for being whole: every batch has its identifier, none is
-/// there twice, and xlsx and parquet match the digest that they carry. Equal ends with code 0 and one line;
-/// different with code 7, the first 20 identifiers of each kind, and counts. `missing` batches are on the
-/// other side only, `extra` ones in FILE only, `changed` ones on both with other values. Equal means all
-/// fields, unless `--fields` asks for certain ones. Nothing is changed anywhere.
+/// Reads the batches from FILE (json, ndjson, csv, tsv and singer, also compressed; xlsx, parquet, sqlite or
+/// an archive) and computes their digest: one hash over all batches, whatever their order or format. Compares
+/// all fields, unless `--fields` selects some. Without anything to compare with, checks that FILE is intact:
+/// every batch has an identifier, none appears twice, and xlsx and parquet match their embedded digest.
 ///
-/// FILE may be a folder, or the template of `export -o`: all exports below it are one set with one verdict.
-/// Names that begin with `_` or `.` are left out. `_manifest.json` in the folder is used unless a flag says
-/// otherwise.
+/// Exits with code 0 if equal. Exits with code 7 if different, and lists the first 20 batches of each kind
+/// with counts: `missing` from FILE, `extra` in FILE, or `changed`. Nothing is modified.
 ///
-/// In place of FILE, a table of PostgreSQL that `export` wrote: postgres://user@host/db?table=batches (in
-/// builds with `--features postgres`). It holds the batches of many exports; those of the manifest's dates,
-/// or of `--start` and `--end`, are compared.
+/// FILE can also be a folder or a template of `export -o`: all exports below it are compared as one set.
+/// Names that start with `_` or `.` are skipped. `_manifest.json` in the folder is the default manifest.
+///
+/// FILE can also be a PostgreSQL table that `export` wrote, postgres://user@host/db?table=batches (in builds
+/// with `--features postgres`). Only the dates of the manifest, or of `--start` and `--end`, are compared.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = VERIFY_EXAMPLES)]
 pub(crate) struct VerifyArgs {
-    /// File, folder or template to verify; `-` for standard input; a file may be in object storage (s3://, gs://, az://)
+    /// File, folder or template to check; `-` reads standard input; s3://, gs:// and az:// also work
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Compare these fields only (a,b,c), or all but some (-a,-b)
+    /// Compare only these fields (a,b,c), or all but these (-a,-b)
     #[arg(long, value_name = "FIELDS", allow_hyphen_values = true)]
     pub(crate) fields: Option<String>,
 
-    /// Compare with the receipt that `export --manifest` wrote
+    /// Compare with a manifest from `export --manifest`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["against", "start", "end"])]
     pub(crate) manifest: Option<PathBuf>,
 
-    /// Compare with another file, in any format that can be verified; `-` for standard input
+    /// Compare with another file, in any format; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["refetch", "start", "end"])]
     pub(crate) against: Option<PathBuf>,
 
-    /// Compare with what the service holds now: what the manifest asked for, or the dates given
+    /// Compare with the service, for the request in the manifest or for --start and --end
     #[arg(long = "service", id = "refetch")]
     pub(crate) refetch: bool,
 
-    /// Compare with an archive that `trayscan sync` keeps, in place of the service
+    /// Compare with an archive of `trayscan sync` instead of the service
     #[arg(
         long,
         value_name = "FILE",
@@ -67,7 +65,7 @@ pub(crate) struct VerifyArgs {
     )]
     pub(crate) archive: Option<PathBuf>,
 
-    /// How the result is shown
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) format: ReportFormat,
 
@@ -77,7 +75,7 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) source: ServiceArgs,
 
-    /// When to show progress; `auto`: when standard error is a terminal
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    /// When to show progress; `auto` shows it on a terminal
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
     pub(crate) progress: ProgressMode,
 }

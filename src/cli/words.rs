@@ -1,14 +1,20 @@
-//! Single words, judged alone: numbers and addresses.
+//! Parsers of single values: numbers and addresses. Their errors say what a valid value is.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 
-/// Accepts a whole number within bounds.
-pub(super) fn number(word: &str, least: u32, most: u32) -> Result<u32, String> {
-    let valid = word
-        .parse()
-        .ok()
-        .filter(|number| (least..=most).contains(number));
-    valid.ok_or_else(|| format!("write a whole number from {least} to {most}, such as 1000"))
+/// Accepts a whole number within bounds. The error says what a valid value is.
+pub(super) fn number<T>(word: &str, least: T, most: T, example: T) -> Result<T, String>
+where
+    T: TryFrom<i128> + Into<i128> + Display + Copy,
+{
+    let expected = match word.parse::<i128>() {
+        Ok(number) if number < least.into() => format!("a whole number, at least {least}"),
+        Ok(number) if number > most.into() => format!("a whole number, at most {most}"),
+        Ok(number) => return T::try_from(number).map_err(|_| "a whole number".to_owned()),
+        Err(_) => "a whole number".to_owned(),
+    };
+    Err(format!("{expected}, such as {example}"))
 }
 
 /// Accepts `IP:PORT`, and `localhost:PORT`, `:PORT` or `PORT` because people type them.
@@ -25,12 +31,27 @@ pub(super) fn listen_address(word: &str) -> Result<SocketAddr, String> {
         .as_deref()
         .unwrap_or(word)
         .parse()
-        .map_err(|_| "write an IP address and a port, such as 127.0.0.1:8080 or [::1]:0".to_owned())
+        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:0".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_outside_their_bounds_are_refused_with_an_example() {
+        let read = |word: &str| number::<u32>(word, 1, 100, 4);
+        assert_eq!(read("100"), Ok(100));
+        for (word, expected) in [
+            ("many", "a whole number, such as 4"),
+            ("1.5", "a whole number, such as 4"),
+            ("", "a whole number, such as 4"),
+            ("-1", "a whole number, at least 1, such as 4"),
+            ("101", "a whole number, at most 100, such as 4"),
+        ] {
+            assert_eq!(read(word).as_ref().map_err(String::as_str), Err(expected));
+        }
+    }
 
     #[test]
     fn addresses_may_name_localhost_but_no_other_host() {

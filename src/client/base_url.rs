@@ -1,4 +1,4 @@
-//! The address of the service.
+//! The URL of the service.
 
 use std::fmt;
 
@@ -7,23 +7,28 @@ use url::{Host, Url};
 use super::proxy::host_and_port;
 use crate::error::{Failure, Kind};
 
-/// The address of the service: checked, and safe to show.
+/// The URL of the service: checked, and safe to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(Url);
 
 impl BaseUrl {
     pub(crate) fn parse(text: &str, allow_http: bool) -> Result<Self, Failure> {
+        Self::parse_named("the base URL", text, allow_http)
+    }
+
+    /// Parses `text`; messages call it `name`.
+    pub(crate) fn parse_named(name: &str, text: &str, allow_http: bool) -> Result<Self, Failure> {
         let refuse = |why: &str| {
-            Failure::new(Kind::Usage, format!("the address of the service {why}"))
-                .hint("write it like https://scan.example.com/api")
+            Failure::new(Kind::Usage, format!("{name} {why}"))
+                .hint("it must be a URL such as https://scan.example.com/api")
         };
-        // The text itself is not shown before it is known to hold no password.
-        let url = Url::parse(text).map_err(|_| refuse("is no URL"))?;
+        // The text may contain a password, so it is not shown before that is ruled out.
+        let url = Url::parse(text).map_err(|_| refuse("is not a URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("holds a user name or a password"));
+            return Err(refuse("contains a user name or a password"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(refuse("has a query or a fragment"));
+            return Err(refuse("contains a query or a fragment"));
         }
         match url.scheme() {
             "https" => {}
@@ -31,14 +36,14 @@ impl BaseUrl {
             "http" => {
                 return Err(Failure::new(
                     Kind::Unsafe,
-                    format!("{url} is plain http to another machine: everybody between could read the secret"),
+                    format!("{name} is plain http to another machine ({url}); anyone on the network could read the secret"),
                 )
-                .hint("use https, or allow it with `--allow-http`"));
+                .hint("use https, or allow plain http with `--allow-http`"));
             }
             _ => return Err(refuse("is neither https nor http")),
         }
         if url.host().is_none() {
-            return Err(refuse("names no host"));
+            return Err(refuse("has no host"));
         }
         Ok(Self(url))
     }

@@ -1,11 +1,11 @@
-//! Reading from what may never end: a file may be a device or a pipe, and standard input anything.
+//! Reading with limits: a file may be an endless device or a pipe that stays open.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a file or a command may take where nobody sits at a terminal.
+/// How long a file or a command may take if standard input is not a terminal.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// How much may be read, and for how long.
@@ -37,7 +37,7 @@ impl ReadLimit {
         Self { bytes, time }
     }
 
-    /// Opens and reads to the end, or to the bound. Opening a pipe may take for ever too.
+    /// Opens and reads to the end, within the limits. Opening a pipe may block forever too.
     pub(crate) fn read<R: Read>(
         self,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
@@ -47,7 +47,7 @@ impl ReadLimit {
             .name("bounded read".to_owned())
             .spawn(move || {
                 let read = open().and_then(|reader| self.read_size(reader));
-                // Nobody waits for it any more where it took too long.
+                // After a timeout, the receiver is gone.
                 let _ = sender.send(read);
             })?;
         let received = match self.time {
@@ -63,12 +63,12 @@ impl ReadLimit {
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<String> {
         let bytes = self.read(open)?;
-        // The error of the conversion would hold the bytes, and those may be secret.
+        // The error of the conversion contains the bytes, which may be secret.
         String::from_utf8(bytes)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
     }
 
-    /// Reads to the end, or to the size that is allowed.
+    /// Reads to the end, within the size limit.
     pub(crate) fn read_size(self, reader: impl Read) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reader.take(self.bytes as u64 + 1).read_to_end(&mut bytes)?;
@@ -79,7 +79,7 @@ impl ReadLimit {
         Ok(bytes)
     }
 
-    /// The size that is allowed, in words.
+    /// Returns the size limit as text.
     pub(crate) fn size(self) -> String {
         let kib = self.bytes / 1024;
         if kib.is_multiple_of(1024) {
@@ -89,10 +89,10 @@ impl ReadLimit {
         }
     }
 
-    /// Says that the time is over.
+    /// Returns the error for a timeout.
     pub(crate) fn too_slow(self) -> io::Error {
         let time = self.time.unwrap_or_default();
-        let why = format!("it did not end within {time:?}");
+        let why = format!("it took longer than {time:?}");
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     fn what_takes_too_long_is_an_error() {
         let (reader, _writer) = io::pipe().expect("a pipe");
         let error = SHORT.read(|| Ok(reader)).expect_err("nobody writes");
-        assert_eq!(error.to_string(), "it did not end within 50ms");
+        assert_eq!(error.to_string(), "it took longer than 50ms");
     }
 
     #[test]

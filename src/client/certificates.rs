@@ -1,4 +1,4 @@
-//! Certificates to trust beside the system's, from a file in PEM form.
+//! Extra certificates to trust, from a file in PEM format.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,14 +9,14 @@ use rustls::pki_types::pem::PemObject as _;
 use super::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 
-/// Returns the certificates in a file: at least one.
+/// Reads a file with at least one certificate.
 pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let failure = || {
         Failure::new(
             Kind::Usage,
             format!("cannot read the certificate `{}`", path.display()),
         )
-        .hint("it should be a file in PEM form (-----BEGIN CERTIFICATE-----)")
+        .hint("it must be a file in PEM format (-----BEGIN CERTIFICATE-----)")
     };
     let opened = path.to_owned();
     let read = ReadLimit::certificates().read(move || File::open(opened));

@@ -1,7 +1,7 @@
 //! The proxy between trayscan and the service, from the usual environment variables.
 //!
 //! The HTTP client would read them too, but it ignores a value that it cannot use and connects directly.
-//! Here such a value is an error. Messages name the variable and never quote its value, which may hold a
+//! Here such a value is an error. Messages name the variable and never quote its value, which may contain a
 //! password.
 
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ impl Route {
         if let Some((name, exceptions)) = value(&["NO_PROXY", "no_proxy"]) {
             let exceptions = exceptions.to_str().ok_or_else(|| {
                 Failure::new(Kind::Usage, format!("{name} is not text in UTF-8"))
-                    .hint("write host names with commas between, such as example.com,10.0.0.0/8")
+                    .hint("write host names separated by commas, such as example.com,10.0.0.0/8")
             })?;
             if !intercepts("http://proxy.invalid", exceptions, base_url) {
                 return Ok(Self::Direct);
@@ -79,10 +79,10 @@ impl Route {
             .map_err(|why| {
                 Failure::new(
                     Kind::Usage,
-                    format!("{variable} is not a usable proxy: {why}"),
+                    format!("{variable} is not a valid proxy: {why}"),
                 )
                 .hint(format!(
-                    "write it like http://proxy.example.com:3128, or unset {variable}; nothing was sent"
+                    "it must be a URL such as http://proxy.example.com:3128; or unset {variable}"
                 ))
             })
     }
@@ -138,7 +138,7 @@ impl ProxyServer {
         host_and_port(&self.url)
     }
 
-    /// Returns the value of the `Proxy-Authorization` header, where there are credentials.
+    /// Returns the value of the `Proxy-Authorization` header; `None` without credentials.
     pub(crate) fn authorization(&self) -> Option<String> {
         let user = percent_decode_str(self.url.username()).decode_utf8_lossy();
         let password = self.password();
@@ -168,7 +168,7 @@ pub(crate) fn host_and_port(url: &Url) -> String {
     format!("{host}:{port}")
 }
 
-/// Tells whether the HTTP client would send requests for `base_url` to `proxy`.
+/// Returns whether the HTTP client would send requests for `base_url` to `proxy`.
 fn intercepts(proxy: &str, exceptions: &str, base_url: &BaseUrl) -> bool {
     let matcher = Matcher::builder().all(proxy).no(exceptions).build();
     let place: Option<Uri> = base_url.join("").as_str().parse().ok();
@@ -235,7 +235,7 @@ mod tests {
             "http://[::1",
         ] {
             for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
-                // A good value that comes later does not make up for it.
+                // A valid value in another variable does not help.
                 let variables = [(variable, value), ("all_proxy", "http://proxy:1")];
                 let failure = choose(SERVICE, &variables).expect_err(value);
                 assert!(failure.contains(variable), "{failure}");

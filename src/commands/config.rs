@@ -28,9 +28,9 @@ fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
         .ok_or_else(|| {
             Failure::new(
                 Kind::Usage,
-                "there is no home folder, so no place for a config file",
+                "no default path for the config file: there is no home folder",
             )
-            .hint("name one with `--config`, or in the variable TRAYSCAN_CONFIG")
+            .hint("set the path with `--config` or TRAYSCAN_CONFIG")
         })
 }
 
@@ -145,13 +145,15 @@ fn duration(setting: &Setting<std::time::Duration>) -> String {
 /// Writes a config file for the owner's eyes only; never over one that is there.
 fn init(path: &Path) -> anyhow::Result<()> {
     let failure = |error: io::Error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists => "it is there already, and stays as it is: edit it",
-            _ => "name another place with `--config`",
-        };
-        Failure::new(Kind::Output, format!("cannot begin `{}`", path.display()))
+        let path = path.display();
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            let message = format!("`{path}` already exists and was left unchanged");
+            return Failure::new(Kind::Output, message)
+                .hint("edit it, or choose another path with `--config`");
+        }
+        Failure::new(Kind::Output, format!("cannot create `{path}`"))
             .caused_by(error)
-            .hint(hint)
+            .hint("choose another path with `--config`")
     };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(failure)?;
@@ -168,7 +170,7 @@ fn init(path: &Path) -> anyhow::Result<()> {
         .and_then(|()| file.sync_all())
         .map_err(failure)?;
     terminal::conclude(&format!(
-        "wrote `{}`; fill in base_url and the credentials",
+        "created `{}`; set base_url and the credentials in it",
         path.display()
     ));
     Ok(())

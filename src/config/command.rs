@@ -1,4 +1,4 @@
-//! A command that prints the secret: run within bounds, and stopped with all that it started.
+//! Runs the command that prints the secret, within limits; stops it with all its child processes.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -88,7 +88,7 @@ fn watch(
 
 /// Ends the command, and what it started where it has a process group of its own.
 fn stop(child: &mut Child, has_group: bool) {
-    // Where it cannot be ended, nobody else could either.
+    // If this fails, nothing more can be done.
     #[cfg(unix)]
     if has_group {
         use rustix::process::{Pid, Signal, kill_process_group};
@@ -118,14 +118,13 @@ impl Stderr {
                     let room = most.saturating_sub(kept.len());
                     kept.extend_from_slice(&piece[..length.min(room)]);
                 }
-                // Dropped, it tells that this is the end.
+                // Dropping the sender signals the end.
                 drop(sender);
             })?;
         Ok(Self { kept, ended })
     }
 
-    /// Returns what was kept. What the command has left behind may hold standard error open: it is not
-    /// waited for.
+    /// Returns what was kept. Does not wait for child processes that keep standard error open.
     fn take(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(REST);
         std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(error.to_string(), "it printed more than 1 KiB");
     }
 
-    /// Tells whether a process exists that is not merely waiting for its parent to look.
+    /// Returns whether a process exists that is not merely waiting for its parent to look.
     fn is_running(process: &str) -> bool {
         let state = Command::new("ps")
             .args(["-o", "stat=", "-p", process])
@@ -197,7 +196,7 @@ mod tests {
         ] {
             let error = shell(&line, within(Duration::from_millis(300))).map(drop);
             let error = error.expect_err("it does not end");
-            assert_eq!(error.to_string(), "it did not end within 300ms");
+            assert_eq!(error.to_string(), "it took longer than 300ms");
             let pids = std::fs::read_to_string(&pids).expect("two numbers");
             let pids: Vec<&str> = pids.split_whitespace().collect();
             assert_eq!(pids.len(), 2);
@@ -216,7 +215,7 @@ mod tests {
     fn what_a_command_leaves_behind_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let pid = folder.path().join("pid");
-        // It holds standard error open, as a daemon might.
+        // It keeps standard error open, as a daemon might.
         let line = format!("sleep 300 >&- & echo $! > {}; echo secret", pid.display());
         let printed = shell(&line, within(LONG)).expect("a secret");
         assert_eq!(printed.stdout, b"secret\n");

@@ -1,6 +1,6 @@
-//! The config file: found, read, and checked key by key.
+//! The config file: find, read and check it.
 //!
-//! Messages name keys and lines but never quote a value or a line: one of them is the secret.
+//! Messages name keys and line numbers but never quote a value or a line: it may be the secret.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// The keys of a profile, with what each holds.
+/// The keys of a profile, with their types.
 const KEYS: [(&str, Holds); 12] = [
     ("base_url", Holds::Text),
     ("client_id", Holds::Text),
@@ -56,10 +56,12 @@ impl Holds {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Text => "text in quotes",
-            Self::Number => "a whole number",
+            Self::Text => "text in quotes, such as \"abc\"",
+            Self::Number => "a whole number, such as 4",
             Self::Switch => "true or false",
-            Self::Command => "text, or a list of texts",
+            Self::Command => {
+                "text, such as \"pass show trayscan\", or a list of texts that is not empty"
+            }
         }
     }
 }
@@ -68,12 +70,24 @@ impl Holds {
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub(crate) name: String,
+    /// The config file.
+    place: PathBuf,
     table: Table,
-    /// What the file wants of crops, whichever profile holds.
+    /// The targets of crops; the same in every profile.
     pub(crate) targets: Targets,
 }
 
 impl Profile {
+    /// Refuses the value of `key` without quoting it, and says what it must be.
+    pub(super) fn invalid(&self, key: &str, expected: &str) -> Failure {
+        let message = format!(
+            "invalid value for `profiles.{}.{key}` in the config file `{}`",
+            self.name,
+            self.place.display()
+        );
+        Failure::new(Kind::Usage, message).hint(format!("it must be {expected}"))
+    }
+
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.table.get(key)?.as_str()
     }
@@ -86,7 +100,7 @@ impl Profile {
         self.table.get(key)?.as_bool()
     }
 
-    /// Returns a command as the words to run; text is for the shell.
+    /// Returns a command as program and arguments; a text runs in the shell.
     pub(crate) fn command(&self, key: &str) -> Option<Vec<String>> {
         match self.table.get(key)? {
             Value::String(line) => Some(shell(line)),
@@ -110,7 +124,7 @@ fn shell(line: &str) -> Vec<String> {
     shell.into_iter().chain([line]).map(String::from).collect()
 }
 
-/// Returns where the config file is looked for, unless told otherwise.
+/// Returns the default path of the config file.
 pub(crate) fn default_path() -> Option<PathBuf> {
     Some(
         directories::BaseDirs::new()?
@@ -120,9 +134,9 @@ pub(crate) fn default_path() -> Option<PathBuf> {
     )
 }
 
-/// Reads the profile called `wanted`, or the one that the file prefers.
+/// Reads the profile called `wanted`, or the default profile of the file.
 ///
-/// A file or a profile that was asked for must exist; one that was not need not.
+/// A file or a profile that was named must exist; the defaults may be absent.
 pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile, Failure> {
     let Some(place) = path.map(Path::to_path_buf).or_else(default_path) else {
         return no_file(wanted);
@@ -136,28 +150,29 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
         Err(error) => {
             let message = format!("cannot read the config file `{}`", place.display());
             return Err(Failure::new(Kind::Usage, message).caused_by(error).hint(
-                "`trayscan config init` begins one; `trayscan config path` tells its place",
+                "`trayscan config init` creates one; `trayscan config path` prints the default path",
             ));
         }
     };
-    let profile = parse(&text, wanted).map_err(|problem| {
-        let message = format!("the config file `{}` has a mistake", place.display());
-        let (cause, hint) = problem;
-        let failure = Failure::new(Kind::Usage, message).caused_by(anyhow::anyhow!(cause));
+    let mut profile = parse(&text, wanted).map_err(|problem| {
+        let (problem, hint) = problem;
+        let message = format!("{problem} in the config file `{}`", place.display());
+        let failure = Failure::new(Kind::Usage, message);
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
     })?;
     if holds_secret(&text) && others_may_read(&place) {
-        // A run may need the file more than once, and its reader needs this once.
+        // A run may read the file several times; one warning is enough.
         static TOLD: Once = Once::new();
         TOLD.call_once(|| warn_readable(&place));
     }
+    profile.place = place;
     Ok(profile)
 }
 
-/// Tells whether any profile of a file that was read holds a secret.
+/// Returns whether any profile in a config file contains a secret.
 fn holds_secret(text: &str) -> bool {
     let table: Table = text.parse().unwrap_or_default();
     let profiles = table
@@ -175,16 +190,16 @@ fn no_file(wanted: Option<&str>) -> Result<Profile, Failure> {
         None => Ok(Profile::default()),
         Some(name) => Err(Failure::new(
             Kind::Usage,
-            format!("there is no profile `{name}`: there is no config file"),
+            format!("no profile `{name}`: there is no config file"),
         )
-        .hint("`trayscan config init` begins one")),
+        .hint("`trayscan config init` creates one")),
     }
 }
 
 /// Warns that others can read a file with a secret.
 pub(super) fn warn_readable(path: &Path) {
     log::warn!(
-        "others can read `{0}`, and it holds a secret: run `chmod 600 {0}`",
+        "other users can read `{0}`, which contains a secret; run `chmod 600 {0}`",
         path.display()
     );
 }
@@ -210,14 +225,11 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
         let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
         if error.message().contains("duplicate key") {
             let hint = "keep one of them".to_owned();
-            return (
-                format!("what line {line} says is there already"),
-                Some(hint),
-            );
+            return (format!("duplicate key or table on line {line}"), Some(hint));
         }
         (
-            format!("line {line} is no TOML"),
-            Some("texts stand in quotes: key = \"value\"".to_owned()),
+            format!("invalid TOML on line {line}"),
+            Some("write text in quotes: key = \"value\"".to_owned()),
         )
     })?;
     let top = ["default_profile", "profiles", "targets"];
@@ -227,19 +239,19 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
     let profiles = match table.get("profiles") {
         None => Table::new(),
         Some(Value::Table(profiles)) => profiles.clone(),
-        Some(_) => return Err(("`profiles` is no table".into(), None)),
+        Some(_) => return Err(no_table("profiles")),
     };
     let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
     for (name, profile) in &profiles {
         let Value::Table(profile) = profile else {
-            return Err((format!("`profiles.{name}` is no table"), None));
+            return Err(no_table(&format!("profiles.{name}")));
         };
         check_keys(profile.keys(), &known, &format!("profiles.{name}."))?;
         for (key, holds) in KEYS {
             if profile.get(key).is_some_and(|value| !holds.fits(value)) {
                 return Err((
-                    format!("`profiles.{name}.{key}` must be {}", holds.name()),
-                    None,
+                    format!("invalid value for `profiles.{name}.{key}`"),
+                    Some(format!("it must be {}", holds.name())),
                 ));
             }
         }
@@ -247,7 +259,10 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
     let preferred = match table.get("default_profile") {
         None => None,
         Some(Value::String(name)) => Some(name.as_str()),
-        Some(_) => return Err(("`default_profile` must be text in quotes".into(), None)),
+        Some(_) => {
+            let hint = format!("it must be {}", Holds::Text.name());
+            return Err(("invalid value for `default_profile`".into(), Some(hint)));
+        }
     };
     let name = wanted.or(preferred).unwrap_or("default");
     match profiles.get(name) {
@@ -255,37 +270,44 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
             name: name.to_owned(),
             table: table.clone(),
             targets,
+            ..Profile::default()
         }),
-        // Nobody asked for a profile, and there is none: the file says nothing of the service.
+        // No profile was asked for, and there is none: the file has no settings of the service.
         _ if wanted.or(preferred).is_none() => Ok(Profile {
             targets,
             ..Profile::default()
         }),
         _ => {
             let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
-            let hint = match names.as_slice() {
-                [] => "it has no profiles".to_owned(),
-                names => format!("its profiles are {}", names.join(", ")),
+            let available = format!("available profiles: {}", names.join(", "));
+            let hint = match text::nearest(name, names.iter().copied()) {
+                _ if names.is_empty() => "it has no profiles".to_owned(),
+                Some(meant) => format!("did you mean `{meant}`? {available}"),
+                None => available,
             };
-            Err((format!("there is no profile `{name}`"), Some(hint)))
+            Err((format!("no profile `{name}`"), Some(hint)))
         }
     }
 }
 
-/// Catches keys of a profile that stand outside of any.
+fn no_table(name: &str) -> Problem {
+    let hint = "write `[profiles.default]`, and the settings below it".to_owned();
+    (format!("`{name}` is not a table"), Some(hint))
+}
+
+/// Refuses keys of a profile outside any profile.
 fn check_top(table: &Table) -> Result<(), Problem> {
     let lost = KEYS.iter().find(|(key, _)| table.contains_key(*key));
     lost.map_or(Ok(()), |(key, _)| {
-        let hint = "put it under a line `[profiles.default]`; above stands only `default_profile`"
-            .to_owned();
+        let hint = "put it below `[profiles.default]`; only `default_profile` belongs above it";
         Err((
-            format!("unknown key `{key}` outside of a profile"),
-            Some(hint),
+            format!("unknown key `{key}` outside a profile"),
+            Some(hint.to_owned()),
         ))
     })
 }
 
-/// Refuses a key that nobody knows, and names the nearest one.
+/// Refuses an unknown key, and suggests a known one.
 pub(super) fn check_keys<'a>(
     keys: impl Iterator<Item = &'a String>,
     known: &[&str],
@@ -297,10 +319,10 @@ pub(super) fn check_keys<'a>(
         }
         let hint = match text::nearest(key, known.iter().copied()) {
             Some(nearest) => format!(
-                "did you mean `{nearest}`? the keys are {}",
+                "did you mean `{nearest}`? available keys: {}",
                 known.join(", ")
             ),
-            None => format!("the keys are {}", known.join(", ")),
+            None => format!("available keys: {}", known.join(", ")),
         };
         return Err((format!("unknown key `{place}{key}`"), Some(hint)));
     }
@@ -308,29 +330,29 @@ pub(super) fn check_keys<'a>(
 }
 
 /// What `config init` writes.
-pub(crate) const TEMPLATE: &str = r#"# trayscan: settings. Flags and environment variables come before what stands here.
+pub(crate) const TEMPLATE: &str = r#"# Settings of trayscan. Flags and environment variables override them.
 # default_profile = "default"
 
 [profiles.default]
-# Address of the service.
+# URL of the service.
 # base_url = "https://scan.example.com/api"
 
-# Credentials, as the operator of the service gave them to you. The secret can stand in a file of its
-# own, come from a command, or, at worst, stand here.
+# Credentials, from the operator of the service. Keep the secret in a separate file or let a command
+# print it; avoid writing it here. Use only one of the three.
 # client_id = "..."
 # client_secret_file = "~/.secrets/trayscan"
 # client_secret_command = "pass show trayscan"
 # client_secret = "..."
 
 # api = "auto"            # auto, v1, v2
-# parallel = 4            # requests at a time, at most
-# retries = 5             # times that a request is tried again
-# retry_wait = "4s"       # wait after a 503
-# timeout = "60s"         # longest time without a byte arriving
-# ca_cert = "ca.pem"      # certificate to trust beside the system's
-# allow_http = false      # plain http to another machine
+# parallel = 4            # maximum number of parallel requests
+# retries = 5             # retries per request
+# retry_wait = "4s"       # delay after a 503
+# timeout = "60s"         # time out if no data arrives for this long
+# ca_cert = "ca.pem"      # extra CA certificate to trust
+# allow_http = false      # allow unencrypted http to other machines
 
-# What you want of a crop, in percent, for `trayscan report`.
+# Your targets for a crop, in percent, for `trayscan report`.
 # [targets."Tomato"]
 # usable_rate_min = 90
 # germination_rate_min = 95
@@ -348,8 +370,12 @@ mod tests {
         let retries = |wanted| parse(text, wanted).expect("a profile").number("retries");
         assert_eq!((retries(None), retries(Some("a"))), (Some(2), Some(1)));
         let (cause, hint) = parse(text, Some("c")).expect_err("no such profile");
-        assert_eq!(cause, "there is no profile `c`");
-        assert_eq!(hint.as_deref(), Some("its profiles are a, b"));
+        assert_eq!(cause, "no profile `c`");
+        assert_eq!(hint.as_deref(), Some("available profiles: a, b"));
+        let text = "[profiles.staging]\n[profiles.production]\n";
+        let (_, hint) = parse(text, Some("prodution")).expect_err("no such profile");
+        let expected = "did you mean `production`? available profiles: production, staging";
+        assert_eq!(hint.as_deref(), Some(expected));
     }
 
     #[test]
@@ -374,7 +400,7 @@ mod tests {
         assert_eq!(cause, "unknown key `profiles.x.baseurl`");
         assert!(
             hint.expect("a hint")
-                .starts_with("did you mean `base_url`? the keys are base_url, ")
+                .starts_with("did you mean `base_url`? available keys: base_url, ")
         );
     }
 

@@ -1,7 +1,7 @@
-//! Settings: what holds, and where it came from.
+//! Settings: the values in effect, and their sources.
 //!
 //! All precedence is here: flag, then environment variable, then the profile of the config file, then
-//! the default. The command line and the file only say what was written.
+//! the default.
 
 mod command;
 pub(crate) mod file;
@@ -21,7 +21,7 @@ use crate::text;
 use file::Profile;
 pub(crate) use secret_source::SecretSource;
 
-/// The words that were given, before anything is decided.
+/// The given values, before they are resolved.
 pub(crate) struct Settings<'a> {
     args: &'a ServiceArgs,
     from_environment: &'a [String],
@@ -42,11 +42,11 @@ impl<'a> Settings<'a> {
         })
     }
 
-    /// Decides how the service is asked.
+    /// Decides how to send requests to the service.
     pub(crate) fn manners(&self) -> Result<ClientOptions, Failure> {
         let duration = |key: &str| self.word(key, text::duration);
         let api = self.word("api", |word| {
-            Api::named(word).ok_or_else(|| "write auto, v1 or v2".to_owned())
+            Api::named(word).ok_or_else(|| "auto, v1 or v2".to_owned())
         })?;
         let manners = ClientOptions {
             api: self.pick("api", self.args.api, api, Api::Auto),
@@ -87,40 +87,43 @@ impl<'a> Settings<'a> {
                 false,
             ),
         };
-        let zero = |setting: &str, origin: &Origin| {
-            Err(
-                Failure::new(Kind::Usage, format!("`{setting}` is zero (from {origin})"))
-                    .hint("give more than zero, such as 4 for `parallel` or 60s for `timeout`"),
-            )
-        };
         match &manners {
             ClientOptions {
                 parallel: Setting { value: 0, origin },
                 ..
-            } => zero("parallel", origin),
+            } => {
+                let expected = "a whole number, at least 1, such as 4";
+                Err(self.invalid("parallel", origin, "0", expected))
+            }
             ClientOptions { timeout, .. } if timeout.value.is_zero() => {
-                zero("timeout", &timeout.origin)
+                let expected = "longer than zero, such as 60s";
+                Err(self.invalid("timeout", &timeout.origin, "0s", expected))
             }
             _ => Ok(manners),
         }
     }
 
-    /// Decides which service is asked, and as whom.
+    /// Decides which service to use, with which credentials.
     pub(crate) fn access(&self, manners: &ClientOptions) -> Result<Credentials, Failure> {
         let Some(base_url) = self.base_url() else {
             return Err(missing(
-                "the address of the service",
+                "the base URL of the service",
                 "--base-url",
                 "TRAYSCAN_BASE_URL",
                 "base_url",
             ));
         };
         let base_url_origin = base_url.origin;
-        let base_url = BaseUrl::parse(&base_url.value, manners.allow_http.value)
-            .map_err(|failure| failure.caused_by(anyhow::anyhow!("given by {base_url_origin}")))?;
+        let name = match &base_url_origin {
+            Origin::Flag(flag) => format!("`{flag}`"),
+            Origin::Variable(variable) => (*variable).to_owned(),
+            Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
+            Origin::Default => "the base URL".to_owned(),
+        };
+        let base_url = BaseUrl::parse_named(&name, &base_url.value, manners.allow_http.value)?;
         let Some(client_id) = self.client_id() else {
             return Err(missing(
-                "the client id",
+                "the client ID",
                 "--client-id",
                 "TRAYSCAN_CLIENT_ID",
                 "client_id",
@@ -151,7 +154,7 @@ impl<'a> Settings<'a> {
         self.text("client_id", self.args.client_id.as_ref())
     }
 
-    /// Decides where the secret comes from, without reading it yet.
+    /// Decides where to read the secret from, without reading it yet.
     pub(crate) fn secret_source(&self) -> Result<Option<Setting<SecretSource>>, Failure> {
         let args = self.args;
         let profile = &self.profile;
@@ -210,12 +213,12 @@ impl<'a> Settings<'a> {
                 Kind::Usage,
                 if layer[0].origin == layer[1].origin {
                     format!(
-                        "the client secret is given twice in one place ({})",
+                        "the client secret is set twice in the same place ({})",
                         layer[0].origin
                     )
                 } else {
                     format!(
-                        "the client secret is given twice ({} and {})",
+                        "the client secret is set twice ({} and {})",
                         layer[0].origin, layer[1].origin
                     )
                 },
@@ -224,7 +227,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Picks a text; an empty one counts as not given.
+    /// Picks a text; an empty text counts as not set.
     fn text(&self, key: &'static str, given: Option<&String>) -> Option<Setting<String>> {
         let given = given.filter(|text| !text.is_empty()).cloned();
         let filed = self
@@ -268,12 +271,12 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// What the config file wants of each crop.
+    /// The targets in the config file.
     pub(crate) fn targets(&self) -> &Targets {
         &self.profile.targets
     }
 
-    /// Reads a word of the profile.
+    /// Parses a text value of the profile.
     fn word<T>(
         &self,
         key: &str,
@@ -283,17 +286,29 @@ impl<'a> Settings<'a> {
             .text(key)
             .map(read)
             .transpose()
-            .map_err(|advice| {
-                let place = format!("profiles.{}.{key}", self.profile.name);
-                Failure::new(
-                    Kind::Usage,
-                    format!("`{place}` in the config file is not valid"),
-                )
-                .hint(advice)
-            })
+            .map_err(|expected| self.profile.invalid(key, &expected))
     }
 
-    /// Tells flags from variables.
+    /// Refuses a value and says what it must be. Quotes `value` unless it is from the config file.
+    fn invalid(&self, key: &str, origin: &Origin, value: &str, expected: &str) -> Failure {
+        let refuse = |name: &str, hint: String| {
+            let message = format!("{name} is `{value}`; it must be {expected}");
+            Failure::new(Kind::Usage, message).hint(hint)
+        };
+        match origin {
+            Origin::Flag(flag) => refuse(
+                &format!("`{flag}`"),
+                format!("change `{flag}`, or leave it out to use the default"),
+            ),
+            Origin::Variable(variable) => refuse(
+                variable,
+                format!("change {variable}, or unset it to use the default"),
+            ),
+            Origin::File(_) | Origin::Default => self.profile.invalid(key, expected),
+        }
+    }
+
+    /// Distinguishes flags from variables.
     fn given_origin(&self, key: &str) -> Origin {
         let (_, flag, variable) = NAMES
             .iter()
@@ -328,12 +343,12 @@ const NAMES: [(&str, &str, &str); 11] = [
 
 fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
     Failure::new(Kind::Usage, format!("{what} is missing")).hint(format!(
-        "give it with `{flag}`, in the variable {variable}, or as `{key}` in the config file \
-         (`trayscan config init` begins one); without credentials, `--sandbox` shows made-up batches"
+        "set it with `{flag}`, {variable}, or `{key}` in the config file (`trayscan config init` \
+         creates one); to try trayscan without a service, use `--sandbox`"
     ))
 }
 
-/// Replaces a leading `~` by the home folder.
+/// Replaces a leading `~` with the home folder.
 pub(crate) fn expand_home(path: &str) -> PathBuf {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
     match (path.strip_prefix("~/"), home) {

@@ -1,4 +1,4 @@
-//! Where the secret stands, and how it is read from there.
+//! Where the secret is stored, and how to read it.
 
 use std::fs::File;
 use std::io;
@@ -9,13 +9,13 @@ use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 
-/// Where the secret stands.
+/// Where the secret is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SecretSource {
     Text(Secret),
     /// A path; `-` is standard input.
     File(String),
-    /// Words to run; what it prints is the secret.
+    /// Program and arguments; its output is the secret.
     Command(Vec<String>),
 }
 
@@ -41,26 +41,26 @@ impl SecretSource {
         }
     }
 
-    /// Warns if others can read the file that holds the secret.
+    /// Warns if other users can read the file with the secret.
     pub(super) fn warn_if_readable(&self) {
         let Self::File(path) = self else { return };
         let path = expand_home(path);
-        // A pipe or a device is not where the secret is kept.
+        // A pipe or a device does not store the secret.
         if path.is_file() && others_may_read(&path) {
             warn_readable(&path);
         }
     }
 }
 
-/// Returns the secret in `text`: all of it but the end of a line.
+/// Returns the secret in `text`, without the line ending.
 fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
     let line = text
         .strip_suffix('\n')
         .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
     if line.is_empty() {
         return Err(
-            Failure::new(Kind::Usage, format!("there is no secret in {whence}"))
-                .hint("it should hold the client secret and nothing else"),
+            Failure::new(Kind::Usage, format!("no client secret in {whence}"))
+                .hint("it must contain the client secret and nothing else"),
         );
     }
     Ok(Secret::new(line))
@@ -80,11 +80,11 @@ fn read_file(path: &str) -> Result<String, Failure> {
             format!("cannot read the client secret from `{path}`"),
         )
         .caused_by(error)
-        .hint("it should hold the client secret and nothing else, and end")
+        .hint("it must be a file with the client secret and nothing else")
     })
 }
 
-/// Runs a command, and returns what it printed on standard output and on standard error.
+/// Runs a command and returns its standard output and standard error.
 fn run(words: &[String]) -> Result<(String, String), Failure> {
     let failure = || {
         Failure::new(
@@ -97,12 +97,12 @@ fn run(words: &[String]) -> Result<(String, String), Failure> {
     };
     let printed = command::run(program, args, ReadLimit::secret()).map_err(|error| {
         failure().caused_by(error).hint(
-            "run it alone to see what it says: it should print the secret and end with code 0",
+            "run it by itself to see its error; it must print the secret and exit with code 0",
         )
     })?;
-    // What it printed is no text: saying more could say the secret.
+    // An error with the output in it could show the secret.
     let text = String::from_utf8(printed.stdout);
-    let text = text.map_err(|_| failure().hint("what it prints is no text"))?;
+    let text = text.map_err(|_| failure().hint("its output is not text in UTF-8"))?;
     let notes = String::from_utf8_lossy(&printed.stderr).into_owned();
     Ok((text, notes))
 }
@@ -110,7 +110,7 @@ fn run(words: &[String]) -> Result<(String, String), Failure> {
 /// Logs what a command printed on standard error, without the secret.
 fn tell_notes(notes: &str, secret: &Secret) {
     let mut notes = notes.to_owned();
-    // The log conceals secrets too, but neither short ones nor a part of one.
+    // The log also conceals secrets, but not short ones or parts of one.
     for line in secret.expose().lines().filter(|line| !line.is_empty()) {
         notes = notes.replace(line, "…");
     }

@@ -27,8 +27,8 @@ pub(super) fn read(file: &Table) -> Result<Targets, Problem> {
         let percent = |key: &str, most: u32| percent(target.get(key), crop, key, most);
         let name = crop.to_lowercase();
         if crops.iter().any(|(known, _)| known.to_lowercase() == name) {
-            let hint = "capitals make no difference: keep one of them".to_owned();
-            return Err((format!("`targets.{crop}` is there twice"), Some(hint)));
+            let hint = "upper and lower case are the same: keep one of them".to_owned();
+            return Err((format!("`targets.{crop}` appears twice"), Some(hint)));
         }
         let target = Target {
             usable_rate_min: percent(analysis::TARGET_KEYS[0], 100)?,
@@ -43,10 +43,10 @@ pub(super) fn read(file: &Table) -> Result<Targets, Problem> {
 
 fn no_table(name: &str) -> Problem {
     let hint = "write `[targets.\"Tomato\"]`, and below it `usable_rate_min = 90`".to_owned();
-    (format!("`{name}` is no table"), Some(hint))
+    (format!("`{name}` is not a table"), Some(hint))
 }
 
-/// More than this no tray varies: whoever writes more has not meant percent.
+/// The largest plausible variation; a larger number is not a percentage.
 const MOST_VARIATION: u32 = 10_000;
 
 fn percent(
@@ -58,16 +58,16 @@ fn percent(
     let text = match value {
         None => return Ok(None),
         Some(Value::Integer(number)) => number.to_string(),
-        // The shortest text that means the same number: what was written.
+        // The shortest text of the same number: as written.
         Some(Value::Float(number)) => number.to_string(),
         Some(_) => String::new(),
     };
     let number = statistics::ExactValue::parse(&text).map(statistics::ExactValue::decimal);
     let within = number.filter(|number| (Decimal::ZERO..=Decimal::from(most)).contains(number));
     within.map(Some).ok_or_else(|| {
-        let hint = format!("write percent, such as `{key} = 90`");
+        let hint = format!("it must be a percentage from 0 to {most}, such as `{key} = 90`");
         (
-            format!("`targets.{crop}.{key}` must be a number from 0 to {most}"),
+            format!("invalid value for `targets.{crop}.{key}`"),
             Some(hint),
         )
     })
@@ -106,31 +106,31 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, cause) in [
-            ("targets = 1", "`targets` is no table"),
-            ("[targets]\nTomato = 90", "`targets.Tomato` is no table"),
+            ("targets = 1", "`targets` is not a table"),
+            ("[targets]\nTomato = 90", "`targets.Tomato` is not a table"),
             (
                 "[targets.Tomato]\nusable_min = 90",
                 "unknown key `targets.Tomato.usable_min`",
             ),
             (
                 "[targets.Tomato]\nusable_rate_min = \"90\"",
-                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+                "invalid value for `targets.Tomato.usable_rate_min`",
             ),
             (
                 "[targets.Tomato]\nusable_rate_min = 101",
-                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+                "invalid value for `targets.Tomato.usable_rate_min`",
             ),
             (
                 "[targets.Tomato]\ncoefficient_of_variation_max = 10001",
-                "`targets.Tomato.coefficient_of_variation_max` must be a number from 0 to 10000",
+                "invalid value for `targets.Tomato.coefficient_of_variation_max`",
             ),
             (
                 "[targets.Tomato]\nusable_rate_min = nan",
-                "`targets.Tomato.usable_rate_min` must be a number from 0 to 100",
+                "invalid value for `targets.Tomato.usable_rate_min`",
             ),
             (
                 "[targets.Tomato]\n[targets.tomato]",
-                "`targets.tomato` is there twice",
+                "`targets.tomato` appears twice",
             ),
         ] {
             assert_eq!(parse(text).expect_err(text).0, cause);

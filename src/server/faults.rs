@@ -14,70 +14,74 @@ use crate::text;
 
 /// Every fault: its name, its value (empty where it takes none), and what it does.
 const ALL: [(&str, &str, &str); 27] = [
-    ("503", "P", "answer 503, with this probability"),
-    ("500", "P", "answer 500, likewise"),
-    ("429", "P", "answer 429, likewise"),
-    ("busy", "N", "answer 503 while N others get batches"),
+    ("503", "P", "answer 503 with probability P"),
+    ("500", "P", "answer 500 with probability P"),
+    ("429", "P", "answer 429 with probability P"),
+    ("busy", "N", "answer 503 while N other requests are served"),
     (
         "retry-after",
         "DURATION",
-        "those carry Retry-After, in seconds",
+        "send Retry-After with these, in seconds",
     ),
     ("latency", "DURATION", "wait before every answer"),
-    ("reset", "P", "reset the connection in the body"),
-    ("truncate", "P", "close before the body has its length"),
-    ("gzip", "", "pack answers for whoever takes gzip"),
+    ("reset", "P", "reset the connection within the body"),
+    (
+        "truncate",
+        "P",
+        "close the connection before the body is complete",
+    ),
+    ("gzip", "", "compress answers for clients that accept gzip"),
     (
         "bandwidth",
         "MBIT",
-        "all answers share MBIT megabits a second",
+        "limit all answers together to MBIT megabits per second",
     ),
-    ("clock", "OFFSET", "the clock is off by, say, +30d or -2h"),
-    ("v2-missing", "", "answer 404 on all of version 2"),
-    ("v1-truncate", "", "version 1 cuts off above its limit"),
+    ("clock", "OFFSET", "shift the clock, such as by +30d or -2h"),
+    ("v2-missing", "", "answer 404 for all of version 2"),
+    ("v1-truncate", "", "cut off version 1 above its limit"),
     (
         "v1-refuse",
         "[STATUS]",
-        "version 1 refuses above its limit (422)",
+        "refuse version 1 above its limit (default 422)",
     ),
     (
         "cursor-expiry",
         "N",
-        "refuse the cursor of page N once a range",
+        "refuse the cursor of page N, once per range",
     ),
     (
         "cursor-ignored",
         "",
-        "answer the first page to every cursor, with a new cursor",
+        "answer every cursor with the first page and a new cursor",
     ),
     (
         "dates-with-cursor",
         "required|refused",
-        "dates must, or must not, go with a cursor",
+        "require or refuse dates together with a cursor",
     ),
-    ("empty-pages", "P", "put empty pages before full ones"),
-    ("shuffle", "", "answer in no order"),
-    ("newest-first", "", "answer the newest batches first"),
-    ("duplicates", "P", "answer a batch again on the next page"),
-    ("unknown-fields", "", "add fields that nobody announced"),
-    ("token-uses", "N", "a token is good for N requests"),
-    ("tokens-shared", "", "a token is good for both versions"),
-    ("expires-in", "", "tell expires_in with the token"),
+    ("empty-pages", "P", "send empty pages before full ones"),
+    ("shuffle", "", "send batches in random order"),
+    ("newest-first", "", "send the newest batches first"),
+    ("duplicates", "P", "repeat a batch on the next page"),
+    ("unknown-fields", "", "add fields that are not in the API"),
+    ("token-uses", "N", "accept a token for N requests only"),
+    ("tokens-shared", "", "accept a token in both versions"),
+    ("expires-in", "", "send expires_in with the token"),
     (
         "bad-token",
         "STATUS",
-        "answer this to a bad token (else 401)",
+        "status for an invalid token (default 401)",
     ),
     (
         "bad-cursor",
         "STATUS",
-        "answer this to a bad next_token (else 422)",
+        "status for an invalid next_token (default 422)",
     ),
 ];
 
 /// What `--fault` is for, in a sentence or two.
-pub(crate) const ABOUT: &str = "Misbehave on purpose; repeatable, and reproducible with `--seed`. \
-    P is a probability from 0 to 1 for each request. Of two that contradict each other the later holds.";
+pub(crate) const ABOUT: &str = "Simulate a fault; can be repeated. The same `--seed` gives the same faults. P is a probability \
+    from 0 to 1 per request. If two faults contradict each other, the later one wins.";
 
 /// Returns every fault as it is written, with what it does.
 pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
@@ -206,7 +210,7 @@ impl Faults {
             faults.add(word).map_err(|reason| refuse(word, &reason))?;
         }
         if faults.retry_after.is_some() && faults.statuses.is_empty() && faults.busy.is_none() {
-            let reason = "goes with one of 503, 500, 429 and busy, and there is none";
+            let reason = "needs one of the faults 503, 500, 429 and busy";
             return Err(refuse("retry-after", reason));
         }
         Ok(faults)
@@ -224,8 +228,8 @@ impl Faults {
                 self.statuses.push((status, probability(value)?));
             }
             ("busy", Some(value)) => self.busy = Some(at_least(1, value)?),
-            ("retry-after", Some(value)) => self.retry_after = Some(text::duration(value)?),
-            ("latency", Some(value)) => self.latency = text::duration(value)?,
+            ("retry-after", Some(value)) => self.retry_after = Some(duration(value)?),
+            ("latency", Some(value)) => self.latency = duration(value)?,
             ("reset", Some(value)) => self.reset = probability(value)?,
             ("truncate", Some(value)) => self.truncate = probability(value)?,
             ("gzip", None) => self.gzip = true,
@@ -254,7 +258,7 @@ impl Faults {
             ("expires-in", None) => self.expires_in = true,
             ("bad-token", Some(value)) => self.bad_token = status(value)?,
             ("bad-cursor", Some(value)) => self.bad_cursor = status(value)?,
-            (name, _) => return Err(misspelt(name)),
+            (name, value) => return Err(misspelt(name, value)),
         }
         Ok(())
     }
@@ -275,22 +279,25 @@ fn refuse(word: &str, reason: &str) -> Failure {
         return failure.hint(format!("write `{}`: {meaning}", spelling(name, value)));
     }
     let all: Vec<String> = spellings().map(|(spelling, _)| spelling).collect();
-    failure.hint(format!("the faults are {}", all.join(", ")))
+    let available = format!("available faults: {}", all.join(", "));
+    failure.hint(
+        match text::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
+            Some(known) => format!("did you mean `{known}`? {available}"),
+            None => available,
+        },
+    )
 }
 
-/// Says what is wrong with a name that has no such value, or that nobody knows.
-fn misspelt(name: &str) -> String {
+/// Says what is wrong with an unknown name, or with the value of a known one.
+fn misspelt(name: &str, given: Option<&str>) -> String {
     if let Some((_, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
         return match *value {
             "" => "takes no value".to_owned(),
-            value if value.starts_with('[') => "has no such value".to_owned(),
+            _ if given.is_some() => "does not take this value".to_owned(),
             _ => "needs a value".to_owned(),
         };
     }
-    match text::nearest(name, ALL.iter().map(|(known, ..)| *known)) {
-        Some(known) => format!("no such fault; did you mean `{known}`?"),
-        None => "no such fault".to_owned(),
-    }
+    "no such fault".to_owned()
 }
 
 fn probability(word: &str) -> Result<f64, String> {
@@ -298,7 +305,7 @@ fn probability(word: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|number| (0.0..=1.0).contains(number));
-    valid.ok_or_else(|| format!("`{word}` is no probability from 0 to 1"))
+    valid.ok_or_else(|| format!("`{word}` must be a probability from 0 to 1, such as 0.1"))
 }
 
 fn status(word: &str) -> Result<u16, String> {
@@ -306,22 +313,26 @@ fn status(word: &str) -> Result<u16, String> {
         .parse()
         .ok()
         .filter(|number| (400..=599).contains(number));
-    valid.ok_or_else(|| format!("`{word}` is no error status from 400 to 599"))
+    valid.ok_or_else(|| format!("`{word}` must be an error status from 400 to 599, such as 503"))
 }
 
 fn at_least<T: FromStr + PartialOrd + From<u8>>(least: u8, word: &str) -> Result<T, String> {
     let valid = word.parse().ok().filter(|number| *number >= T::from(least));
-    valid.ok_or_else(|| format!("`{word}` is no whole number from {least} up"))
+    valid.ok_or_else(|| format!("`{word}` must be a whole number, at least {least}, such as 3"))
 }
 
-/// Accepts a duration behind its sign.
+fn duration(word: &str) -> Result<Duration, String> {
+    text::duration(word).map_err(|expected| format!("`{word}` must be {expected}"))
+}
+
+/// Accepts a duration with a sign.
 fn offset(word: &str) -> Result<TimeDelta, String> {
     let (sign, duration) = match word.split_at_checked(1) {
         Some(("+", duration)) => (1, duration),
         Some(("-", duration)) => (-1, duration),
-        _ => return Err(format!("`{word}` has no sign, as in +30d or -2h")),
+        _ => return Err(format!("`{word}` must have a sign, such as +30d or -2h")),
     };
-    let offset = TimeDelta::from_std(text::duration(duration)?);
+    let offset = TimeDelta::from_std(self::duration(duration)?);
     offset
         .map(|offset| offset * sign)
         .map_err(|error| error.to_string())
@@ -363,21 +374,24 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let message = |word| parse(word).expect_err(word);
-        assert!(message("503:2").contains("`2` is no probability"));
-        assert!(message("503:nan").contains("`nan` is no probability"));
+        assert!(message("503:2").contains("`2` must be a probability"));
+        assert!(message("503:nan").contains("`nan` must be a probability"));
         assert!(message("503").ends_with("needs a value"));
         assert!(message("503:").ends_with("needs a value"));
-        assert!(message("retry-after:1s").contains("goes with one of 503"));
+        assert!(message("retry-after:1s").contains("needs one of the faults 503"));
         assert!(message("shuffle:1").contains("takes no value"));
-        assert!(message("shufle").contains("did you mean `shuffle`"));
-        assert!(message("latency:50").contains("a number and a unit"));
-        assert!(message("cursor-expiry:1").contains("from 2 up"));
-        assert!(message("busy:0").contains("from 1 up"));
-        assert!(message("bandwidth:0").contains("from 1 up"));
-        assert!(message("bandwidth:0.5").contains("no whole number"));
-        assert!(message("dates-with-cursor:maybe").ends_with("needs a value"));
-        assert!(message("clock:30d").contains("`30d` has no sign"));
-        assert!(message("clock:+30").contains("a number and a unit"));
+        let failure = Faults::parse(&["shufle".to_owned()]).expect_err("misspelt");
+        let failure = anyhow::Error::from(failure);
+        let hint = crate::error::hint_of(&failure).expect("a hint");
+        assert!(hint.starts_with("did you mean `shuffle`? available faults: 503:P"));
+        assert!(message("latency:50").contains("a number with a unit"));
+        assert!(message("cursor-expiry:1").contains("at least 2"));
+        assert!(message("busy:0").contains("at least 1"));
+        assert!(message("bandwidth:0").contains("at least 1"));
+        assert!(message("bandwidth:0.5").contains("must be a whole number"));
+        assert!(message("dates-with-cursor:maybe").ends_with("does not take this value"));
+        assert!(message("clock:30d").contains("`30d` must have a sign"));
+        assert!(message("clock:+30").contains("a number with a unit"));
         assert!(message("clock").ends_with("needs a value"));
         assert!(message("teapot").ends_with("no such fault"));
     }

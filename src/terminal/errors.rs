@@ -1,6 +1,5 @@
 //! Errors, as text for people or as one JSON object for programs.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -10,18 +9,42 @@ use super::ErrorFormat;
 use super::logger::{ERROR, HINT};
 use super::stdout::print_styled;
 use super::{error_format, stderr_json, stderr_line};
-use crate::error::{self, Kind, Sent};
+use crate::error::{self, Failure, Kind, Sent};
 use crate::secret::conceal;
 use crate::text;
+
+/// Why no command runs, and what is shown instead.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Help or version, with styles; for standard output.
+    Help(String),
+    /// No command was given: the help, with styles, is for standard error.
+    NoCommand(String),
+    Mistake(UsageError),
+}
+
+/// A mistake on the command line or in a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UsageError {
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl UsageError {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let (message, hint) = (message.into(), hint.into());
+        Self { message, hint }
+    }
+}
 
 /// Shows `error` on standard error and returns the exit code of its class.
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
     let kind = error::kind_of(error);
-    // The reader of the pipe has left: there is nothing to say, and often nobody to say it to.
+    // The reader of the pipe is gone, so the error is not printed.
     if kind != Kind::ClosedPipe {
         let hint = error::hint_of(error);
         match error_format() {
-            ErrorFormat::Text => stderr_line(&text(error, hint)),
+            ErrorFormat::Text => stderr_line(&as_text(error, hint)),
             ErrorFormat::Json => {
                 stderr_json(&as_json(kind, &message(error), hint, error::sent_of(error)));
             }
@@ -30,67 +53,29 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     kind.code()
 }
 
-/// Shows what clap has to say: help and version on standard output, mistakes on standard error.
-pub(crate) fn report_usage(error: &clap::Error) -> u8 {
-    if !error.use_stderr() {
-        let shown = print_styled(&error.render().ansi().to_string());
-        return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
-    }
-    match error_format() {
-        ErrorFormat::Text => stderr_line(usage_text(error).trim_end()),
-        ErrorFormat::Json => {
-            let (message, hint) = usage_message(error);
-            stderr_json(&as_json(Kind::Usage, &message, Some(&hint), None));
+/// Shows help and version on standard output, and mistakes on the command line on standard error.
+pub(crate) fn report_usage(stop: &Stop) -> u8 {
+    let mistake = match (stop, error_format()) {
+        (Stop::Help(help), _) => {
+            let shown = print_styled(help);
+            return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
         }
-    }
-    Kind::Usage.code()
-}
-
-/// What clap says, in colour unless it repeats something that a terminal would obey.
-fn usage_text(error: &clap::Error) -> String {
-    let rendered = error.render();
-    match text::escape(&rendered.to_string()) {
-        Cow::Borrowed(_) => rendered.ansi().to_string(),
-        Cow::Owned(escaped) => escaped,
-    }
-}
-
-/// The first paragraph of what clap says, on one line, and what it would rather see.
-fn usage_message(error: &clap::Error) -> (String, String) {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-
-    let suggested = [
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedValue,
-    ]
-    .into_iter()
-    .find_map(|kind| match error.get(kind)? {
-        ContextValue::String(word) => Some(word.clone()),
-        ContextValue::Strings(words) => words.first().cloned(),
-        _ => None,
-    });
-    let hint = match suggested {
-        Some(word) => format!("did you mean `{word}`?"),
-        None => "`--help` behind the command tells its flags".to_owned(),
+        (Stop::NoCommand(help), ErrorFormat::Text) => {
+            stderr_line(help.trim_end());
+            return Kind::Usage.code();
+        }
+        (Stop::NoCommand(_), ErrorFormat::Json) => &UsageError {
+            message: "no command was given".to_owned(),
+            hint: "see `trayscan --help`".to_owned(),
+        },
+        (Stop::Mistake(mistake), _) => mistake,
     };
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return ("a command is missing".to_owned(), hint);
-    }
-    let rendered = error.render().to_string();
-    let paragraph = rendered.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = paragraph.split_whitespace().collect();
-    let message = words.join(" ");
-    (
-        message
-            .strip_prefix("error: ")
-            .unwrap_or(&message)
-            .to_owned(),
-        hint,
-    )
+    // The same as any other failure of this class.
+    let failure = Failure::new(Kind::Usage, &mistake.message).hint(&mistake.hint);
+    report(&failure.into())
 }
 
-fn text(error: &anyhow::Error, hint: Option<&str>) -> String {
+fn as_text(error: &anyhow::Error, hint: Option<&str>) -> String {
     let mut text = format!("{ERROR}error:{ERROR:#} {}", shown(&error.to_string()));
     for cause in error.chain().skip(1) {
         let _ = write!(text, "\n  caused by: {}", shown(&cause.to_string()));
@@ -101,18 +86,18 @@ fn text(error: &anyhow::Error, hint: Option<&str>) -> String {
     text
 }
 
-/// Makes a text fit to be shown; concealed first, for escaped a secret would not be recognised.
+/// Prepares a text for display. Conceals first: an escaped secret would not be recognised.
 fn shown(text: &str) -> String {
     text::escape(&conceal(text)).into_owned()
 }
 
-/// The whole chain on one line.
+/// Returns the whole chain on one line.
 fn message(error: &anyhow::Error) -> String {
     let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
     parts.join(": ")
 }
 
-/// The shape that scripts rely on: every key is always there.
+/// The format that scripts rely on: every key is always present.
 #[derive(Serialize)]
 struct JsonError<'a> {
     code: u8,

@@ -13,7 +13,7 @@ mod stdout;
 
 use crate::text::escape;
 use crate::text::one_line;
-pub(crate) use errors::{report, report_usage};
+pub(crate) use errors::{Stop, UsageError, report, report_usage};
 pub(crate) use grid::grid;
 pub(crate) use panics::{caught, guard};
 pub(crate) use progress::ProgressLine;

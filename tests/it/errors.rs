@@ -36,39 +36,51 @@ fn help_and_version_go_to_standard_output_with_code_0() {
 #[test]
 fn mistakes_end_with_code_2_and_advice() {
     for (args, says) in [
-        (&["serv"][..], "similar subcommand exists: 'serve'"),
-        (
-            &["serve", "--batch", "5"],
-            "similar argument exists: '--batches'",
-        ),
+        (&["serv"][..], "did you mean `trayscan serve`?"),
+        (&["serve", "--batch", "5"], "did you mean `--batches`?"),
         (
             &["serve", "--batches", "many"],
-            "invalid value 'many' for '--batches <N>'",
+            "`--batches` is `many`; it must be a whole number, such as 1000",
+        ),
+        (
+            &["serve", "--batches", "20000001"],
+            "`--batches` is `20000001`; it must be a whole number, at most 20000000, such as 1000",
         ),
         (
             &["serve", "--page-size", "0"],
-            "write a whole number from 1 to 4294967295, such as 1000",
+            "`--page-size` is `0`; it must be a whole number, at least 1, such as 500",
         ),
         (
             &["serve", "--token-ttl", "15"],
-            "write a number and a unit, such as 500ms",
+            "`--token-ttl` is `15`; it must be a number with a unit, such as 500ms",
         ),
         (
             &["serve", "--listen", "example.com:80"],
-            "write an IP address and a port, such as 127.0.0.1:8080",
+            "it must be an IP address and a port, such as 127.0.0.1:8080",
+        ),
+        (
+            &["export", "--seed", "1"],
+            "`trayscan export` has no flag `--seed`\n  hint: `--seed` is a flag of `trayscan serve`\n",
+        ),
+        (
+            &["exprot"],
+            "`trayscan` has no command `exprot`\n  hint: did you mean `trayscan export`?\n",
         ),
         (
             &["serve", "--client-secret", ""],
             "`--client-secret` is empty",
         ),
-        (&["serve", "-q", "-v"], "cannot be used with"),
+        (
+            &["serve", "-q", "-v"],
+            "`--quiet` cannot be used with `--verbose`",
+        ),
         (
             &["completions", "tcsh"],
-            "possible values: bash, elvish, fish, powershell, zsh",
+            "SHELL is `tcsh`; it must be bash, elvish, fish, powershell or zsh",
         ),
         (
             &["man", "nothing"],
-            "possible values: export, sync, summary, report, verify, check, serve, config, completions, man",
+            "it must be export, sync, summary, report, verify, check, serve, config, completions or man",
         ),
     ] {
         let ended = run(args);
@@ -79,6 +91,42 @@ fn mistakes_end_with_code_2_and_advice() {
         );
         assert!(ended.stderr.starts_with("error: "), "{ended:?}");
         assert!(ended.stderr.contains(says), "{ended:?}");
+        // One dialect: the error, then a hint, and no usage line.
+        assert!(!ended.stderr.contains("Usage:"), "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
+        assert!(ended.stderr.contains("\n  hint: "), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_variable_names_the_variable() {
+    for (variable, value, says) in [
+        (
+            "TRAYSCAN_PARALLEL",
+            "many",
+            "it must be a whole number, such as 4",
+        ),
+        (
+            "TRAYSCAN_TIMEOUT",
+            "5",
+            "it must be a number with a unit, such as 500ms",
+        ),
+        ("TRAYSCAN_API", "v3", "it must be auto, v1 or v2"),
+        ("TRAYSCAN_ALLOW_HTTP", "maybe", "it must be true or false"),
+        ("TRAYSCAN_ERROR_FORMAT", "xml", "it must be text or json"),
+    ] {
+        let flag = variable.replace("TRAYSCAN_", "--");
+        let flag = flag.replace('_', "-").to_lowercase();
+        let output = trayscan(&["export"]).env(variable, value).output();
+        let ended = Ended::of(output.unwrap());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let message = format!("error: {variable} is `{value}`; {says}");
+        assert!(ended.stderr.starts_with(&message), "{ended:?}");
+        // A flag overrides the variable, so it is the one to name.
+        let args = ["export", &format!("{flag}=wrong")];
+        let ended = Ended::of(trayscan(&args).env(variable, value).output().unwrap());
+        let message = format!("error: `{flag}` is `wrong`; {says}");
+        assert!(ended.stderr.starts_with(&message), "{ended:?}");
     }
 }
 
@@ -124,7 +172,7 @@ fn errors_can_be_one_json_object() {
         .unwrap();
     assert_eq!(
         Ended::of(output).error()["message"],
-        "unrecognized subcommand 'serv'"
+        "`trayscan` has no command `serv`"
     );
 }
 
@@ -139,6 +187,12 @@ fn a_secret_given_in_the_wrong_place_is_not_repeated() {
             "--client-secret=hunter2",
         ],
         &["serve", "--client-secret", "hunter2", "--fault", "x"],
+        &["serve", "--client-secret", "=", "hunter2"],
+        &["serve", "--client-secret", "--hunter2"],
+        &["serve", "--client-secret", "-hunter2"],
+        &["export", "--client-secret=x", "--allow-http", "hunter2"],
+        &["serve", "--listen", "me:hunter2@host"],
+        &["export", "postgres://me:hunter2@host/db"],
     ] {
         for format in ["text", "json"] {
             let ended = run(&[args, &["--error-format", format]].concat());

@@ -640,18 +640,18 @@ fn a_fault_that_is_none_ends_with_code_2_and_advice() {
     assert!(
         ended
             .stderr
-            .starts_with("error: `--fault 503:1.5`: `1.5` is no probability"),
+            .starts_with("error: `--fault 503:1.5`: `1.5` must be a probability"),
         "{ended:?}"
     );
     assert!(
         ended
             .stderr
-            .contains("hint: write `503:P`: answer 503, with this probability"),
+            .contains("hint: write `503:P`: answer 503 with probability P"),
         "{ended:?}"
     );
     assert!(ended.stdout.is_empty());
     let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "teapot"]);
-    let list = "hint: the faults are 503:P, 500:P, 429:P";
+    let list = "hint: available faults: 503:P, 500:P, 429:P";
     assert!(ended.stderr.contains(list), "{ended:?}");
 }
 

@@ -1811,7 +1811,7 @@ fn an_archive_does_not_excuse_mistakes_in_the_settings() {
     for command in ["export", "summary", "report"] {
         let ended = run(&[command, "--archive", archive, "--config", &open]);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        let told = ended.stderr.matches("others can read").count();
+        let told = ended.stderr.matches("other users can read").count();
         assert_eq!(told, usize::from(cfg!(unix)), "{command}: {}", ended.stderr);
     }
 }

@@ -137,7 +137,7 @@ fn a_secret_file_that_others_can_read_draws_a_warning() {
         let shown = home.run(&["config", "show"]);
         let flag = path.to_str().unwrap();
         let given = home.run(&["config", "show", "--client-secret-file", flag]);
-        let warning = format!("warning: others can read `{flag}`, and it holds a secret");
+        let warning = format!("warning: other users can read `{flag}`, which contains a secret");
         for ended in [run, shown, given] {
             let count = ended.stderr.matches(&warning).count();
             assert_eq!(count, usize::from(warns), "{mode:o}: {ended:?}");
@@ -189,7 +189,7 @@ fn a_secret_that_does_not_come_ends_the_run_after_ten_seconds() {
         .map(|child| thread::spawn(move || end(child)))
         .collect();
     for end in ends {
-        refused(&end.join().unwrap(), &["it did not end within 10s"]);
+        refused(&end.join().unwrap(), &["it took longer than 10s"]);
     }
     let took = started.elapsed();
     assert!(took >= Duration::from_secs(10), "{took:?}");

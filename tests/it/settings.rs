@@ -415,7 +415,7 @@ fn a_secret_can_come_from_standard_input() {
         drop(stdin);
         let ended = Ended::of(child.wait_with_output().unwrap());
         if text.is_empty() {
-            refused(&ended, &["there is no secret in `-`"]);
+            refused(&ended, &["no client secret in `-`"]);
         } else {
             fetched(&ended);
         }
@@ -457,8 +457,8 @@ fn a_secret_file_that_is_no_use_is_named() {
     for (file, says) in [
         ("missing", "No such file"),
         ("~/missing", "No such file"),
-        ("empty", "there is no secret in `empty`"),
-        ("blank", "there is no secret in `blank`"),
+        ("empty", "no client secret in `empty`"),
+        ("blank", "no client secret in `blank`"),
         (".", "cannot read the client secret from `.`"),
         ("binary", "cannot read the client secret from `binary`"),
     ] {
@@ -491,10 +491,10 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
     let server = Server::start(&[]);
     for (line, says) in [
         ("\"echo hunter2; exit 3\"", "exit status: 3"),
-        ("\"true\"", "there is no secret in the output of"),
-        ("\"echo\"", "there is no secret in the output of"),
+        ("\"true\"", "no client secret in the output of"),
+        ("\"echo\"", "no client secret in the output of"),
         ("[\"/nonexistent/tool\", \"hunter2\"]", "No such file"),
-        ("\"printf 'hunter2\\\\377'\"", "no text"),
+        ("\"printf 'hunter2\\\\377'\"", "not text"),
         ("\"echo hunter2; kill -9 $$\"", "signal: 9"),
     ] {
         let line = format!("client_secret_command = {line}");
@@ -517,7 +517,7 @@ fn a_secret_that_is_given_twice_in_one_place_is_refused() {
             let ended = home.run(&[what, &flags].concat());
             assert_eq!(ended.code, Some(2), "{ended:?}");
             let all = format!("{}{}", ended.stdout, ended.stderr);
-            assert!(all.contains("given twice in one place (config file, profile default)"));
+            assert!(all.contains("set twice in the same place (config file, profile default)"));
             assert!(!all.contains("hunter2"), "{ended:?}");
         }
     }
@@ -546,7 +546,7 @@ fn unknown_names_in_the_file_are_named_with_what_exists() {
             "[profiles.default]\nzzz = 1\n",
             &[
                 "unknown key `profiles.default.zzz`",
-                "the keys are base_url",
+                "available keys: base_url",
             ],
         ),
         (
@@ -567,15 +567,18 @@ fn unknown_names_in_the_file_are_named_with_what_exists() {
         ),
         (
             "[profiles.a]\nretries = 1\nretries = 2\n",
-            &["what line 3 says is there already"],
+            &["duplicate key or table on line 3"],
         ),
         (
             "[profiles.a]\n[profiles.b]\n[profiles.a]\n",
-            &["what line 3 says is there already"],
+            &["duplicate key or table on line 3"],
         ),
         (
             "default_profile = \"c\"\n[profiles.a]\n[profiles.b]\n",
-            &["there is no profile `c`", "its profiles are a, b"],
+            &[
+                "no profile `c` in the config file",
+                "available profiles: a, b",
+            ],
         ),
     ] {
         let home = Home::with(text);
@@ -588,7 +591,7 @@ fn unknown_names_in_the_file_are_named_with_what_exists() {
     }
     let home = Home::with("[profiles.a]\nretries = 1\n");
     let named = home.run(&["config", "show", "--profile", "b"]);
-    refused(&named, &["there is no profile `b`", "its profiles are a"]);
+    refused(&named, &["no profile `b`", "available profiles: a"]);
     let nowhere = Home::empty().run(&["config", "show", "--profile", "b"]);
     refused(&nowhere, &["`b`", "there is no config file"]);
     let lost = Home::empty().run(&["config", "show", "--config", "lost.toml"]);
@@ -645,7 +648,7 @@ fn a_file_that_others_can_read_and_that_holds_a_secret_draws_a_warning() {
         set_mode(&home.config(), mode);
         let ended = home.run(&["config", "show"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let warned = ended.stderr.starts_with("warning: others can read");
+        let warned = ended.stderr.starts_with("warning: other users can read");
         assert_eq!(warned, warns, "{mode:o} {text:?}: {ended:?}");
         assert_eq!(ended.stderr.contains("chmod 600"), warns, "{ended:?}");
         assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
@@ -676,7 +679,11 @@ fn config_init_begins_a_file_for_the_owner_and_never_replaces_one() {
     fs::write(&path, "# mine\n").unwrap();
     let again = home.run(&["config", "init"]);
     assert_eq!(again.code, Some(8), "{again:?}");
-    assert!(again.stderr.contains("it is there already"), "{again:?}");
+    let message = format!(
+        "error: `{}` already exists and was left unchanged\n",
+        path.display()
+    );
+    assert!(again.stderr.starts_with(&message), "{again:?}");
     assert_eq!(fs::read(&path).unwrap(), b"# mine\n");
     let elsewhere = home.run(&["config", "init", "--config", "new/folder/a.toml"]);
     assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
@@ -694,15 +701,19 @@ fn wrong_values_end_with_code_2_and_nothing_is_sent() {
     let valid = Home::with(&profile(&server, &line));
     for (key, value, says) in [
         ("api", "v3", "v3"),
-        ("parallel", "0", "`parallel` is zero (from "),
+        (
+            "parallel",
+            "0",
+            "is `0`; it must be a whole number, at least 1",
+        ),
         ("parallel", "-1", "-1"),
         ("parallel", "many", "many"),
         ("retries", "-1", "-1"),
         ("retries", "1.5", "1.5"),
         ("retries", "99999999999", "99999999999"),
-        ("retry_wait", "4", "a number and a unit"),
-        ("timeout", "0s", "`timeout` is zero (from "),
-        ("timeout", "soon", "a number and a unit"),
+        ("retry_wait", "4", "a number with a unit"),
+        ("timeout", "0s", "is `0s`; it must be longer than zero"),
+        ("timeout", "soon", "a number with a unit"),
         ("allow_http", "perhaps", "perhaps"),
         (
             "base_url",

@@ -113,27 +113,30 @@ fn wrong_dates_are_refused_before_anything_is_sent() {
     for (args, says) in [
         (
             &["--start", "2026-05-02", "--end", "2026-05-01"][..],
-            "the start lies after the end",
+            "the start is after the end",
         ),
         (
             &["--start", "2026-06", "--end", "2026-05"],
-            "the start lies after the end",
+            "the start is after the end",
         ),
         (
             &["--start", "2026-05-02T00:00:00Z", "--end", "2026-05-01"],
-            "the start lies after the end",
+            "the start is after the end",
         ),
         (
             &["--start", "1d", "--end", "2d"],
-            "the start lies after the end",
+            "the start is after the end",
         ),
         (&["--start", "1M"], "m is minutes, mo is months"),
         (&["--start", "soon"], "2026-05-01T06:00:00Z"),
         (&["--end", "01/02/2026"], "today, yesterday"),
         (&["--end", "2026-02-30"], "90m, 12h, 7d, 2w, 3mo, 1y"),
-        (&["--end", "20260501"], "is not a date"),
-        (&["--start", "-7d"], "is not a date"),
-        (&["--start", ""], "is not a date"),
+        (
+            &["--end", "20260501"],
+            "it must be a date, such as 2026-05-01",
+        ),
+        (&["--start", "-7d"], "it must be a date, such as 2026-05-01"),
+        (&["--start", ""], "it must be a date, such as 2026-05-01"),
     ] {
         let stub = Stub::start(well);
         let ended = stub.export(args);

@@ -1,0 +1,601 @@
+//! Mistakes on the command line, in the words of all other errors: what is wrong, and what to do next.
+//!
+//! clap finds the mistake and says what kind it is; the message is made here. Its own messages have
+//! another style, and its suggestions are often wrong.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+use crate::terminal::{Stop, UsageError};
+use crate::text::nearest;
+
+/// Says in our words what clap found in `args`.
+pub(super) fn explain(error: &clap::Error, args: &[OsString]) -> Stop {
+    let styled = || error.render().ansi().to_string();
+    if !error.use_stderr() {
+        return Stop::Help(styled());
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Stop::NoCommand(styled());
+    }
+    let mut program = super::command();
+    // Global flags and full names ("trayscan export") reach the subcommands only when built.
+    program.build();
+    let args: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let command = chosen(&program, &args);
+    let line = Line {
+        program: &program,
+        command,
+        args: &args,
+    };
+    Stop::Mistake(line.mistake(error))
+}
+
+/// Returns the command that `args` choose, as far as they name one.
+fn chosen<'a>(program: &'a Command, args: &[&str]) -> &'a Command {
+    let mut command = program;
+    for word in args.iter().skip(1) {
+        if let Some(inner) = command.find_subcommand(word) {
+            command = inner;
+        }
+        if *word == "--" || !command.has_subcommands() {
+            break;
+        }
+    }
+    command
+}
+
+/// A command line that clap refused.
+struct Line<'a> {
+    program: &'a Command,
+    command: &'a Command,
+    args: &'a [&'a str],
+}
+
+impl Line<'_> {
+    fn mistake(&self, error: &clap::Error) -> UsageError {
+        let texts = |kind| texts(error, kind);
+        let text = |kind| texts(kind).into_iter().next().unwrap_or_default();
+        let given = text(ContextKind::InvalidArg);
+        let value = text(ContextKind::InvalidValue);
+        match error.kind() {
+            ErrorKind::InvalidValue if value.is_empty() => {
+                self.missing_value(&given, &texts(ContextKind::ValidValue))
+            }
+            ErrorKind::InvalidValue => {
+                self.wrong_choice(&given, &value, &texts(ContextKind::ValidValue))
+            }
+            ErrorKind::ValueValidation => {
+                let expected = error.source().map(ToString::to_string);
+                self.wrong_value(&given, &value, &expected.unwrap_or_default())
+            }
+            ErrorKind::UnknownArgument if given.starts_with('-') => self.unknown_flag(&given),
+            ErrorKind::UnknownArgument => self.unknown_word(&given),
+            ErrorKind::InvalidSubcommand => {
+                self.unknown_command(&text(ContextKind::InvalidSubcommand))
+            }
+            ErrorKind::MissingSubcommand => UsageError::new("no command was given", self.help()),
+            ErrorKind::ArgumentConflict => self.conflict(&given, &texts(ContextKind::PriorArg)),
+            ErrorKind::MissingRequiredArgument => self.missing(&texts(ContextKind::InvalidArg)),
+            ErrorKind::TooManyValues => {
+                UsageError::new(format!("{} takes no value", self.name(&given)), self.help())
+            }
+            ErrorKind::InvalidUtf8 => UsageError::new(
+                "an argument or a variable is not text in UTF-8",
+                self.help(),
+            ),
+            _ => UsageError::new(first_paragraph(error), self.help()),
+        }
+    }
+
+    fn missing_value(&self, given: &str, valid: &[String]) -> UsageError {
+        let name = self.name(given);
+        let hint = if valid.is_empty() {
+            format!("write `{}`", given.replace(['<', '>'], ""))
+        } else {
+            format!("available values: {}", valid.join(", "))
+        };
+        UsageError::new(format!("{name} needs a value"), hint)
+    }
+
+    fn wrong_choice(&self, given: &str, value: &str, valid: &[String]) -> UsageError {
+        let mistake = self.wrong_value(given, value, &one_of(valid));
+        match nearest(value, valid.iter().map(String::as_str)) {
+            Some(name) => UsageError::new(mistake.message, format!("did you mean `{name}`?")),
+            None => mistake,
+        }
+    }
+
+    /// Names the flag or the variable that a value came from, and what the value must be.
+    fn wrong_value(&self, given: &str, value: &str, expected: &str) -> UsageError {
+        let arg = self.arg(given);
+        let choices: Vec<String> = arg
+            .map(Arg::get_possible_values)
+            .unwrap_or_default()
+            .iter()
+            .filter(|value| !value.is_hide_set())
+            .map(|value| value.get_name().to_owned())
+            .collect();
+        let expected = if choices.is_empty() {
+            expected.to_owned()
+        } else {
+            one_of(&choices)
+        };
+        let variable = arg.and_then(|arg| self.variable(arg));
+        let name = variable.clone().unwrap_or_else(|| self.name(given));
+        let message = match quoted(value) {
+            Some(value) => format!("{name} is {value}; it must be {expected}"),
+            None => format!("{name} must be {expected}"),
+        };
+        let hint = variable.map_or_else(
+            || self.help(),
+            |variable| format!("change {variable}, or unset it to use the default"),
+        );
+        UsageError::new(message, hint)
+    }
+
+    fn unknown_flag(&self, given: &str) -> UsageError {
+        if let Some(mistake) = self.value_with_a_dash(given) {
+            return mistake;
+        }
+        let Some(name) = given.strip_prefix("--") else {
+            return self.unknown_letter(given);
+        };
+        let message = format!("{} has no flag `{given}`", self.command_name());
+        let known = longs(self.command);
+        if known.iter().any(|known| known == name) {
+            let hint = format!("write `{} {given}`", self.command_path());
+            return UsageError::new(format!("`{given}` must follow the command"), hint);
+        }
+        let order = if self.command.has_subcommands() {
+            "; write it after the command"
+        } else {
+            ""
+        };
+        let hint = match &self.commands_with(name)[..] {
+            [] => match nearest(name, known.iter().map(String::as_str)) {
+                Some(name) => format!("did you mean `--{name}`?"),
+                None => self.help(),
+            },
+            [one] => format!("`{given}` is a flag of `trayscan {one}`{order}"),
+            several => {
+                let commands = listed(several, "and");
+                format!("`{given}` is a flag of the commands {commands}{order}")
+            }
+        };
+        UsageError::new(message, hint)
+    }
+
+    /// Explains a value that clap took for a flag, without quoting it: it may be a secret.
+    fn value_with_a_dash(&self, given: &str) -> Option<UsageError> {
+        let place = self.args.iter().position(|arg| arg.starts_with(given))?;
+        let before = self.args.get(place.checked_sub(1)?)?;
+        let flag = self.flag(before)?;
+        let needs_value = flag
+            .get_num_args()
+            .is_some_and(|range| range.min_values() > 0);
+        needs_value.then(|| {
+            let hint = format!("if the value starts with `-`, write `{before}=VALUE`");
+            UsageError::new(format!("`{before}` needs a value"), hint)
+        })
+    }
+
+    /// Explains a flag with one dash. clap reads `-since` as the letters of short flags.
+    fn unknown_letter(&self, given: &str) -> UsageError {
+        let known = longs(self.command);
+        let meant = self.args.iter().find_map(|word| {
+            let name = word.strip_prefix('-')?.split('=').next()?;
+            let is_meant = word.starts_with(given) && known.iter().any(|known| known == name);
+            is_meant.then_some(name)
+        });
+        let command = self.command_name();
+        match meant {
+            Some(name) => UsageError::new(
+                format!("{command} has no flag `-{name}`"),
+                format!("did you mean `--{name}`?"),
+            ),
+            None => UsageError::new(format!("{command} has no flag `{given}`"), self.help()),
+        }
+    }
+
+    fn unknown_word(&self, word: &str) -> UsageError {
+        let message = match self.quoted_word(word) {
+            Some(word) => format!("unexpected argument {word}"),
+            None => "unexpected argument (not shown: it may contain a secret)".to_owned(),
+        };
+        let place = self.args.iter().position(|arg| *arg == word);
+        let before = place
+            .and_then(|place| self.args.get(place.checked_sub(1)?))
+            .copied()
+            .unwrap_or_default();
+        let flag = self.flag(before);
+        let hint = if flag.is_some_and(Arg::is_require_equals_set) {
+            format!("write the value with `=`, such as `{before}=true`")
+        } else if before.ends_with(',') {
+            "write the list without spaces, or in quotes".to_owned()
+        } else if word.starts_with(['=', '<', '>', '!', '~']) {
+            "put the whole condition in quotes, such as --where 'crop_type = Tomato'".to_owned()
+        } else if word.contains(['.', '/', ':'])
+            && longs(self.command).iter().any(|long| long == "output")
+        {
+            "use `-o` to name the output".to_owned()
+        } else {
+            self.help()
+        };
+        UsageError::new(message, hint)
+    }
+
+    fn unknown_command(&self, word: &str) -> UsageError {
+        let parent = self.command_path();
+        let names: Vec<&str> = self
+            .command
+            .get_subcommands()
+            .map(Command::get_name)
+            .collect();
+        let hint = match nearest(word, names.iter().copied()) {
+            Some(name) => format!("did you mean `{parent} {name}`?"),
+            None => format!("available commands: {}", names.join(", ")),
+        };
+        let message = match self.quoted_word(word) {
+            Some(word) => format!("{} has no command {word}", self.command_name()),
+            None => format!("{} has no such command", self.command_name()),
+        };
+        UsageError::new(message, hint)
+    }
+
+    fn conflict(&self, given: &str, others: &[String]) -> UsageError {
+        let name = self.name(given);
+        if others.iter().all(|other| other == given) {
+            return UsageError::new(
+                format!("{name} is given more than once"),
+                "keep one of them",
+            );
+        }
+        let others: Vec<String> = others.iter().map(|other| self.name(other)).collect();
+        UsageError::new(
+            format!("{name} cannot be used with {}", listed(&others, "or")),
+            "use only one of them",
+        )
+    }
+
+    fn missing(&self, names: &[String]) -> UsageError {
+        let needed: Vec<String> = names.iter().map(|name| self.name(name)).collect();
+        let needed = listed(&needed, "and");
+        let flag = names.first().and_then(|name| {
+            let (_, flag) = NEEDED_BY.iter().find(|(id, _)| name.contains(id))?;
+            Some(*flag)
+        });
+        match flag {
+            Some(flag) => UsageError::new(format!("`{flag}` needs {needed}"), self.help()),
+            None => UsageError::new(format!("{needed} is missing"), self.example()),
+        }
+    }
+
+    /// Returns the flag or argument that clap shows as `given`, such as `--parallel <N>`.
+    fn arg(&self, given: &str) -> Option<&Arg> {
+        let mut args = self.command.get_arguments();
+        args.find(|arg| arg.to_string() == given)
+    }
+
+    /// Returns the flag that is typed as `word`.
+    fn flag(&self, word: &str) -> Option<&Arg> {
+        let long = word.strip_prefix("--")?;
+        let mut args = self.command.get_arguments();
+        args.find(|arg| {
+            let names = arg.get_long_and_visible_aliases();
+            names.is_some_and(|names| names.contains(&long))
+        })
+    }
+
+    /// Names a flag as it is typed, and another argument as the help calls it.
+    fn name(&self, given: &str) -> String {
+        if let Some(long) = self.arg(given).and_then(Arg::get_long) {
+            return format!("`--{long}`");
+        }
+        let bare = given.trim_matches(['<', '>', '[', ']', '.']);
+        if bare.starts_with('-') {
+            let flags: Vec<String> = bare.split('|').map(|flag| format!("`{flag}`")).collect();
+            return listed(&flags, "or");
+        }
+        bare.to_owned()
+    }
+
+    /// Returns the variable that the value of `arg` came from, unless it was typed.
+    fn variable(&self, arg: &Arg) -> Option<String> {
+        let variable = arg.get_env()?;
+        std::env::var_os(variable).filter(|value| !value.is_empty())?;
+        let long = format!("--{}", arg.get_long()?);
+        let typed = self.args.iter().any(|word| {
+            let rest = word.strip_prefix(&long);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        });
+        (!typed).then(|| variable.to_string_lossy().into_owned())
+    }
+
+    /// Quotes a word that belongs to no flag, unless it may be a secret.
+    fn quoted_word(&self, word: &str) -> Option<String> {
+        // `--client-secret = hunter2` leaves the secret over.
+        let is_near_secret = self.args.iter().any(|arg| arg.contains("secret"));
+        if is_near_secret { None } else { quoted(word) }
+    }
+
+    /// Names the other commands that have the flag `name`.
+    fn commands_with(&self, name: &str) -> Vec<String> {
+        let has = |command: &&Command| longs(command).iter().any(|long| long == name);
+        let commands = self.program.get_subcommands().filter(has);
+        commands
+            .map(|command| command.get_name().to_owned())
+            .collect()
+    }
+
+    fn command_path(&self) -> &str {
+        let name = self.command.get_bin_name();
+        name.unwrap_or(self.command.get_name())
+    }
+
+    fn command_name(&self) -> String {
+        format!("`{}`", self.command_path())
+    }
+
+    fn help(&self) -> String {
+        format!("see `{} --help`", self.command_path())
+    }
+
+    /// Returns the first example of the help, or the usage line.
+    fn example(&self) -> String {
+        let path = self.command_path();
+        let examples = self.command.get_after_help().map(ToString::to_string);
+        let example = examples.iter().flat_map(|text| text.lines());
+        let example = example.map(str::trim).find(|line| line.starts_with(path));
+        if let Some(example) = example {
+            return format!("write, for example, `{example}`");
+        }
+        let usage = self.command.clone().render_usage().to_string();
+        format!("write `{}`", usage.trim_start_matches("Usage: "))
+    }
+}
+
+/// Flags that clap asks for because of another flag, and that other flag.
+const NEEDED_BY: [(&str, &str); 2] = [("--state", "--lookback"), ("--status", "--format")];
+
+/// Returns the long names of all flags of `command`.
+fn longs(command: &Command) -> Vec<String> {
+    let flags = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    flags
+        .filter_map(Arg::get_long_and_visible_aliases)
+        .flatten()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Quotes a value, unless it may contain a secret.
+fn quoted(value: &str) -> Option<String> {
+    const LONGEST: usize = 80;
+    // An address may contain a password.
+    if value.contains('@') {
+        return None;
+    }
+    let line = value.lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().take(LONGEST).collect();
+    if shown.len() < value.len() {
+        shown.push('…');
+    }
+    Some(format!("`{shown}`"))
+}
+
+fn one_of(values: &[String]) -> String {
+    listed(values, "or")
+}
+
+/// Writes `a`, `a or b`, `a, b or c`.
+fn listed(names: &[String], word: &str) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
+    }
+}
+
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what clap itself says, on one line: for kinds of mistakes that trayscan's flags do not allow.
+fn first_paragraph(error: &clap::Error) -> String {
+    let rendered = error.render().to_string();
+    let paragraph = rendered.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
+    let message = words.join(" ");
+    message
+        .strip_prefix("error: ")
+        .unwrap_or(&message)
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::parse;
+    use crate::terminal::Color;
+
+    fn mistake(line: &[&str]) -> UsageError {
+        let args = std::iter::once(&"trayscan").chain(line);
+        let args: Vec<OsString> = args.map(OsString::from).collect();
+        match parse(&args, Color::Never) {
+            Err(Stop::Mistake(mistake)) => mistake,
+            other => panic!("{line:?}: {other:?}"),
+        }
+    }
+
+    fn check(cases: &[(&[&str], &str, &str)]) {
+        for (line, message, hint) in cases {
+            assert_eq!(mistake(line), UsageError::new(*message, *hint), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_explained() {
+        check(&[
+            (
+                &["login"],
+                "`trayscan` has no command `login`",
+                "available commands: export, sync, summary, report, verify, check, serve, config, \
+                 completions, man",
+            ),
+            (
+                &["config", "shwo"],
+                "`trayscan config` has no command `shwo`",
+                "did you mean `trayscan config show`?",
+            ),
+            (
+                &["export", "--batch", "1"],
+                "`trayscan export` has no flag `--batch`",
+                "see `trayscan export --help`",
+            ),
+            (
+                &["export", "--client_id", "x"],
+                "`trayscan export` has no flag `--client_id`",
+                "did you mean `--client-id`?",
+            ),
+            (
+                &["check", "--where", "x"],
+                "`trayscan check` has no flag `--where`",
+                "`--where` is a flag of the commands export, summary and report",
+            ),
+            (
+                &["--status"],
+                "`trayscan` has no flag `--status`",
+                "`--status` is a flag of `trayscan sync`; write it after the command",
+            ),
+            (
+                &["--sandbox", "export"],
+                "`--sandbox` must follow the command",
+                "write `trayscan export --sandbox`",
+            ),
+            (
+                &["export", "-since", "7d"],
+                "`trayscan export` has no flag `-since`",
+                "did you mean `--since`?",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn wrong_values_are_explained() {
+        check(&[
+            (
+                &["export", "--parallel", "-1"],
+                "`--parallel` is `-1`; it must be a whole number, at least 1, such as 4",
+                "see `trayscan export --help`",
+            ),
+            (
+                &["export", "--api", "v3"],
+                "`--api` is `v3`; it must be auto, v1 or v2",
+                "see `trayscan export --help`",
+            ),
+            (
+                &["summary", "--by", "mnth"],
+                "`--by` is `mnth`; it must be crop_type, month, week, day or scanned_by_email",
+                "did you mean `month`?",
+            ),
+            (
+                &["serve", "--listen", "me:hunter2@host"],
+                "`--listen` must be an IP address and a port, such as 127.0.0.1:8080 or [::1]:0",
+                "see `trayscan serve --help`",
+            ),
+            (
+                &["serve", "--seed"],
+                "`--seed` needs a value",
+                "write `--seed S`",
+            ),
+            (
+                &["export", "--api"],
+                "`--api` needs a value",
+                "available values: auto, v1, v2",
+            ),
+            (
+                &["report", "--title", "-x"],
+                "`--title` needs a value",
+                "if the value starts with `-`, write `--title=VALUE`",
+            ),
+            (
+                &["export", "--sandbox=yes"],
+                "`--sandbox` takes no value",
+                "see `trayscan export --help`",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn unexpected_arguments_are_explained() {
+        let hint = |line: &[&str]| mistake(line).hint;
+        assert_eq!(
+            hint(&["export", "--allow-http", "true"]),
+            "write the value with `=`, such as `--allow-http=true`"
+        );
+        assert_eq!(
+            hint(&["export", "--fields", "a,", "b"]),
+            "write the list without spaces, or in quotes"
+        );
+        assert_eq!(
+            hint(&["export", "--where", "crop_type", "=", "Tomato"]),
+            "put the whole condition in quotes, such as --where 'crop_type = Tomato'"
+        );
+        check(&[
+            (
+                &["export", "postgres://me:hunter2@host/db"],
+                "unexpected argument (not shown: it may contain a secret)",
+                "use `-o` to name the output",
+            ),
+            (
+                &["verify", "a", "b"],
+                "unexpected argument `b`",
+                "see `trayscan verify --help`",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn missing_and_contradicting_flags_are_explained() {
+        check(&[
+            (&["-v"], "no command was given", "see `trayscan --help`"),
+            (
+                &["sync"],
+                "ARCHIVE is missing",
+                "write, for example, `trayscan sync batches.db`",
+            ),
+            (
+                &["completions"],
+                "SHELL is missing",
+                "write `trayscan completions [OPTIONS] <SHELL>`",
+            ),
+            (
+                &["export", "--lookback", "7d"],
+                "`--lookback` needs `--state`",
+                "see `trayscan export --help`",
+            ),
+            (
+                &["sync", "a.db", "-f", "csv"],
+                "`--format` needs `--status` or `--changes`",
+                "see `trayscan sync --help`",
+            ),
+            (
+                &["export", "--archive", "a.db", "--sandbox"],
+                "`--archive` cannot be used with `--sandbox`",
+                "use only one of them",
+            ),
+            (
+                &["export", "--color=never", "--color=never"],
+                "`--color` is given more than once",
+                "keep one of them",
+            ),
+        ]);
+    }
+}
