@@ -1,4 +1,7 @@
-//! `completions` and `man`: what is made from the clap types.
+//! `completions` and `man`: completion scripts and man pages, generated from the clap types.
+//!
+//! What the clap types do not know is listed here: variables without an option, files, and related pages. Pages
+//! of sections 5 and 7 are written by hand, in `man/`.
 
 use anyhow::Context as _;
 use clap_complete::Shell;
@@ -17,7 +20,7 @@ pub(crate) fn completions(shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Returns the manual page of `subcommand`, or of the whole program.
+/// Returns the man page of `subcommand`, or of the whole program.
 pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let mut program = cli::command();
     // Global flags and full names ("trayscan serve") reach the subcommands only when built.
@@ -33,6 +36,7 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let title = command.get_display_name().unwrap_or("trayscan").to_owned();
     let is_serve = subcommand == Some("serve");
     let is_export = subcommand == Some("export");
+    let environment = environment(&command, subcommand);
     // A list of its own is easier to read than one inside an option.
     let command = if is_serve {
         command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT))
@@ -54,7 +58,7 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     if subcommand.is_none() {
         man.render_subcommands_section(&mut page)?;
     }
-    let mut page = String::from_utf8(page).context("a manual page is text")?;
+    let mut page = String::from_utf8(page).context("a man page is not UTF-8")?;
     if is_serve {
         page += &definitions("FAULTS", faults::spellings());
     }
@@ -65,33 +69,258 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
         page += &definitions("FIELDS (WITH THEIR HEADINGS IN TABLES)", fields);
     }
     page += &definitions("EXIT STATUS", exit_codes());
+    page += &definitions("ENVIRONMENT", environment.into_iter());
+    let files = applying(&FILES, subcommand);
+    if !files.is_empty() {
+        page += &definitions("FILES", files.into_iter());
+    }
     if let Some(examples) = examples {
         page += &verbatim("EXAMPLES", examples.trim_start_matches("Examples:\n"));
     }
+    page += &see_also(subcommand);
     Ok(page)
 }
 
-/// The exit codes, from the table that the program itself uses.
+/// A term, what it means, and the commands whose pages list it. The page of the program lists all.
+type Entry = (&'static str, &'static str, &'static [&'static str]);
+
+/// The commands that connect to the service.
+const CLIENTS: &[&str] = &["export", "sync", "summary", "report", "verify", "check"];
+/// The commands that read the config file.
+const CONFIGURED: &[&str] = &[
+    "export", "sync", "summary", "report", "verify", "check", "config",
+];
+/// The commands that write or read exports, in files, object storage or PostgreSQL.
+const STORING: &[&str] = &["export", "verify"];
+/// The commands that write or read object storage.
+const OBJECTS: &[&str] = &["export", "summary", "report", "verify"];
+/// The commands that write files, other than an archive.
+const WRITING: &[&str] = &["export", "summary", "report"];
+
+/// Environment variables that no option has.
+const VARIABLES: [Entry; 8] = [
+    (
+        "XDG_CONFIG_HOME",
+        "On Linux, the folder that contains trayscan/config.toml, instead of ~/.config.",
+        CONFIGURED,
+    ),
+    (
+        "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
+        "The proxy, and the hosts to reach without it, also in lower case. See trayscan-config(5).",
+        CLIENTS,
+    ),
+    (
+        "SSL_CERT_FILE, SSL_CERT_DIR",
+        "On Linux, certificate authorities to trust instead of the system's. --ca-cert adds one to them.",
+        CLIENTS,
+    ),
+    (
+        "AWS_*, GOOGLE_*, AZURE_*",
+        "Credentials and addresses of object storage. See trayscan-storage(7).",
+        OBJECTS,
+    ),
+    (
+        "PGHOST, PGUSER, PGPASSFILE, PGPASSWORD and others",
+        "Defaults for a postgres:// address, as in libpq. See trayscan-storage(7).",
+        STORING,
+    ),
+    (
+        "TMPDIR",
+        "The folder for temporary files that do not belong beside the output, instead of /tmp.",
+        STORING,
+    ),
+    (
+        "SOURCE_DATE_EPOCH",
+        "The time to print as the time of the report, in seconds since 1970, for reproducible output.",
+        &["report"],
+    ),
+    (
+        "NO_COLOR",
+        "Turns colour off if it is not empty, unless --color always is given.",
+        &cli::PAGES,
+    ),
+];
+
+/// Files that commands read or write, besides those on the command line.
+const FILES: [Entry; 8] = [
+    (
+        "~/.config/trayscan/config.toml",
+        "The config file on Linux. On macOS it is ~/Library/Application Support/trayscan/config.toml, on \
+         Windows %APPDATA%\\trayscan\\config.toml. `trayscan config path` prints the path. See trayscan-config(5).",
+        CONFIGURED,
+    ),
+    (
+        "client secret file",
+        "Named by --client-secret-file, TRAYSCAN_CLIENT_SECRET_FILE or client_secret_file. It contains the \
+         secret and nothing else. Make it readable for yourself only (chmod 600).",
+        CLIENTS,
+    ),
+    (
+        "ARCHIVE",
+        "The archive, one SQLite file. A run locks this file; there is no separate lock file. See \
+         trayscan-archive(5).",
+        &["sync"],
+    ),
+    (
+        "ARCHIVE-journal",
+        "Exists while a transaction is open, or after a run was killed. Do not delete it: SQLite uses it to \
+         undo the unfinished transaction.",
+        &["sync"],
+    ),
+    (
+        ".trayscan-*.tmp, .trayscan-*.part, .trayscan-*.list",
+        "Temporary files beside the output. A run removes its own at the end. The next run in the folder \
+         removes those of a killed run (on Linux, on local file systems).",
+        WRITING,
+    ),
+    (
+        "_manifest.json",
+        "The default manifest of an export to one file per value, in the folder before the first \
+         placeholder. `verify` reads it from a folder. See trayscan-manifest(5).",
+        STORING,
+    ),
+    (
+        "_manifest.json.pending, _SUCCESS",
+        "Beside the manifest: the files that a run is about to change, and the marker of --success-marker. \
+         See trayscan-formats(7).",
+        &["export"],
+    ),
+    (
+        "~/.pgpass",
+        "Passwords for PostgreSQL. See trayscan-storage(7).",
+        STORING,
+    ),
+];
+
+/// Returns the entries for the page of `subcommand`.
+fn applying(entries: &[Entry], subcommand: Option<&str>) -> Vec<(String, String)> {
+    let applies = |commands: &[&str]| subcommand.is_none_or(|name| commands.contains(&name));
+    entries
+        .iter()
+        .filter(|(.., commands)| applies(commands))
+        .map(|(term, meaning, _)| ((*term).to_owned(), (*meaning).to_owned()))
+        .collect()
+}
+
+/// Returns the environment variables that `command` and its subcommands read, each once.
+fn environment(command: &clap::Command, subcommand: Option<&str>) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    collect_variables(command, &mut variables);
+    variables.extend(applying(&VARIABLES, subcommand));
+    variables
+}
+
+/// Adds the variables that set options of `command` and its subcommands.
+fn collect_variables(command: &clap::Command, variables: &mut Vec<(String, String)>) {
+    for arg in command.get_arguments() {
+        let (Some(variable), Some(long)) = (arg.get_env(), arg.get_long()) else {
+            continue;
+        };
+        let variable = variable.to_string_lossy().into_owned();
+        if variables.iter().all(|(known, _)| *known != variable) {
+            variables.push((variable, format!("The default of --{long}.")));
+        }
+    }
+    for subcommand in command.get_subcommands() {
+        collect_variables(subcommand, variables);
+    }
+}
+
+/// Returns the section that names related pages.
+fn see_also(subcommand: Option<&str>) -> String {
+    let related: &[(&str, u8)] = match subcommand {
+        None => &[
+            ("trayscan-archive", 5),
+            ("trayscan-config", 5),
+            ("trayscan-manifest", 5),
+            ("trayscan-figures", 7),
+            ("trayscan-formats", 7),
+            ("trayscan-service", 7),
+            ("trayscan-storage", 7),
+        ],
+        Some("export") => &[
+            ("trayscan-sync", 1),
+            ("trayscan-verify", 1),
+            ("trayscan-config", 5),
+            ("trayscan-manifest", 5),
+            ("trayscan-formats", 7),
+            ("trayscan-service", 7),
+            ("trayscan-storage", 7),
+        ],
+        Some("sync") => &[
+            ("trayscan-export", 1),
+            ("trayscan-archive", 5),
+            ("trayscan-config", 5),
+            ("trayscan-service", 7),
+        ],
+        Some("summary") => &[
+            ("trayscan-report", 1),
+            ("trayscan-config", 5),
+            ("trayscan-figures", 7),
+        ],
+        Some("report") => &[
+            ("trayscan-summary", 1),
+            ("trayscan-config", 5),
+            ("trayscan-figures", 7),
+        ],
+        Some("verify") => &[
+            ("trayscan-export", 1),
+            ("trayscan-config", 5),
+            ("trayscan-manifest", 5),
+            ("trayscan-formats", 7),
+            ("trayscan-storage", 7),
+        ],
+        Some("check") => &[
+            ("trayscan-config", 1),
+            ("trayscan-config", 5),
+            ("trayscan-service", 7),
+        ],
+        Some("serve") => &[
+            ("trayscan-check", 1),
+            ("trayscan-archive", 5),
+            ("trayscan-service", 7),
+        ],
+        Some("config") => &[("trayscan-check", 1), ("trayscan-config", 5)],
+        Some(_) => &[],
+    };
+    let commands: Vec<String> = match subcommand {
+        None => cli::PAGES.map(|page| format!("trayscan-{page}")).to_vec(),
+        Some(_) => vec!["trayscan".to_owned()],
+    };
+    let commands = commands.iter().map(|page| (page.as_str(), 1));
+    let pages: Vec<(&str, u8)> = commands.chain(related.iter().copied()).collect();
+    let mut section = Roff::new();
+    section.control("SH", ["SEE ALSO"]);
+    let mut words = Vec::new();
+    for (index, (page, number)) in pages.iter().enumerate() {
+        let end = if index + 1 < pages.len() { ", " } else { "" };
+        words.extend([bold(*page), roman(format!("({number}){end}"))]);
+    }
+    section.text(words);
+    section.to_roff()
+}
+
+/// Returns the exit codes, from the table that the program itself uses.
 fn exit_codes() -> impl Iterator<Item = (String, &'static str)> {
-    let success = (0, "everything that was asked for is in its place");
+    let success = (0, "success; an empty result is a success too");
     let failures = Kind::ALL.map(|kind| (kind.code(), kind.meaning()));
     let all = std::iter::once(success).chain(failures);
     all.map(|(code, meaning)| (code.to_string(), meaning))
 }
 
-/// A section of terms and what they mean.
-fn definitions(title: &str, entries: impl Iterator<Item = (String, &'static str)>) -> String {
+/// Returns a section of terms and their meanings.
+fn definitions<T: Into<String>>(title: &str, entries: impl Iterator<Item = (String, T)>) -> String {
     let mut section = Roff::new();
     section.control("SH", [title]);
     for (term, meaning) in entries {
         section.control("TP", []);
         section.text([bold(term)]);
-        section.text([roman(meaning)]);
+        section.text([roman(meaning.into())]);
     }
     section.to_roff()
 }
 
-/// A section whose lines stay as they are.
+/// Returns a section whose lines are kept as they are.
 fn verbatim(title: &str, text: &str) -> String {
     let mut section = Roff::new();
     section.control("SH", [title]);
