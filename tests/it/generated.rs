@@ -1,12 +1,17 @@
 //! Man pages, completions and README agree with the program.
 //!
-//! `TRAYSCAN_REWRITE=1 cargo test generated` writes `man/` and `completions/` anew.
+//! `TRAYSCAN_REWRITE=1 cargo test generated` rewrites `completions/` and the pages of section 1 in `man/`. The
+//! pages of sections 5 and 7, and the README, are written by hand and checked here.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::harness::{run, trayscan};
 
@@ -14,11 +19,84 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the text of README, with the bars inside its tables as they are meant.
+/// Returns the README, with the escaped bars in its tables undone.
 fn readme() -> String {
     fs::read_to_string(root("README.md"))
         .unwrap()
         .replace("\\|", "|")
+}
+
+/// Returns the names of all man pages, such as `trayscan.1`.
+fn pages() -> Vec<String> {
+    let entries = fs::read_dir(root("man")).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Returns whether a page is written by hand.
+fn is_by_hand(page: &str) -> bool {
+    !page.ends_with(".1")
+}
+
+/// Returns a man page as plain text: fonts and escapes of roff undone.
+fn page(name: &str) -> String {
+    let mut text = fs::read_to_string(root("man").join(name)).unwrap();
+    for (escape, plain) in [
+        ("\\%", ""),
+        ("\\&", ""),
+        ("\\fB", ""),
+        ("\\fI", ""),
+        ("\\fR", ""),
+        ("\\-", "-"),
+        ("\\(aq", "'"),
+        ("\\(ti", "~"),
+    ] {
+        text = text.replace(escape, plain);
+    }
+    text
+}
+
+/// Returns the part of a page between the heading `title` and the next heading of that level.
+fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    let (_, after) = page
+        .split_once(&format!("{title}\n"))
+        .unwrap_or_else(|| panic!("no {title}"));
+    let level = title.split(' ').next().unwrap();
+    let end = after.find(&format!("\n{level} ")).unwrap_or(after.len());
+    &after[..end]
+}
+
+/// Returns the words of a text, as identifiers are made of them.
+fn identifiers(text: &str) -> BTreeSet<&str> {
+    text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+        .collect()
+}
+
+/// Returns the long flags in a text, without those of other programs.
+fn flags(text: &str) -> BTreeSet<&str> {
+    const OF_CARGO: [&str; 4] = ["--release", "--locked", "--path", "--features"];
+    text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
+        .filter(|word| {
+            let name = word.strip_prefix("--");
+            name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_lowercase()))
+        })
+        .filter(|flag| !OF_CARGO.contains(flag))
+        .collect()
+}
+
+/// Returns the help of all commands.
+fn all_help() -> String {
+    let mut help = String::new();
+    for command in subcommands() {
+        help += &printed(&[&command, "--help"]);
+    }
+    for command in ["path", "show", "init"] {
+        help += &printed(&["config", command, "--help"]);
+    }
+    help
 }
 
 fn printed(args: &[&str]) -> String {
@@ -56,11 +134,10 @@ fn compare(folder: &str, expected: &[(String, String)]) {
         );
     }
     let names: BTreeSet<String> = expected.iter().map(|(name, _)| name.clone()).collect();
-    // Pages of other sections are written by hand; `manifest` holds the one on manifests against the program.
     let there: BTreeSet<String> = fs::read_dir(root(folder))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| !name.ends_with(".5") && !name.ends_with(".7"))
+        .filter(|name| folder != "man" || !is_by_hand(name))
         .collect();
     assert_eq!(there, names, "{folder}");
 }
@@ -109,29 +186,27 @@ fn the_readme_begins_with_the_two_commands() {
 #[test]
 fn the_readme_lists_the_exit_codes_of_the_man_page() {
     let man = printed(&["man"]);
-    let (_, section) = man.split_once(".SH \"EXIT STATUS\"\n").unwrap();
-    let (section, _) = section.split_once("\n.SH").unwrap();
-    let plain = section
-        .replace("\\fB", "")
-        .replace("\\fR", "")
-        .replace("\\-", "-");
-    let rows: Vec<String> = plain
-        .split(".TP\n")
-        .skip(1)
+    let entries = section(&man, ".SH \"EXIT STATUS\"").split(".TP\n").skip(1);
+    let codes: BTreeSet<u8> = entries
         .map(|entry| {
-            let mut lines = entry.lines();
-            let (code, meaning) = (lines.next().unwrap(), lines.next().unwrap());
-            format!("| {code} | {meaning} |")
+            let code = entry.lines().next().unwrap();
+            code.replace("\\fB", "")
+                .replace("\\fR", "")
+                .parse()
+                .unwrap()
         })
         .collect();
-    assert_eq!(rows.len(), 15);
+    assert_eq!(codes.len(), 15);
     let readme = readme();
-    for row in rows {
-        assert!(
-            readme.lines().any(|line| line == row),
-            "README lacks: {row}"
-        );
-    }
+    let (_, table) = readme.split_once("## Exit codes\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let listed: BTreeSet<u8> = rows
+        .filter_map(|row| row.split(" |").next())
+        .flat_map(|codes| codes.split(", "))
+        .filter_map(|code| code.parse().ok())
+        .collect();
+    assert_eq!(listed, codes);
 }
 
 #[test]
@@ -149,42 +224,260 @@ fn the_export_that_the_readme_shows_is_real() {
 }
 
 #[test]
-fn the_readme_lists_every_setting() {
-    let help = printed(&["export", "--help"]);
-    let variables: BTreeSet<&str> = help
-        .split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'))
+fn the_page_on_settings_names_every_variable_and_every_key() {
+    let page = page("trayscan-config.5");
+    let words = identifiers(&page);
+    let help = all_help();
+    let variables: BTreeSet<&str> = identifiers(&help)
+        .into_iter()
         .filter(|word| word.starts_with("TRAYSCAN_"))
         .collect();
-    assert!(variables.len() > 12);
-    let readme = readme();
-    for variable in variables {
+    assert!(variables.len() > 12, "{variables:?}");
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("config.toml");
+    let begun = run(&["config", "init", "--config", path.to_str().unwrap()]);
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let config = fs::read_to_string(path).unwrap();
+    let keys: BTreeSet<&str> = config
+        .lines()
+        .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
+        .map(|(key, _)| key)
+        .filter(|key| !key.contains(' '))
+        .collect();
+    assert!(keys.len() > 15, "{keys:?}");
+    for name in variables.into_iter().chain(keys) {
+        assert!(words.contains(name), "trayscan-config(5) lacks {name}");
+    }
+}
+
+#[test]
+fn the_page_on_archives_names_every_table_and_column() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("batches.db");
+    let synced = run(&["sync", "--sandbox", path.to_str().unwrap()]);
+    assert_eq!(synced.code, Some(0), "{synced:?}");
+    let page = page("trayscan-archive.5");
+    let db = Connection::open(path).unwrap();
+    let pragma = |name: &str| -> i64 {
+        db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+            .unwrap()
+    };
+    for pragma in [
+        format!("application_id = {:#x}", pragma("application_id")),
+        format!("user_version = {}", pragma("user_version")),
+    ] {
+        assert!(page.contains(&pragma), "the page lacks {pragma}");
+    }
+    let mut rows = db
+        .prepare(
+            "SELECT schema.type, schema.name, columns.name FROM sqlite_schema AS schema,
+                 pragma_table_info(schema.name) AS columns WHERE schema.type IN ('table', 'view')",
+        )
+        .unwrap();
+    let columns = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let columns: Vec<(String, String, String)> =
+        columns.unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(columns.len() > 80, "{columns:?}");
+    for (kind, name, column) in columns {
+        let place = match kind.as_str() {
+            "table" => section(&page, &format!(".SS \"Table {name}\"")),
+            _ => &page,
+        };
+        let words = identifiers(place);
+        assert!(words.contains(column.as_str()), "{name} lacks {column}");
         assert!(
-            readme.contains(&format!("`{variable}`")) || readme.contains(&format!("`{variable}=")),
-            "README lacks {variable}"
+            identifiers(&page).contains(name.as_str()),
+            "the page lacks {name}"
         );
     }
 }
 
 #[test]
-fn the_page_on_formats_names_every_format_and_only_flags_that_exist() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-formats.7");
-    let page = fs::read_to_string(path).unwrap().replace("\\-", "-");
+fn the_page_on_formats_names_every_format() {
+    let page = page("trayscan-formats.7");
     let help = printed(&["export", "--help"]);
     let (_, formats) = help.split_once("[possible values: json,").unwrap();
     let (formats, _) = formats.split_once(']').unwrap();
-    let named: BTreeSet<&str> = page
-        .split(|letter: char| !letter.is_alphanumeric())
-        .collect();
     let formats: Vec<&str> = formats.split(',').map(str::trim).collect();
     assert!(formats.len() > 6, "{formats:?}");
     for format in formats {
-        assert!(named.contains(format), "the page lacks {format}");
+        assert!(
+            identifiers(&page).contains(format),
+            "the page lacks {format}"
+        );
     }
-    let words = page.split(|letter: char| !(letter.is_ascii_lowercase() || letter == '-'));
-    let flags: BTreeSet<&str> = words.filter(|word| word.starts_with("--")).collect();
-    assert!(flags.len() > 5, "{flags:?}");
-    for flag in flags {
-        assert!(help.contains(flag), "there is no {flag}");
+    let man = printed(&["man", "export"]);
+    let (_, fields) = man.split_once(".SH \"FIELDS").unwrap();
+    let (fields, _) = fields.split_once("\n.SH").unwrap();
+    let fields = fields.split(".TP\n\\fB").skip(1);
+    let fields: Vec<&str> = fields
+        .map(|field| field.split('\\').next().unwrap())
+        .collect();
+    assert_eq!(fields.len(), 18);
+    for field in fields {
+        assert!(identifiers(&page).contains(field), "the page lacks {field}");
+    }
+}
+
+#[test]
+fn the_page_on_the_service_names_every_fault_and_every_question() {
+    let page = page("trayscan-service.7");
+    let man = printed(&["man", "serve"]).replace("\\-", "-");
+    let faults = section(&man, ".SH FAULTS").split(".TP\n\\fB").skip(1);
+    let faults: Vec<&str> = faults
+        .map(|fault| fault.split("\\fR").next().unwrap())
+        .collect();
+    assert_eq!(faults.len(), 27);
+    let table = section(&page, ".SS Faults");
+    let cells: BTreeSet<&str> = table
+        .lines()
+        .flat_map(|line| line.split('\t').next().unwrap().split(", "))
+        .collect();
+    for fault in faults {
+        assert!(cells.contains(fault), "the page lacks the fault {fault}");
+    }
+    let probed = run(&["check", "--sandbox", "--probe", "-f", "json"]);
+    let probed: Value = serde_json::from_str(&probed.stdout).unwrap();
+    let questions = probed["probe"].as_array().unwrap();
+    assert_eq!(questions.len(), 30);
+    for question in questions {
+        let id = question["id"].as_str().unwrap();
+        assert!(identifiers(&page).contains(id), "the page lacks {id}");
+    }
+}
+
+#[test]
+fn the_page_on_figures_names_every_key() {
+    let page = page("trayscan-figures.7");
+    let told = run(&["summary", "--sandbox", "-f", "json"]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let mut keys = BTreeSet::new();
+    let total = &told["total"];
+    let group = &told["groups"][0];
+    for part in [
+        &told,
+        &told["range"],
+        &told["sparkline"],
+        group,
+        total,
+        &total["usable_rate"],
+    ] {
+        keys.extend(part.as_object().unwrap().keys());
+    }
+    assert!(keys.len() > 25, "{keys:?}");
+    for key in keys {
+        assert!(
+            identifiers(&page).contains(key.as_str()),
+            "the page lacks {key}"
+        );
+    }
+}
+
+#[test]
+fn what_is_written_by_hand_names_only_flags_that_exist() {
+    let help = all_help();
+    let known = flags(&help);
+    let by_hand = pages().into_iter().filter(|name| is_by_hand(name));
+    let mut texts: Vec<(String, String)> =
+        by_hand.map(|name| (name.clone(), page(&name))).collect();
+    texts.push(("README.md".to_owned(), readme()));
+    for (name, text) in texts {
+        let flags = flags(&text);
+        assert!(flags.len() > 1, "{name}: {flags:?}");
+        for flag in flags {
+            assert!(known.contains(flag), "{name} names {flag}");
+        }
+    }
+}
+
+#[test]
+fn every_page_by_hand_has_the_usual_sections() {
+    for name in pages().iter().filter(|name| is_by_hand(name)) {
+        let text = page(name);
+        let title = name.rsplit_once('.').unwrap().0;
+        assert!(
+            section(&text, ".SH NAME").starts_with(&format!("{title} - ")),
+            "{name}"
+        );
+        for title in [
+            ".SH SYNOPSIS",
+            ".SH DESCRIPTION",
+            ".SH EXAMPLES",
+            ".SH \"SEE ALSO\"",
+        ] {
+            assert!(!section(&text, title).is_empty(), "{name}: {title}");
+        }
+        let version = format!("\"trayscan {}\"", env!("CARGO_PKG_VERSION"));
+        let header = text.lines().find(|line| line.starts_with(".TH ")).unwrap();
+        assert!(header.ends_with(&version), "{name}: {header}");
+    }
+}
+
+#[test]
+fn every_page_that_is_referred_to_exists() {
+    let pages = pages();
+    let mut texts: Vec<(String, String)> = pages
+        .iter()
+        .map(|name| (name.clone(), page(name)))
+        .collect();
+    texts.push(("README.md".to_owned(), readme()));
+    let mut count = 0;
+    for (name, text) in texts {
+        // Such as `trayscan-config(5)`.
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-()".contains(letter);
+        for word in text.split(|letter| !is_part(letter)) {
+            let Some((title, rest)) = word.trim_start_matches('(').split_once('(') else {
+                continue;
+            };
+            let number = rest.split(')').next().unwrap();
+            if title.starts_with("trayscan") && number.parse::<u8>().is_ok() {
+                count += 1;
+                let page = format!("{title}.{number}");
+                assert!(pages.contains(&page), "{name} refers to {page}");
+            }
+        }
+    }
+    assert!(count > 60, "{count}");
+    let readme = readme();
+    for name in pages.iter().filter(|name| is_by_hand(name)) {
+        assert!(readme.contains(&format!("(man/{name})")), "{name}");
+    }
+}
+
+#[test]
+fn links_in_the_readme_lead_somewhere() {
+    let readme = readme();
+    let links: Vec<&str> = readme
+        .split("](")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap())
+        // Pictures are for the eye.
+        .filter(|link| !link.contains("://") && !link.ends_with(".png"))
+        .collect();
+    assert!(links.len() > 8, "{links:?}");
+    for link in links {
+        assert!(root(link).exists(), "{link}");
+    }
+}
+
+#[test]
+fn man_pages_format_without_warnings() {
+    let groff = |path: &Path| {
+        Command::new("groff")
+            .args(["-man", "-t", "-K", "utf8", "-T", "utf8", "-ww", "-z"])
+            .arg(path)
+            .output()
+    };
+    for name in pages() {
+        let Ok(formatted) = groff(&root("man").join(&name)) else {
+            eprintln!("skipped: groff is not installed");
+            return;
+        };
+        let warnings = String::from_utf8_lossy(&formatted.stderr);
+        assert!(
+            formatted.status.success() && warnings.is_empty(),
+            "{name}: {warnings}"
+        );
     }
 }
 
@@ -215,24 +508,4 @@ fn the_run_that_the_readme_shows_is_real() {
     let (_, rest) = real.split_once("http://127.0.0.1:").unwrap();
     let port = rest.lines().next().unwrap();
     assert_eq!(real.replace(port, "8080"), shown);
-}
-
-#[test]
-fn the_readme_names_every_fault() {
-    let help = printed(&["serve", "--help"]);
-    let (_, faults) = help.split_once("wins.").unwrap();
-    let (faults, _) = faults.split_once("Global options:").unwrap();
-    let readme = readme();
-    // A line that does not begin a fault goes on with the one before it.
-    let is_name = |line: &&str| line.starts_with("          ") && !line.starts_with("           ");
-    let lines = faults.lines().filter(is_name);
-    let mut count = 0;
-    for name in lines.filter_map(|line| line.split_whitespace().next()) {
-        count += 1;
-        assert!(
-            readme.contains(&format!("`{name}`")),
-            "README lacks the fault {name}"
-        );
-    }
-    assert_eq!(count, 27);
 }
