@@ -37,6 +37,7 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     let is_serve = subcommand == Some("serve");
     let is_export = subcommand == Some("export");
     let environment = environment(&command, subcommand);
+    let nested = nested_commands(&command);
     // A list of its own is easier to read than one inside an option.
     let command = if is_serve {
         command.mut_arg("faults", |fault| fault.long_help(faults::ABOUT))
@@ -59,6 +60,10 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut page = String::from_utf8(page).context("a man page is not UTF-8")?;
+    // Only the commands of the program have pages of their own.
+    if subcommand.is_some() && !nested.is_empty() {
+        page += &definitions("SUBCOMMANDS", nested.into_iter());
+    }
     if is_serve {
         page += &definitions("FAULTS", faults::spellings());
     }
@@ -79,6 +84,16 @@ pub(crate) fn man_page(subcommand: Option<&str>) -> anyhow::Result<String> {
     }
     page += &see_also(subcommand);
     Ok(page)
+}
+
+/// Returns the subcommands of `command` as they are typed, with what they do.
+fn nested_commands(command: &clap::Command) -> Vec<(String, String)> {
+    let describe = |nested: &clap::Command| {
+        let usage = nested.get_bin_name().unwrap_or(nested.get_name());
+        let about = nested.get_about().map(ToString::to_string);
+        (usage.to_owned(), about.unwrap_or_default())
+    };
+    command.get_subcommands().map(describe).collect()
 }
 
 /// A term, what it means, and the commands whose pages list it. The page of the program lists all.
