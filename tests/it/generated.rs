@@ -349,15 +349,15 @@ fn the_page_on_the_service_names_every_fault_and_every_question() {
 #[test]
 fn the_page_on_figures_names_every_key() {
     let page = page("trayscan-figures.7");
-    let told = run(&["summary", "--sandbox", "-f", "json"]);
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let summary = run(&["summary", "--sandbox", "-f", "json"]);
+    let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
     let mut keys = BTreeSet::new();
-    let total = &told["total"];
-    let group = &told["groups"][0];
+    let total = &summary["total"];
+    let group = &summary["groups"][0];
     for part in [
-        &told,
-        &told["range"],
-        &told["sparkline"],
+        &summary,
+        &summary["range"],
+        &summary["sparkline"],
         group,
         total,
         &total["usable_rate"],
