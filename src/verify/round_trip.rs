@@ -258,6 +258,26 @@ fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, FileInfo), Failure> {
 }
 
 #[test]
+fn a_byte_order_mark_in_the_first_cell_comes_back() {
+    let text = "{\"batch_id\":\"\u{feff}a\",\"batch_name\":\"n\"}";
+    let batch = Batch::read(text).batch.expect("a batch");
+    for no_header in [false, true] {
+        let export = Export {
+            format: Format::Csv,
+            compression: Compression::None,
+            numbers: false,
+            csv: CsvOptions {
+                no_header,
+                ..CsvOptions::default()
+            },
+            fields: &[0, 1],
+        };
+        let (written, read) = export.there_and_back(std::slice::from_ref(&batch));
+        assert_eq!(written, read, "without header: {no_header}");
+    }
+}
+
+#[test]
 fn objects_may_stand_as_people_write_them() {
     for text in [
         "[{\"batch_id\":\"a\"},{\"batch_id\":\"b\"}]",

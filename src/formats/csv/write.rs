@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
@@ -71,6 +71,7 @@ pub(crate) struct Csv {
     fields: Fields,
     dialect: Dialect,
     begun: bool,
+    has_rows: bool,
     /// The row that is being written.
     row: Vec<u8>,
     formula_cells: u64,
@@ -84,6 +85,7 @@ impl Csv {
             fields,
             dialect,
             begun: false,
+            has_rows: false,
             row: Vec::new(),
             formula_cells: 0,
             left_out: LeftOut::default(),
@@ -115,6 +117,9 @@ impl Csv {
             // An empty line would be no row.
             self.row.extend_from_slice(b"\"\"");
         }
+        if !std::mem::replace(&mut self.has_rows, true) && !self.dialect.bom {
+            quote_leading_bom(&mut self.row, self.dialect.delimiter);
+        }
         self.row
             .extend_from_slice(if self.dialect.excel { b"\r\n" } else { b"\n" });
         self.output.write_all(&self.row)?;
@@ -142,6 +147,17 @@ impl Csv {
             }
             _ => text,
         }
+    }
+}
+
+/// Puts the first cell of a file in quotes if it begins with a byte order mark: readers would take the mark for that of the
+/// file, and drop it.
+fn quote_leading_bom(row: &mut Vec<u8>, delimiter: u8) {
+    if row.starts_with("\u{feff}".as_bytes()) {
+        // Without quotes, it holds no delimiter.
+        let end = memchr(delimiter, row).unwrap_or(row.len());
+        row.insert(end, b'"');
+        row.insert(0, b'"');
     }
 }
 
