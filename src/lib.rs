@@ -1,93 +1,59 @@
-//! Tray scan batches, complete and exact.
+//! trayscan exports tray scan batches: every batch exactly once, or a clear error.
 //!
-//! A run flows from top to bottom through these modules: [`cli`] holds the words a user may type,
-//! [`settings`] decides what holds, [`commands`] wires the parts together. [`fetch`] turns a range into
-//! pages, with tokens from [`auth`] and exchanges from [`service`]; [`pipeline`] takes the batches that
-//! [`select`] wants, each once ([`seen`]), to one of the [`writers`]. [`batch`] is what flows.
+//! A run of `trayscan export` passes through the modules in this order:
 //!
-//! [`statistics`] takes them as well, and makes figures of them that [`summary`] and [`report`] show.
+//! ```text
+//! cli        parses the command line
+//! config     adds environment variables and the config file: the settings
+//! commands   starts the runtime, opens source and output, and connects the parts
+//! client     sends one HTTP request: tokens, retries, TLS, proxies
+//! fetch      turns a date range into pages: API versions, cursors, windows, workers
+//! batch      is the data: a batch, its columns, JSON, dates, filters, duplicates, digests
+//! pipeline   takes batches from pages to a sink: each once, filtered, sorted, counted
+//! formats    turn batches into bytes, and bytes back into batches
+//! storage    puts bytes into a file, an object or standard output: complete, or not at all
+//! export     decides what `-o` and `-f` mean: one file or many, manifest
+//! ```
 //!
-//! The other way round, [`readers`] read what was written, and [`compare`] holds it against something else.
+//! The other commands use the same parts: `verify` compares two sets of batches, `sync` keeps the `archive`,
+//! `summary` and `report` show what `analysis` computes, `check --probe` asks what `probe` knows to ask, and `serve`
+//! and `--sandbox` run the `server`.
 //!
-//! Beside the flow stand [`probe`] (what the interface leaves open, for `check`), [`sandbox`] (the batch scan service itself, embedded), [`error`] (what can go
-//! wrong, as an exit code), [`signals`] (being told to stop) and [`ui`] (everything a person reads).
+//! A module imports only modules below it in the order of `tests/it/layers.rs`; that test fails otherwise.
 
-// The command line: clap types only.
+// From the command line to the parts.
 mod cli;
-
-// Flags, variables, config file, defaults: what holds, and where it came from.
+mod commands;
 mod config;
 
-// One file per subcommand; wires the parts together.
-mod commands;
-
-// Dates as people write them, and the range that is asked for.
-
-// A range to pages: versions, cursors, windows.
-mod fetch;
-
-// What the interface leaves open, found out by asking.
-mod probe;
-
-// Credentials to token.
-
-// The four endpoints, one exchange at a time.
-mod client;
-
-// What flows: one batch, as the service sent it.
+// From the service to batches.
 mod batch;
-
-// The loop from pages to a writer.
+mod client;
+mod fetch;
 mod pipeline;
 
-// The archive that `sync` keeps, and the loop from pages to it.
-mod archive;
-
-// Which batches, which fields, in which order.
-
-// Figures over many batches, exact.
-
-// How they look, in the terminal and on a page.
-
-// Which batches have been written already.
-
-// One hash over a set of batches, and the receipt that holds it.
-
-// Object storage, as a place for exports.
-
-// What an end without warning would leave behind.
-
-// Temporary files, and how the next run removes those of a killed one.
-
-// Formats, and where bytes end up.
-mod analysis;
+// From batches to files and tables.
 mod export;
 mod formats;
-mod storage;
-
-// A table of PostgreSQL, to write to and to read back.
 #[cfg(feature = "postgres")]
 mod postgres;
+mod storage;
 
-// Exports read back, whoever wrote them.
-
-// What two sets of batches have that the other has not.
+// What else is done with batches.
+mod analysis;
+mod archive;
 mod verify;
 
-// The batch scan service, from its interface document; shares nothing with a client.
+// The service itself: what it leaves open, and an embedded one for demos and tests.
+mod probe;
 mod server;
 
-// What went wrong, as an exit code.
+// Used by all: exit codes, output for people, texts, secrets.
 mod error;
-
-// SIGINT, SIGTERM and their kin.
-
-// Standard output, standard error, the log, errors, panics and progress.
 mod secret;
 mod terminal;
 mod text;
 
-pub(crate) use secret::{Secret, conceal};
 use std::ffi::OsString;
 
 /// Runs trayscan with `args` (the program's name first) and returns its exit code.

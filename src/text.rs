@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::conceal;
+use crate::secret::conceal;
 
 /// Shows control characters and bidirectional overrides in `text` as visible escapes.
 ///

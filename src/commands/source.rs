@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use chrono::Utc;
 use tokio::sync::oneshot;
 
-use crate::Secret;
 use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
 use crate::batch::range::{Range, written};
@@ -22,6 +21,7 @@ use crate::config::{Settings, file};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
 use crate::pipeline::PageSource;
+use crate::secret::Secret;
 use crate::server::faults::Faults;
 use crate::server::{self, ExpectedCredentials, ServerOptions};
 use crate::terminal::Stats;

@@ -11,8 +11,8 @@ use super::passfile::{self, PasswordQuery};
 use super::quoted;
 use super::table::{LONGEST_NAME, TableName};
 use super::url::{UrlParts, malformed};
-use crate::Secret;
 use crate::error::Failure;
+use crate::secret::Secret;
 
 /// What stands in an address as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC

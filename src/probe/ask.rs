@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::sample::SampledBatch;
-use crate::Secret;
 use crate::batch::range::written;
 use crate::client::{Fault, ServiceError, Version};
+use crate::secret::Secret;
 
 /// A second in which no batch was created: before there was such a service.
 const NOBODYS: i64 = 946_684_800;

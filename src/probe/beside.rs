@@ -5,7 +5,7 @@ use super::prober::Prober;
 use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
-use crate::conceal;
+use crate::secret::conceal;
 
 /// Tells what all the answers together say.
 pub(super) fn told(prober: &Prober) -> Vec<TopicAnswer> {

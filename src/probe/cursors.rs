@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::ask::{ALWAYS, Ask, BatchList, NoBatches, batches};
 use super::prober::Prober;
 use super::topic::{Topic, TopicAnswer};
-use crate::Secret;
 use crate::client::Version;
+use crate::secret::Secret;
 
 /// What was found out on the second page.
 pub(super) struct SecondPage {

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::Secret;
 use crate::client::{TokenResponse, Version};
+use crate::secret::Secret;
 
 #[derive(Clone)]
 pub(super) struct TokenReply {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::both::BothVersions;
 use crate::client::{Response, Version};
-use crate::conceal;
+use crate::secret::conceal;
 
 /// The most headers that are remembered, and the most of each: whatever a service sends, a report
 /// stays one.

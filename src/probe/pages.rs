@@ -6,8 +6,8 @@ use super::prober::Prober;
 use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use super::{cursors, order};
-use crate::Secret;
 use crate::client::Version;
+use crate::secret::Secret;
 
 /// Batches that are enough: one more than version 1 is said to be meant for.
 pub(super) const ENOUGH: usize = 1001;

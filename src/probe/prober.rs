@@ -9,9 +9,9 @@ use super::both::BothVersions;
 use super::grant::TokenReply;
 use super::noticed::ResponseHeaders;
 use super::reading::read;
-use crate::Secret;
 use crate::client::retry::{RetryPolicy, Tries};
 use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
+use crate::secret::Secret;
 use crate::terminal::Stats;
 
 /// The most requests of a probe, those that are tried again too.

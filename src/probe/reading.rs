@@ -2,11 +2,11 @@
 
 use super::ask::BatchList;
 use super::sample::SampledBatch;
-use crate::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::client::{Response, ServiceError, Version};
+use crate::secret::Secret;
 
 /// The most batches that are read of one answer: version 1 may answer all there are.
 const MOST_BATCHES: usize = 5000;

@@ -8,7 +8,7 @@ use super::prober::Prober;
 use super::topic::{Topic, TopicAnswer};
 use crate::batch::range::written;
 use crate::client::Version;
-use crate::conceal;
+use crate::secret::conceal;
 
 /// The most fields that are named, and the most letters of each.
 const MOST_FIELDS: usize = 20;

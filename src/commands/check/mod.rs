@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use chrono::Utc;
 
 use super::source::ServiceSource;
-use crate::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
@@ -20,6 +19,7 @@ use crate::client::BaseUrl;
 use crate::client::{Fault, Service, ServiceError, Version};
 use crate::error::{self, Failure};
 use crate::probe::{self, BothVersions, MissingVersion, Prober};
+use crate::secret::Secret;
 
 use report::CheckResults;
 

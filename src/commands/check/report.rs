@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::cli::ReportFormat;
-use crate::conceal;
 use crate::error::{self, Failure};
 use crate::probe::TopicAnswer;
+use crate::secret::conceal;
 use crate::terminal;
 use crate::text;
 
