@@ -1,7 +1,7 @@
-//! A raw client that follows the cursor: the least that an export can cost.
+//! A raw client that follows the cursor: the lower bound of an export.
 //!
-//! To be compared with trayscan on equal terms it runs as a process of its own, by the benchmark
-//! starting itself again; it logs in like trayscan, too, for that is a request with its own wait.
+//! For a fair comparison with trayscan, it runs in a process of its own (the benchmark starts itself again), and requests a
+//! token first.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! What machine this is, and which programs are compared.
+//! The machine and the versions of the programs.
 
 use std::fs;
 use std::process::Stdio;

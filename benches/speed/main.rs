@@ -1,10 +1,9 @@
-//! How fast trayscan is, and how little it takes: side by side with curl, jq and raw sockets.
+//! Compares the time, memory and size of trayscan with curl, jq and raw sockets.
 //!
-//! `cargo bench` starts the services it needs, runs all programs turn by turn, and prints one table
-//! with what was measured, what the project asks of itself (the bar) and what it dreams of (the
-//! moonshot). `cargo bench -- ndjson csv` measures only rows whose name contains one of the words;
-//! `cargo bench -- --long` adds memory at 10,000,000 batches, which wants 8 GB. Machines differ and
-//! are noisy: nothing here fails for being slow, and ratios tell more than seconds.
+//! `cargo bench` starts the servers it needs, runs all programs in turns, and prints one table with the measurements,
+//! the goals (the bar) and the ambitious goals (the moonshot). `cargo bench -- ndjson csv` measures only rows whose name
+//! contains one of the words; `cargo bench -- --long` adds memory at 10,000,000 batches, which needs 8 GB of memory. Machines are noisy:
+//! nothing here fails for being slow, and ratios say more than seconds.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,19 +12,19 @@
     reason = "a benchmark stops and speaks"
 )]
 
-// A raw client that follows the cursor: the least that an export can cost.
+// A raw client that follows the cursor: the lower bound of an export.
 mod client;
 
-// What machine this is, and which programs are compared.
+// The machine and the versions of the programs.
 mod facts;
 
-// Runs programs, and measures their time and memory.
+// Runs programs and measures their time and memory.
 mod programs;
 
-// What is measured, a file for each subject.
+// The measurements, one file per subject.
 mod rows;
 
-// `trayscan serve`, started with given batches and faults, and stopped for certain.
+// Starts and stops `trayscan serve` with given batches and faults.
 mod server;
 
 // What all rows share: services, a folder for outputs, commands that are ready to run.

@@ -1,4 +1,4 @@
-//! `trayscan serve`, started with given batches and faults, and stopped for certain.
+//! Starts and stops `trayscan serve` with given batches and faults.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

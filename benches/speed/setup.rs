@@ -1,4 +1,4 @@
-//! What all rows share: services, a folder for outputs, commands that are ready to run.
+//! Shared by all rows: servers, a folder for outputs, prepared commands.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Lines, goals and how they are printed.
+//! The table: rows, goals, and how they are printed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Exports to files, against curl, a raw client and jq; and how their time grows.
+//! Exports to files compared with curl, a raw client and jq, and how their time grows.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Slow answers and narrow links.
+//! Slow responses and narrow links.
 
 use super::ROUNDS;
 use crate::programs;

@@ -1,4 +1,4 @@
-//! The most memory that is resident.
+//! Peak resident memory.
 
 use super::ROUNDS;
 use crate::programs::{self, Run};

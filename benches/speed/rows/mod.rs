@@ -1,4 +1,4 @@
-//! What is measured, a file for each subject.
+//! The measurements, one file per subject.
 
 // Exports to files, against curl, a raw client and jq; and how their time grows.
 mod files;

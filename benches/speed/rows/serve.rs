@@ -1,4 +1,4 @@
-//! The service, against a bare server.
+//! `trayscan serve` compared with a minimal server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

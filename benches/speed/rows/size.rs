@@ -1,4 +1,4 @@
-//! What it takes to start, to be kept on a disk, and for each batch.
+//! Start-up time, binary size, and bytes per batch.
 
 use std::fs;
 use std::process::{Command, Stdio};

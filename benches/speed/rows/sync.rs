@@ -1,4 +1,4 @@
-//! The archive: a first run against a bare program that inserts the same rows, and one with nothing new.
+//! The archive: a first run compared with a minimal program that inserts the same rows, and a run with nothing new.
 
 use std::fs;
 use std::path::{Path, PathBuf};
