@@ -1,7 +1,8 @@
 //! The command line: subcommands, flags and their help, as clap types and nothing else.
 //!
-//! Each value is checked here on its own; the commands decide what the values mean together. Completions
-//! and man pages are generated from these types.
+//! Start with this file: [`Cli`], [`Command`], and [`parse()`]. Each subcommand has a file for its flags; `selection` and
+//! `service` have the flags that several commands share. Each value is checked here on its own; `config` and `commands`
+//! decide what the values mean together. Completions and man pages are generated from these types.
 
 // `export`.
 mod export;
@@ -28,15 +29,15 @@ mod verify;
 mod report;
 
 // Parsers of single values.
-mod words;
+mod parse;
 
-// Words for the choices of other modules.
+// The spelling of choices that other modules define.
 mod values;
 
-// What is needed before parsing.
+// Flags needed before parsing.
 mod early;
 
-// Mistakes, explained.
+// Explains mistakes.
 mod usage;
 
 use std::ffi::OsString;
@@ -232,7 +233,7 @@ pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, Stop> {
     };
     let mut command = without_empty_variables(command().color(choice));
     let args = help_asked_by_word(args);
-    let explain = |error| usage::explain(&error, &args);
+    let explain = |error| usage::explain(&error, &args, self::command());
     let matches = command.try_get_matches_from_mut(&args).map_err(explain)?;
     let mut cli = Cli::from_arg_matches(&matches).map_err(explain)?;
     cli.from_environment = from_environment(&matches);

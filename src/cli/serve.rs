@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::words::{listen_address, number};
+use super::parse::{listen_address, number};
 use crate::server::faults;
 use crate::text::duration;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::words::number;
+use super::parse::number;
 use crate::client::Api;
 use crate::text::duration;
 

@@ -1,7 +1,7 @@
-//! Mistakes on the command line, in the words of all other errors: what is wrong, and what to do next.
+//! Explains mistakes on the command line in the style of all other errors: what is wrong, and what to do next.
 //!
-//! clap finds the mistake and says what kind it is; the message is made here. Its own messages have
-//! another style, and its suggestions are often wrong.
+//! clap finds the mistake and its kind; the message is written here. clap's own messages have another style, and its
+//! suggestions are often wrong.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -12,8 +12,8 @@ use clap::{Arg, Command};
 use crate::terminal::{Stop, UsageError};
 use crate::text::nearest;
 
-/// Says in our words what clap found in `args`.
-pub(super) fn explain(error: &clap::Error, args: &[OsString]) -> Stop {
+/// Explains what clap found wrong with `args`, the arguments of `program`.
+pub(super) fn explain(error: &clap::Error, args: &[OsString], mut program: Command) -> Stop {
     let styled = || error.render().ansi().to_string();
     if !error.use_stderr() {
         return Stop::Help(styled());
@@ -21,7 +21,6 @@ pub(super) fn explain(error: &clap::Error, args: &[OsString]) -> Stop {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return Stop::NoCommand(styled());
     }
-    let mut program = super::command();
     // Global flags and full names ("trayscan export") reach the subcommands only when built.
     program.build();
     let args: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
@@ -102,7 +101,7 @@ impl Line<'_> {
     }
 
     fn wrong_choice(&self, given: &str, value: &str, valid: &[String]) -> UsageError {
-        let mistake = self.wrong_value(given, value, &one_of(valid));
+        let mistake = self.wrong_value(given, value, &listed(valid, "or"));
         match nearest(value, valid.iter().map(String::as_str)) {
             Some(name) => UsageError::new(mistake.message, format!("did you mean `{name}`?")),
             None => mistake,
@@ -122,7 +121,7 @@ impl Line<'_> {
         let expected = if choices.is_empty() {
             expected.to_owned()
         } else {
-            one_of(&choices)
+            listed(&choices, "or")
         };
         let variable = arg.and_then(|arg| self.variable(arg));
         let name = variable.clone().unwrap_or_else(|| self.name(given));
@@ -384,10 +383,6 @@ fn quoted(value: &str) -> Option<String> {
         shown.push('…');
     }
     Some(format!("`{shown}`"))
-}
-
-fn one_of(values: &[String]) -> String {
-    listed(values, "or")
 }
 
 /// Writes `a`, `a or b`, `a, b or c`.
