@@ -36,7 +36,7 @@ fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
 
 fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
     let settings = Settings::read(args, &cli.from_environment)?;
-    let manners = settings.manners()?;
+    let manners = settings.client_options()?;
     let mut rows: Vec<[String; 3]> = Vec::new();
     let mut row =
         |key: &str, value: String, origin: String| rows.push([key.to_owned(), value, origin]);

@@ -553,7 +553,7 @@ fn table(
     let Location::Table(address) = &wanted.destination.place else {
         return Ok(None);
     };
-    let manners = Settings::read(&args.source.service, from_environment)?.manners()?;
+    let manners = Settings::read(&args.source.service, from_environment)?.client_options()?;
     let reach = Reach::new(&manners);
     let loading = CopyLoader::open(address, reach, &wanted.fields, args.selection.lenient)?;
     Ok(Some(ExportSink::Table {

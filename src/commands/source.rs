@@ -246,12 +246,12 @@ impl ServiceSource {
     /// Decides whom to ask; to be called on the runtime, where a sandbox will live.
     pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
-        let manners = settings.manners()?;
+        let manners = settings.client_options()?;
         let (access, sandbox) = if args.sandbox {
             let (access, sandbox) = start_sandbox()?;
             (access, Some(sandbox))
         } else {
-            (settings.access(&manners)?, None)
+            (settings.credentials(&manners)?, None)
         };
         let stats = Arc::new(Stats::default());
         let service = Arc::new(Service::new(access, &manners, Arc::clone(&stats))?);

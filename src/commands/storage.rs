@@ -19,7 +19,7 @@ pub(super) fn prepare(
         .flatten()
         .any(|place| ObjectAddress::is_meant(place))
     {
-        cloud::reach_as(&Settings::read(args, from_environment)?.manners()?)?;
+        cloud::reach_as(&Settings::read(args, from_environment)?.client_options()?)?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::client::bounded::ReadLimit;
 
-/// How often an exit is looked for.
+/// How often to check whether the command has ended.
 const STEP: Duration = Duration::from_millis(5);
-/// How long the rest of standard error is waited for, once the command has ended.
+/// How long to wait for the rest of standard error after the command has ended.
 const REST: Duration = Duration::from_millis(200);
 
 /// What a command printed.
@@ -19,9 +19,9 @@ pub(super) struct Printed {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Runs `program` and returns what it printed; fails if it does, or goes past `bound`.
-pub(super) fn run(program: &str, args: &[String], bound: ReadLimit) -> io::Result<Printed> {
-    let deadline = bound.time.map(|time| Instant::now() + time);
+/// Runs `program` and returns what it printed; fails if it does, or goes past `limit`.
+pub(super) fn run(program: &str, args: &[String], limit: ReadLimit) -> io::Result<Printed> {
+    let deadline = limit.time.map(|time| Instant::now() + time);
     let mut command = Command::new(program);
     command
         .args(args)
@@ -29,14 +29,14 @@ pub(super) fn run(program: &str, args: &[String], bound: ReadLimit) -> io::Resul
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // At a terminal, another group than ours could not ask for a password.
-    let has_group = cfg!(unix) && bound.time.is_some();
+    let has_group = cfg!(unix) && limit.time.is_some();
     #[cfg(unix)]
     if has_group {
         use std::os::unix::process::CommandExt as _;
         command.process_group(0);
     }
     let mut child = command.spawn()?;
-    match watch(&mut child, bound, deadline) {
+    match watch(&mut child, limit, deadline) {
         Ok((status, printed)) if status.success() => Ok(printed),
         Ok((status, _)) => Err(io::Error::other(format!("it ended with {status}"))),
         Err(error) => {
@@ -49,27 +49,27 @@ pub(super) fn run(program: &str, args: &[String], bound: ReadLimit) -> io::Resul
 /// Waits until the command has ended and its standard output is closed.
 fn watch(
     child: &mut Child,
-    bound: ReadLimit,
+    limit: ReadLimit,
     deadline: Option<Instant>,
 ) -> io::Result<(ExitStatus, Printed)> {
     let left = || match deadline {
         Some(deadline) => deadline.saturating_duration_since(Instant::now()),
         None => Duration::MAX,
     };
-    let notes = Stderr::of(child.stderr.take(), bound.bytes)?;
+    let stderr = Stderr::of(child.stderr.take(), limit.bytes)?;
     let stdout = match child.stdout.take() {
         Some(stdout) => {
             let time = deadline.map(|_| left());
-            let told = |error: io::Error| match error.kind() {
-                io::ErrorKind::TimedOut => bound.too_slow(),
+            let explained = |error: io::Error| match error.kind() {
+                io::ErrorKind::TimedOut => limit.too_slow(),
                 io::ErrorKind::FileTooLarge => io::Error::new(
                     error.kind(),
-                    format!("it printed more than {}", bound.size()),
+                    format!("it printed more than {}", limit.size()),
                 ),
                 _ => error,
             };
-            let rest = ReadLimit { time, ..bound };
-            rest.read(move || Ok(stdout)).map_err(told)?
+            let rest = ReadLimit { time, ..limit };
+            rest.read(move || Ok(stdout)).map_err(explained)?
         }
         None => Vec::new(),
     };
@@ -78,11 +78,11 @@ fn watch(
             break status;
         }
         if left().is_zero() {
-            return Err(bound.too_slow());
+            return Err(limit.too_slow());
         }
         thread::sleep(STEP);
     };
-    let stderr = notes.take();
+    let stderr = stderr.take();
     Ok((status, Printed { stdout, stderr }))
 }
 
@@ -135,8 +135,8 @@ impl Stderr {
 mod tests {
     use super::*;
 
-    fn shell(line: &str, bound: ReadLimit) -> io::Result<Printed> {
-        run("sh", &["-c".to_owned(), line.to_owned()], bound)
+    fn shell(line: &str, limit: ReadLimit) -> io::Result<Printed> {
+        run("sh", &["-c".to_owned(), line.to_owned()], limit)
     }
 
     fn within(time: Duration) -> ReadLimit {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_tells_its_code_alone() {
+    fn a_command_that_fails_reports_only_its_exit_code() {
         let error = shell("echo hunter2; echo hunter2 >&2; exit 3", within(LONG));
         let error = error.map(drop).expect_err("code 3");
         assert_eq!(error.to_string(), "it ended with exit status: 3");
@@ -201,7 +201,7 @@ mod tests {
             let pids: Vec<&str> = pids.split_whitespace().collect();
             assert_eq!(pids.len(), 2);
             let started = Instant::now();
-            // Who has no parent any more is buried by somebody else.
+            // A process without a parent is reaped by init, a moment later.
             while pids.iter().any(|pid| is_running(pid)) && started.elapsed() < LONG {
                 thread::sleep(STEP);
             }

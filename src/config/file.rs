@@ -8,63 +8,13 @@ use std::sync::Once;
 
 use toml::{Table, Value};
 
+use super::keys::{KEYS, Problem, ValueType, check_keys};
+use super::path::{others_may_read, warn_readable};
 use super::targets;
 use crate::analysis::Targets;
 use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 use crate::text;
-
-/// The keys of a profile, with their types.
-const KEYS: [(&str, Holds); 12] = [
-    ("base_url", Holds::Text),
-    ("client_id", Holds::Text),
-    ("client_secret", Holds::Text),
-    ("client_secret_file", Holds::Text),
-    ("client_secret_command", Holds::Command),
-    ("api", Holds::Text),
-    ("parallel", Holds::Number),
-    ("retries", Holds::Number),
-    ("retry_wait", Holds::Text),
-    ("timeout", Holds::Text),
-    ("ca_cert", Holds::Text),
-    ("allow_http", Holds::Switch),
-];
-
-#[derive(Clone, Copy)]
-enum Holds {
-    Text,
-    Number,
-    Switch,
-    Command,
-}
-
-impl Holds {
-    fn fits(self, value: &Value) -> bool {
-        match self {
-            Self::Text => value.is_str(),
-            Self::Number => value
-                .as_integer()
-                .is_some_and(|number| u32::try_from(number).is_ok()),
-            Self::Switch => value.is_bool(),
-            Self::Command => {
-                let words =
-                    |words: &Vec<Value>| !words.is_empty() && words.iter().all(Value::is_str);
-                value.is_str() || value.as_array().is_some_and(words)
-            }
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text in quotes, such as \"abc\"",
-            Self::Number => "a whole number, such as 4",
-            Self::Switch => "true or false",
-            Self::Command => {
-                "text, such as \"pass show trayscan\", or a list of texts that is not empty"
-            }
-        }
-    }
-}
 
 /// One profile of a config file, checked.
 #[derive(Debug, Default)]
@@ -96,7 +46,7 @@ impl Profile {
         u32::try_from(self.table.get(key)?.as_integer()?).ok()
     }
 
-    pub(crate) fn switch(&self, key: &str) -> Option<bool> {
+    pub(crate) fn boolean(&self, key: &str) -> Option<bool> {
         self.table.get(key)?.as_bool()
     }
 
@@ -134,18 +84,18 @@ pub(crate) fn default_path() -> Option<PathBuf> {
     )
 }
 
-/// Reads the profile called `wanted`, or the default profile of the file.
+/// Reads the profile called `requested`, or the default profile of the file.
 ///
 /// A file or a profile that was named must exist; the defaults may be absent.
-pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile, Failure> {
+pub(crate) fn read(path: Option<&Path>, requested: Option<&str>) -> Result<Profile, Failure> {
     let Some(place) = path.map(Path::to_path_buf).or_else(default_path) else {
-        return no_file(wanted);
+        return no_file(requested);
     };
     let opened = place.clone();
     let text = match ReadLimit::config().read_text(move || File::open(opened)) {
         Ok(text) => text,
         Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-            return no_file(wanted);
+            return no_file(requested);
         }
         Err(error) => {
             let message = format!("cannot read the config file `{}`", place.display());
@@ -154,7 +104,7 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
             ));
         }
     };
-    let mut profile = parse(&text, wanted).map_err(|problem| {
+    let mut profile = parse(&text, requested).map_err(|problem| {
         let (problem, hint) = problem;
         let message = format!("{problem} in the config file `{}`", place.display());
         let failure = Failure::new(Kind::Usage, message);
@@ -163,17 +113,17 @@ pub(crate) fn read(path: Option<&Path>, wanted: Option<&str>) -> Result<Profile,
             None => failure,
         }
     })?;
-    if holds_secret(&text) && others_may_read(&place) {
+    if contains_secret(&text) && others_may_read(&place) {
         // A run may read the file several times; one warning is enough.
-        static TOLD: Once = Once::new();
-        TOLD.call_once(|| warn_readable(&place));
+        static WARNED: Once = Once::new();
+        WARNED.call_once(|| warn_readable(&place));
     }
     profile.place = place;
     Ok(profile)
 }
 
 /// Returns whether any profile in a config file contains a secret.
-fn holds_secret(text: &str) -> bool {
+fn contains_secret(text: &str) -> bool {
     let table: Table = text.parse().unwrap_or_default();
     let profiles = table
         .get("profiles")
@@ -185,8 +135,8 @@ fn holds_secret(text: &str) -> bool {
         .any(|_| true)
 }
 
-fn no_file(wanted: Option<&str>) -> Result<Profile, Failure> {
-    match wanted {
+fn no_file(requested: Option<&str>) -> Result<Profile, Failure> {
+    match requested {
         None => Ok(Profile::default()),
         Some(name) => Err(Failure::new(
             Kind::Usage,
@@ -196,29 +146,7 @@ fn no_file(wanted: Option<&str>) -> Result<Profile, Failure> {
     }
 }
 
-/// Warns that others can read a file with a secret.
-pub(super) fn warn_readable(path: &Path) {
-    log::warn!(
-        "other users can read `{0}`, which contains a secret; run `chmod 600 {0}`",
-        path.display()
-    );
-}
-
-#[cfg(unix)]
-pub(super) fn others_may_read(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-pub(super) fn others_may_read(_: &Path) -> bool {
-    false
-}
-
-/// What is wrong, and what to do about it.
-pub(super) type Problem = (String, Option<String>);
-
-fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
+fn parse(text: &str, requested: Option<&str>) -> Result<Profile, Problem> {
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         // The error's own text would quote the line.
         let start = error.span().map_or(0, |span| span.start);
@@ -233,7 +161,7 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
         )
     })?;
     let top = ["default_profile", "profiles", "targets"];
-    check_top(&table)?;
+    check_outside_profiles(&table)?;
     check_keys(table.keys(), &top, "")?;
     let targets = targets::read(&table)?;
     let profiles = match table.get("profiles") {
@@ -247,11 +175,14 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
             return Err(no_table(&format!("profiles.{name}")));
         };
         check_keys(profile.keys(), &known, &format!("profiles.{name}."))?;
-        for (key, holds) in KEYS {
-            if profile.get(key).is_some_and(|value| !holds.fits(value)) {
+        for (key, value_type) in KEYS {
+            if profile
+                .get(key)
+                .is_some_and(|value| !value_type.matches(value))
+            {
                 return Err((
                     format!("invalid value for `profiles.{name}.{key}`"),
-                    Some(format!("it must be {}", holds.name())),
+                    Some(format!("it must be {}", value_type.expected())),
                 ));
             }
         }
@@ -260,11 +191,11 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
         None => None,
         Some(Value::String(name)) => Some(name.as_str()),
         Some(_) => {
-            let hint = format!("it must be {}", Holds::Text.name());
+            let hint = format!("it must be {}", ValueType::Text.expected());
             return Err(("invalid value for `default_profile`".into(), Some(hint)));
         }
     };
-    let name = wanted.or(preferred).unwrap_or("default");
+    let name = requested.or(preferred).unwrap_or("default");
     match profiles.get(name) {
         Some(Value::Table(table)) => Ok(Profile {
             name: name.to_owned(),
@@ -273,7 +204,7 @@ fn parse(text: &str, wanted: Option<&str>) -> Result<Profile, Problem> {
             ..Profile::default()
         }),
         // No profile was asked for, and there is none: the file has no settings of the service.
-        _ if wanted.or(preferred).is_none() => Ok(Profile {
+        _ if requested.or(preferred).is_none() => Ok(Profile {
             targets,
             ..Profile::default()
         }),
@@ -296,37 +227,15 @@ fn no_table(name: &str) -> Problem {
 }
 
 /// Refuses keys of a profile outside any profile.
-fn check_top(table: &Table) -> Result<(), Problem> {
-    let lost = KEYS.iter().find(|(key, _)| table.contains_key(*key));
-    lost.map_or(Ok(()), |(key, _)| {
+fn check_outside_profiles(table: &Table) -> Result<(), Problem> {
+    let misplaced = KEYS.iter().find(|(key, _)| table.contains_key(*key));
+    misplaced.map_or(Ok(()), |(key, _)| {
         let hint = "put it below `[profiles.default]`; only `default_profile` belongs above it";
         Err((
             format!("unknown key `{key}` outside a profile"),
             Some(hint.to_owned()),
         ))
     })
-}
-
-/// Refuses an unknown key, and suggests a known one.
-pub(super) fn check_keys<'a>(
-    keys: impl Iterator<Item = &'a String>,
-    known: &[&str],
-    place: &str,
-) -> Result<(), Problem> {
-    for key in keys {
-        if known.contains(&key.as_str()) {
-            continue;
-        }
-        let hint = match text::nearest(key, known.iter().copied()) {
-            Some(nearest) => format!(
-                "did you mean `{nearest}`? available keys: {}",
-                known.join(", ")
-            ),
-            None => format!("available keys: {}", known.join(", ")),
-        };
-        return Err((format!("unknown key `{place}{key}`"), Some(hint)));
-    }
-    Ok(())
 }
 
 /// What `config init` writes.
@@ -364,10 +273,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wanted_profile_is_read() {
+    fn the_requested_profile_is_read() {
         let text =
             "default_profile = \"b\"\n[profiles.a]\nretries = 1\n[profiles.b]\nretries = 2\n";
-        let retries = |wanted| parse(text, wanted).expect("a profile").number("retries");
+        let retries = |requested| parse(text, requested).expect("a profile").number("retries");
         assert_eq!((retries(None), retries(Some("a"))), (Some(2), Some(1)));
         let (cause, hint) = parse(text, Some("c")).expect_err("no such profile");
         assert_eq!(cause, "no profile `c`");

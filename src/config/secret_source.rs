@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use super::file::{others_may_read, warn_readable};
-use super::{command, expand_home};
+use super::command;
+use super::path::{expand_home, others_may_read, warn_readable};
 use crate::client::bounded::ReadLimit;
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
@@ -24,7 +24,7 @@ impl SecretSource {
         match self {
             Self::Text(secret) => secret.expose().is_empty(),
             Self::File(path) => path.is_empty(),
-            Self::Command(words) => words.is_empty(),
+            Self::Command(command) => command.is_empty(),
         }
     }
 
@@ -32,10 +32,10 @@ impl SecretSource {
         match self {
             Self::Text(secret) => Ok(secret.clone()),
             Self::File(path) => secret_in(&read_file(path)?, &format!("`{path}`")),
-            Self::Command(words) => {
-                let (text, notes) = run(words)?;
+            Self::Command(command) => {
+                let (text, messages) = run(command)?;
                 let secret = secret_in(&text, "the output of `client_secret_command`")?;
-                tell_notes(&notes, &secret);
+                log_messages(&messages, &secret);
                 Ok(secret)
             }
         }
@@ -53,13 +53,13 @@ impl SecretSource {
 }
 
 /// Returns the secret in `text`, without the line ending.
-fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
+fn secret_in(text: &str, source: &str) -> Result<Secret, Failure> {
     let line = text
         .strip_suffix('\n')
         .map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
     if line.is_empty() {
         return Err(
-            Failure::new(Kind::Usage, format!("no client secret in {whence}"))
+            Failure::new(Kind::Usage, format!("no client secret in {source}"))
                 .hint("it must contain the client secret and nothing else"),
         );
     }
@@ -67,12 +67,12 @@ fn secret_in(text: &str, whence: &str) -> Result<Secret, Failure> {
 }
 
 fn read_file(path: &str) -> Result<String, Failure> {
-    let bound = ReadLimit::secret();
+    let limit = ReadLimit::secret();
     let read = if path == "-" {
-        bound.read_text(|| Ok(io::stdin()))
+        limit.read_text(|| Ok(io::stdin()))
     } else {
         let path = expand_home(path);
-        bound.read_text(move || File::open(path))
+        limit.read_text(move || File::open(path))
     };
     read.map_err(|error| {
         Failure::new(
@@ -85,14 +85,14 @@ fn read_file(path: &str) -> Result<String, Failure> {
 }
 
 /// Runs a command and returns its standard output and standard error.
-fn run(words: &[String]) -> Result<(String, String), Failure> {
+fn run(command: &[String]) -> Result<(String, String), Failure> {
     let failure = || {
         Failure::new(
             Kind::Usage,
             "`client_secret_command` in the config file failed",
         )
     };
-    let [program, args @ ..] = words else {
+    let [program, args @ ..] = command else {
         return Err(failure().hint("it is empty"));
     };
     let printed = command::run(program, args, ReadLimit::secret()).map_err(|error| {
@@ -103,18 +103,18 @@ fn run(words: &[String]) -> Result<(String, String), Failure> {
     // An error with the output in it could show the secret.
     let text = String::from_utf8(printed.stdout);
     let text = text.map_err(|_| failure().hint("its output is not text in UTF-8"))?;
-    let notes = String::from_utf8_lossy(&printed.stderr).into_owned();
-    Ok((text, notes))
+    let messages = String::from_utf8_lossy(&printed.stderr).into_owned();
+    Ok((text, messages))
 }
 
 /// Logs what a command printed on standard error, without the secret.
-fn tell_notes(notes: &str, secret: &Secret) {
-    let mut notes = notes.to_owned();
+fn log_messages(messages: &str, secret: &Secret) {
+    let mut messages = messages.to_owned();
     // The log also conceals secrets, but not short ones or parts of one.
     for line in secret.expose().lines().filter(|line| !line.is_empty()) {
-        notes = notes.replace(line, "…");
+        messages = messages.replace(line, "…");
     }
-    for line in notes.lines().filter(|line| !line.trim().is_empty()) {
+    for line in messages.lines().filter(|line| !line.trim().is_empty()) {
         log::info!("client_secret_command: {line}");
     }
 }

@@ -1,25 +1,16 @@
-//! Settings: the values in effect, and their sources.
-//!
-//! All precedence is here: flag, then environment variable, then the profile of the config file, then
-//! the default.
+//! Resolves every setting: flag, then environment variable, then the profile of the config file, then the default.
 
-mod command;
-pub(crate) mod file;
-mod secret_source;
-mod targets;
-
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::file::{self, Profile};
+use super::path::expand_home;
+use super::secret_source::SecretSource;
 use crate::analysis::Targets;
 use crate::cli::ServiceArgs;
-use crate::client::BaseUrl;
-use crate::client::{Api, ClientOptions, Credentials, Origin, Setting};
+use crate::client::{Api, BaseUrl, ClientOptions, Credentials, Origin, Setting};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 use crate::text;
-use file::Profile;
-pub(crate) use secret_source::SecretSource;
 
 /// The given values, before they are resolved.
 pub(crate) struct Settings<'a> {
@@ -43,12 +34,12 @@ impl<'a> Settings<'a> {
     }
 
     /// Decides how to send requests to the service.
-    pub(crate) fn manners(&self) -> Result<ClientOptions, Failure> {
-        let duration = |key: &str| self.word(key, text::duration);
-        let api = self.word("api", |word| {
-            Api::named(word).ok_or_else(|| "auto, v1 or v2".to_owned())
+    pub(crate) fn client_options(&self) -> Result<ClientOptions, Failure> {
+        let duration = |key: &str| self.parsed_text(key, text::duration);
+        let api = self.parsed_text("api", |name| {
+            Api::named(name).ok_or_else(|| "auto, v1 or v2".to_owned())
         })?;
-        let manners = ClientOptions {
+        let options = ClientOptions {
             api: self.pick("api", self.args.api, api, Api::Auto),
             parallel: self.pick(
                 "parallel",
@@ -83,11 +74,11 @@ impl<'a> Settings<'a> {
             allow_http: self.pick(
                 "allow_http",
                 self.args.allow_http,
-                self.profile.switch("allow_http"),
+                self.profile.boolean("allow_http"),
                 false,
             ),
         };
-        match &manners {
+        match &options {
             ClientOptions {
                 parallel: Setting { value: 0, origin },
                 ..
@@ -99,12 +90,12 @@ impl<'a> Settings<'a> {
                 let expected = "longer than zero, such as 60s";
                 Err(self.invalid("timeout", &timeout.origin, "0s", expected))
             }
-            _ => Ok(manners),
+            _ => Ok(options),
         }
     }
 
     /// Decides which service to use, with which credentials.
-    pub(crate) fn access(&self, manners: &ClientOptions) -> Result<Credentials, Failure> {
+    pub(crate) fn credentials(&self, options: &ClientOptions) -> Result<Credentials, Failure> {
         let Some(base_url) = self.base_url() else {
             return Err(missing(
                 "the base URL of the service",
@@ -120,7 +111,7 @@ impl<'a> Settings<'a> {
             Origin::File(profile) => format!("`profiles.{profile}.base_url` in the config file"),
             Origin::Default => "the base URL".to_owned(),
         };
-        let base_url = BaseUrl::parse_named(&name, &base_url.value, manners.allow_http.value)?;
+        let base_url = BaseUrl::parse_named(&name, &base_url.value, options.allow_http.value)?;
         let Some(client_id) = self.client_id() else {
             return Err(missing(
                 "the client ID",
@@ -175,7 +166,7 @@ impl<'a> Settings<'a> {
                 origin: self.given_origin(key),
             })
             .collect();
-        let filed = [
+        let in_file = [
             profile
                 .text("client_secret")
                 .map(|text| SecretSource::Text(Secret::new(text))),
@@ -186,7 +177,7 @@ impl<'a> Settings<'a> {
                 .command("client_secret_command")
                 .map(SecretSource::Command),
         ];
-        let filed: Vec<_> = filed
+        let in_file: Vec<_> = in_file
             .into_iter()
             .flatten()
             .filter(|source| !source.is_empty())
@@ -199,7 +190,7 @@ impl<'a> Settings<'a> {
         let layers = [
             given.iter().filter(is_flag).collect::<Vec<_>>(),
             given.iter().filter(|setting| !is_flag(setting)).collect(),
-            filed.iter().collect(),
+            in_file.iter().collect(),
         ];
         let Some(layer) = layers.into_iter().find(|layer| !layer.is_empty()) else {
             return Ok(None);
@@ -230,7 +221,7 @@ impl<'a> Settings<'a> {
     /// Picks a text; an empty text counts as not set.
     fn text(&self, key: &'static str, given: Option<&String>) -> Option<Setting<String>> {
         let given = given.filter(|text| !text.is_empty()).cloned();
-        let filed = self
+        let in_file = self
             .profile
             .text(key)
             .filter(|text| !text.is_empty())
@@ -241,7 +232,7 @@ impl<'a> Settings<'a> {
                 origin: self.given_origin(key),
             })
             .or_else(|| {
-                filed.map(|value| Setting {
+                in_file.map(|value| Setting {
                     value,
                     origin: Origin::File(self.profile.name.clone()),
                 })
@@ -252,10 +243,10 @@ impl<'a> Settings<'a> {
         &self,
         key: &'static str,
         given: Option<T>,
-        filed: Option<T>,
+        in_file: Option<T>,
         default: T,
     ) -> Setting<T> {
-        match (given, filed) {
+        match (given, in_file) {
             (Some(value), _) => Setting {
                 value,
                 origin: self.given_origin(key),
@@ -277,14 +268,14 @@ impl<'a> Settings<'a> {
     }
 
     /// Parses a text value of the profile.
-    fn word<T>(
+    fn parsed_text<T>(
         &self,
         key: &str,
-        read: impl Fn(&str) -> Result<T, String>,
+        parse: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Option<T>, Failure> {
         self.profile
             .text(key)
-            .map(read)
+            .map(parse)
             .transpose()
             .map_err(|expected| self.profile.invalid(key, &expected))
     }
@@ -346,13 +337,4 @@ fn missing(what: &str, flag: &str, variable: &str, key: &str) -> Failure {
         "set it with `{flag}`, {variable}, or `{key}` in the config file (`trayscan config init` \
          creates one); to try trayscan without a service, use `--sandbox`"
     ))
-}
-
-/// Replaces a leading `~` with the home folder.
-pub(crate) fn expand_home(path: &str) -> PathBuf {
-    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
-    }
 }

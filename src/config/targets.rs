@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::file::{Problem, check_keys};
+use super::keys::{Problem, check_keys};
 use crate::analysis;
 use crate::analysis::statistics::{self, Decimal};
 use crate::analysis::{Target, Targets};

@@ -48,7 +48,7 @@ pub(super) fn prepared(
         return Ok(source);
     };
     let settings = Settings::read(&args.source, from_environment)?;
-    table.reach_as(Reach::new(&settings.manners()?));
+    table.reach_as(Reach::new(&settings.client_options()?));
     if let Some(range) = asked.range {
         terminal::note(&format!(
             "a table holds many exports: of {name}, the batches of {} are compared",

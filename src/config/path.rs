@@ -1,0 +1,31 @@
+//! Paths in settings: the home folder, and who can read a file with a secret.
+
+use std::path::{Path, PathBuf};
+
+/// Replaces a leading `~` with the home folder.
+pub(crate) fn expand_home(path: &str) -> PathBuf {
+    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_path_buf());
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Warns that others can read a file with a secret.
+pub(super) fn warn_readable(path: &Path) {
+    log::warn!(
+        "other users can read `{0}`, which contains a secret; run `chmod 600 {0}`",
+        path.display()
+    );
+}
+
+#[cfg(unix)]
+pub(super) fn others_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+pub(super) fn others_may_read(_: &Path) -> bool {
+    false
+}
