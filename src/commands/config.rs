@@ -1,4 +1,4 @@
-//! `config`: where settings come from.
+//! `config`: prints the path of the config file or the settings in effect, or creates a config file.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -36,7 +36,7 @@ fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
 
 fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
     let settings = Settings::read(args, &cli.from_environment)?;
-    let manners = settings.client_options()?;
+    let options = settings.client_options()?;
     let mut rows: Vec<[String; 3]> = Vec::new();
     let mut row =
         |key: &str, value: String, origin: String| rows.push([key.to_owned(), value, origin]);
@@ -59,29 +59,29 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
             row("client_secret", shown, origin.to_string());
         }
     }
-    let api = format!("{:?}", manners.api.value).to_lowercase();
-    row("api", api, manners.api.origin.to_string());
+    let api = format!("{:?}", options.api.value).to_lowercase();
+    row("api", api, options.api.origin.to_string());
     row(
         "parallel",
-        manners.parallel.value.to_string(),
-        manners.parallel.origin.to_string(),
+        options.parallel.value.to_string(),
+        options.parallel.origin.to_string(),
     );
     row(
         "retries",
-        manners.retries.value.to_string(),
-        manners.retries.origin.to_string(),
+        options.retries.value.to_string(),
+        options.retries.origin.to_string(),
     );
     row(
         "retry_wait",
-        duration(&manners.retry_wait),
-        manners.retry_wait.origin.to_string(),
+        duration(&options.retry_wait),
+        options.retry_wait.origin.to_string(),
     );
     row(
         "timeout",
-        duration(&manners.timeout),
-        manners.timeout.origin.to_string(),
+        duration(&options.timeout),
+        options.timeout.origin.to_string(),
     );
-    match &manners.ca_cert {
+    match &options.ca_cert {
         Some(setting) => row(
             "ca_cert",
             setting.value.display().to_string(),
@@ -91,16 +91,16 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
     }
     row(
         "allow_http",
-        manners.allow_http.value.to_string(),
-        manners.allow_http.origin.to_string(),
+        options.allow_http.value.to_string(),
+        options.allow_http.origin.to_string(),
     );
     for (key, value) in settings.targets().rows() {
         row(&key, value.to_string(), "config file".to_owned());
     }
 
-    let width = |place: usize| {
+    let width = |column: usize| {
         rows.iter()
-            .map(|row| row[place].chars().count())
+            .map(|row| row[column].chars().count())
             .max()
             .unwrap_or(0)
     };
@@ -116,7 +116,7 @@ fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
     Ok(terminal::print(&(lines.join("\n") + "\n"))?)
 }
 
-/// A password has no place in an address; where one stands there, it is not shown.
+/// Hides the user name and the password in a base URL.
 fn hide_password(setting: Setting<String>) -> Setting<String> {
     let Setting { value, origin } = setting;
     let value = match url::Url::parse(&value) {
@@ -128,12 +128,12 @@ fn hide_password(setting: Setting<String>) -> Setting<String> {
         }
         Ok(url) if url.username().is_empty() && url.password().is_none() => value,
         Ok(mut url) => {
-            // Neither can fail for an address that has a password.
+            // Neither can fail for a URL that has a user name or a password.
             let _ = url.set_password(None);
             let _ = url.set_username("********");
             url.to_string()
         }
-        Err(_) => "(no URL)".to_owned(),
+        Err(_) => "(not a URL)".to_owned(),
     };
     Setting { value, origin }
 }
@@ -142,7 +142,7 @@ fn duration(setting: &Setting<std::time::Duration>) -> String {
     humantime::format_duration(setting.value).to_string()
 }
 
-/// Writes a config file for the owner's eyes only; never over one that is there.
+/// Creates a config file that only the owner can read. Never overwrites an existing one.
 fn init(path: &Path) -> anyhow::Result<()> {
     let failure = |error: io::Error| {
         let path = path.display();

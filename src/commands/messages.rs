@@ -1,71 +1,45 @@
-//! What every command that takes many batches has in common: which are wanted, and what is told at the end.
-
-use chrono::{DateTime, Utc};
+//! Messages that several commands share: errors, warnings and notes about the batches of a run.
 
 use super::source::{BatchPages, BatchSource};
 use crate::analysis::statistics::Figures;
 use crate::batch::COLUMNS;
-use crate::batch::filter::Condition;
 use crate::batch::range::Range;
 use crate::cli::SelectionArgs;
 use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
-use crate::pipeline::{Counts, Selection};
+use crate::pipeline::Counts;
 use crate::terminal;
 use crate::text;
 use crate::verify;
 
-/// Which batches the command line asks for, checked before anything is sent.
-pub(super) struct SelectionRequest {
-    pub(super) range: Range,
-    pub(super) conditions: Vec<Condition>,
-    /// When it was asked for: what "today" and "7d" are counted from.
-    pub(super) asked: DateTime<Utc>,
-}
-
-impl SelectionRequest {
-    pub(super) fn new(args: &SelectionArgs) -> Result<Self, Failure> {
-        let asked = Utc::now();
-        let conditions = args.conditions.iter();
-        Ok(Self {
-            range: Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                asked,
-            )?,
-            conditions: conditions
-                .map(|text| Condition::parse(text, asked))
-                .collect::<Result<_, _>>()?,
-            asked,
-        })
-    }
-
-    pub(super) fn plan(&self) -> Selection {
-        Selection {
-            conditions: self.conditions.clone(),
-            ..Selection::new(&self.range)
-        }
-    }
-}
-
-/// Says that nothing matched, for `--fail-on-empty`.
-pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, tally: &Counts) -> Failure {
-    let (message, came) = if args.conditions.is_empty() {
-        ("nothing matched", String::new())
-    } else {
-        (
-            "no batch matched the conditions of `--where`",
-            format!(", and {} came", count(tally.unwanted, "batch", "batches")),
-        )
-    };
+/// Returns the error of `--fail-on-empty`.
+pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, counts: &Counts) -> Failure {
+    let message =
+        none_match(args, counts).unwrap_or_else(|| "no batch matches the selection".to_owned());
     Failure::new(Kind::Empty, message).hint(format!(
-        "asked for {}{came}; `--fail-on-empty` makes this an error",
+        "the range was {}; `--fail-on-empty` makes this an error",
         range.describe()
     ))
 }
 
-/// Says which way the batches came.
-pub(super) fn how(source: &BatchSource, pages: &BatchPages<'_>) -> String {
+/// Says that batches were received but none matches `--where`; `None` if that is not the reason for an empty result.
+fn none_match(args: &SelectionArgs, counts: &Counts) -> Option<String> {
+    let conditions = match &args.conditions[..] {
+        [] => return None,
+        [one] => format!("`--where {}`", text::brief(one)),
+        _ => "all `--where` conditions".to_owned(),
+    };
+    match counts.unwanted {
+        0 => None,
+        1 => Some(format!("the only batch does not match {conditions}")),
+        batches => Some(format!(
+            "none of the {batches} batches matches {conditions}"
+        )),
+    }
+}
+
+/// Says where the batches are from: the version and the number of requests, or the archive.
+pub(super) fn describe_source(source: &BatchSource, pages: &BatchPages<'_>) -> String {
     let BatchPages::Service(pages) = pages else {
         return format!("from {}", source.name());
     };
@@ -75,39 +49,39 @@ pub(super) fn how(source: &BatchSource, pages: &BatchPages<'_>) -> String {
     format!("{version}{requests}")
 }
 
-/// Says how far `what` came, where it came anywhere, and what it left.
+/// Adds to a failure how far the `task` got, if it got anywhere, and what it left behind.
 pub(super) fn stopped(
     failure: Failure,
     source: &BatchSource,
-    what: &str,
-    left: &str,
+    task: &str,
+    left_behind: &str,
 ) -> anyhow::Error {
     let pages = source.stats.pages.get();
     if failure.kind == Kind::ClosedPipe || pages == 0 {
         return failure.into();
     }
     anyhow::Error::new(failure).context(format!(
-        "the {what} stopped after {} ({}); {left}",
+        "the {task} stopped after {} ({}); {left_behind}",
         count(pages, "page", "pages"),
         count(source.stats.batches.get(), "batch", "batches"),
     ))
 }
 
-/// Says what is wrong with batches that came, though all of them came.
-pub(super) fn doubts(findings: &DataIssues, tally: &Counts, lenient: bool) -> Vec<String> {
-    let conflicts = (tally.conflicts > 0).then(|| {
-        let batches = count(tally.conflicts, "batch", "batches");
-        format!("{batches} came again with other content; the first stays")
+/// Returns warnings about the received batches.
+pub(super) fn data_warnings(issues: &DataIssues, counts: &Counts, lenient: bool) -> Vec<String> {
+    let conflicts = (counts.conflicts > 0).then(|| {
+        let batches = count(counts.conflicts, "batch", "batches");
+        format!("{batches} arrived again with different content; the first version was kept")
     });
     conflicts
         .into_iter()
-        .chain(oddities(findings, lenient))
+        .chain(issue_warnings(issues, lenient))
         .collect()
 }
 
-/// Says what is wrong with batches that were taken nevertheless.
-pub(super) fn oddities(findings: &DataIssues, lenient: bool) -> Vec<String> {
-    let absent = verify::listed(findings.absent);
+/// Returns warnings about batches that were accepted despite their flaws.
+pub(super) fn issue_warnings(issues: &DataIssues, lenient: bool) -> Vec<String> {
+    let absent = verify::listed(issues.absent);
     let absent: Vec<&str> = absent.iter().map(|&column| COLUMNS[column].name).collect();
     let absent = (!absent.is_empty()).then(|| {
         let (are, they_count) = match absent.len() {
@@ -117,57 +91,60 @@ pub(super) fn oddities(findings: &DataIssues, lenient: bool) -> Vec<String> {
         let fields = quoted(&absent);
         format!("{fields} {are} missing in some batches; {they_count} as null")
     });
-    let flawed = (lenient && findings.flawed > 0).then(|| {
+    let flawed = (lenient && issues.flawed > 0).then(|| {
         format!(
-            "{} the interface ({} left out, for want of a batch_id); the first: {}",
-            count(findings.flawed, "batch breaks", "batches break"),
-            findings.skipped,
-            findings.example.as_deref().unwrap_or_default(),
+            "{} the interface ({} skipped: no batch_id); the first: {}",
+            count(issues.flawed, "batch breaks", "batches break"),
+            issues.skipped,
+            issues.example.as_deref().unwrap_or_default(),
         )
     });
-    let held_back = findings
-        .crowded
-        .as_ref()
-        .map(|first| match findings.held_back {
-            0 | 1 => first.clone(),
-            many => format!("{first}; so it is with {} more", many - 1),
-        });
-    absent.into_iter().chain(flawed).chain(held_back).collect()
+    let crowded = issues.crowded.as_ref().map(|first| match issues.held_back {
+        0 | 1 => first.clone(),
+        many => format!("{first}; the same applies to {} more", many - 1),
+    });
+    absent.into_iter().chain(flawed).chain(crowded).collect()
 }
 
-/// Says what could not be made part of the figures.
-pub(super) fn beyond(total: &Figures) -> Vec<String> {
+/// Returns warnings about values that the figures leave out.
+pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
     let values = total
         .metrics()
         .into_iter()
         .filter(|(_, metric)| metric.beyond > 0);
     let values = values.map(|(column, metric)| {
         format!(
-            "{} of `{}` with more digits than can be counted exactly, 15 before the point and 10 behind it: left out, as if missing",
-            count(metric.beyond, "value", "values"),
+            "{} more than 15 digits before or 10 after the decimal point in `{}`; treated as missing",
+            count(metric.beyond, "value has", "values have"),
             COLUMNS[column].name
         )
     });
     let images = (total.odd_images > 0).then(|| {
         format!(
-            "{} with a number of images that is none, or past four billion: counted as without images",
-            count(total.odd_images, "batch", "batches")
+            "{} an invalid number of images, or one above four billion; counted as without images",
+            count(total.odd_images, "batch has", "batches have")
         )
     });
     values.chain(images).collect()
 }
 
-/// Tells what is worth knowing of the batches that came, and of those that did not.
-pub(super) fn tell(tally: &Counts, source: &BatchSource, is_sandbox: bool) -> Result<(), Failure> {
-    if tally.duplicates > 0 {
-        let batches = count(tally.duplicates, "batch", "batches");
-        log::info!("{batches} came more than once and count once");
+/// Prints notes about duplicates, an empty result, and batches that vanished from the service.
+pub(super) fn print_notes(
+    counts: &Counts,
+    source: &BatchSource,
+    args: &SelectionArgs,
+    is_sandbox: bool,
+) -> Result<(), Failure> {
+    if counts.duplicates > 0 {
+        let batches = count(counts.duplicates, "batch", "batches");
+        log::info!("{batches} arrived more than once; each is counted once");
     }
-    if tally.written == 0 && tally.unwanted > 0 {
-        let batches = count(tally.unwanted, "batch", "batches");
-        terminal::note(&format!("{batches} came, and none matched `--where`"));
-    } else if tally.written == 0 && is_sandbox {
-        terminal::note("the sandbox has batches from November 2023 to October 2026");
+    if counts.written == 0 {
+        if let Some(message) = none_match(args, counts) {
+            terminal::note(&message);
+        } else if is_sandbox {
+            terminal::note("the sandbox has batches from November 2023 to October 2026");
+        }
     }
     if let vanished @ 1.. = source.vanished()? {
         let batches = count(
@@ -190,6 +167,7 @@ pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
     names.join(", ")
 }
 
+/// Returns a number with its noun, such as `1 batch` or `2 batches`.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

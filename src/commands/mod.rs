@@ -1,29 +1,34 @@
-//! One file per subcommand. Commands wire the parts together and do nothing else.
+//! One file or folder per subcommand. Commands wire the other parts of the crate together and do nothing else.
+//!
+//! Each subcommand has a `run` function. A command that takes batches reads from `source`, runs the `pipeline`, and ends
+//! with `messages`; start with `summary` for the shortest example. What the flags mean on their own is left to `cli`.
 
-mod changes;
 mod check;
 mod config;
 mod export;
-mod generate;
-mod lake;
-mod manifest;
-mod messages;
-mod own_files;
 mod report;
-mod runtime;
 mod serve;
-pub(crate) mod signals;
-mod source;
-mod status;
-mod storage;
 mod summary;
 mod sync;
 mod verify;
 
+// `completions` and `man`.
+mod generate;
+
+// Shared: the service, the sandbox or an archive; which batches; the outputs; the last words of a run.
+mod messages;
+mod outputs;
+mod selection;
+mod source;
+
+// Shared: the async runtime, and signals.
+mod runtime;
+pub(crate) mod signals;
+
 use crate::cli::{Cli, Command};
 use crate::terminal;
 
-/// Does what the command line asks for.
+/// Runs the subcommand of the command line.
 pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Export(args) => export::run(cli, args),

@@ -1,4 +1,4 @@
-//! `report`: from pages to one HTML page.
+//! `report`: writes one self-contained HTML page with charts.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -7,10 +7,11 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use super::messages::{
-    SelectionRequest, beyond, count, doubts, how, nothing_matched, stopped, tell,
+    count, data_warnings, describe_source, figure_warnings, nothing_matched, print_notes, stopped,
 };
+use super::selection::SelectionRequest;
 use super::source::BatchSource;
-use super::{own_files, runtime, storage};
+use super::{outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY};
 use crate::cli::{Cli, ReportArgs};
@@ -23,43 +24,41 @@ use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
 pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
-    let wanted = ReportRequest::new(args)?;
-    own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
+    let request = ReportRequest::new(args)?;
+    outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
     let from_environment = cli.from_environment.clone();
-    let (args, place) = (args.clone(), wanted.place.clone());
+    let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
-        async move || write_report(&from_environment, &args, wanted).await,
-        move || place.left_behind(),
+        async move || write_report(&from_environment, &args, request).await,
+        move || location.left_behind(),
     )
 }
 
-/// What the command line asks for, checked before anything is sent.
+/// What the command line asks for, checked before any request is sent.
 struct ReportRequest {
-    place: Location,
+    location: Location,
     selection: SelectionRequest,
-    /// When the page says that it was made, in seconds since 1970.
-    made: i64,
+    /// The time shown as that of the report, in seconds since 1970.
+    created: i64,
 }
 
 impl ReportRequest {
     fn new(args: &ReportArgs) -> Result<Self, Failure> {
         let selection = SelectionRequest::new(&args.selection)?;
         if args.title.trim().is_empty() {
-            return Err(
-                Failure::new(Kind::Usage, "`--title` is empty, and a page needs a name")
-                    .hint("write one, or leave it out: then it is \"Tray scans\""),
-            );
+            return Err(Failure::new(Kind::Usage, "`--title` is empty")
+                .hint("give a title, or leave out `--title` to use \"Tray scans\""));
         }
         Ok(Self {
-            place: place(args.output.as_deref())?,
-            made: made(selection.asked)?.timestamp(),
+            location: location(args.output.as_deref())?,
+            created: creation_time(selection.now)?.timestamp(),
             selection,
         })
     }
 }
 
-/// Returns when the page says that it was made: now, or what a build that must be repeatable says.
-fn made(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
+/// Returns the time of the report: now, or SOURCE_DATE_EPOCH for reproducible output.
+fn creation_time(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
     const VARIABLE: &str = "SOURCE_DATE_EPOCH";
     let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) else {
         return Ok(now);
@@ -67,50 +66,58 @@ fn made(now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
     let second = text.to_str().and_then(|text| text.parse().ok());
     let moment = second.and_then(|second| DateTime::from_timestamp(second, 0));
     moment.ok_or_else(|| {
-        Failure::new(Kind::Usage, format!("{VARIABLE} is no number of seconds"))
-            .hint("unset it, or give seconds since 1970, such as 1767225600")
+        Failure::new(
+            Kind::Usage,
+            format!("{VARIABLE} is not a number of seconds"),
+        )
+        .hint("unset it, or set it to seconds since 1970, such as 1767225600")
     })
 }
 
-/// Decides where the page goes, and catches what was meant otherwise.
-fn place(output: Option<&Path>) -> Result<Location, Failure> {
+/// Decides where to write the page, and refuses names that suggest another format.
+fn location(output: Option<&Path>) -> Result<Location, Failure> {
     if output.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::new(Kind::Usage, "a page is not for the terminal")
-            .hint("name a file: `-o report.html`; `trayscan summary` shows figures here"));
+        return Err(Failure::new(
+            Kind::Usage,
+            "a report is an HTML file, not text for the terminal",
+        )
+        .hint(
+            "name a file with `-o report.html`; `trayscan summary` shows figures in the terminal",
+        ));
     }
     if let Some(path) = output {
         let name = path.display();
         if path == Path::new("html") && !path.exists() {
             return Err(Failure::new(
                 Kind::Usage,
-                format!("`-o {name}` would write a file of that name"),
+                format!("`-o {name}` would create a file called `{name}`"),
             )
-            .hint("did you mean `-o report.html`? else write `-o ./html`"));
+            .hint("did you mean `-o report.html`? Otherwise write `-o ./html`"));
         }
         if Template::parse(path)?.is_some() {
             return Err(
                 Failure::new(Kind::Usage, format!("`{name}`: a report is one file")).hint(
-                    "name one file; `--start`, `--end` and `--where` choose what it is about",
+                    "name one file; choose its batches with `--start`, `--end` and `--where`",
                 ),
             );
         }
     }
-    let ending = output.and_then(Path::extension);
-    let ending = ending.map(|ending| ending.to_string_lossy().to_lowercase());
-    if ending.is_some_and(|ending| OTHERS.contains(&ending.as_str())) {
-        return Err(Failure::new(Kind::Usage, "a report is an HTML page").hint(
-            "end its name with .html; `trayscan export` writes the other formats, and a browser prints the page as PDF",
+    let extension = output.and_then(Path::extension);
+    let extension = extension.map(|extension| extension.to_string_lossy().to_lowercase());
+    if extension.is_some_and(|extension| OTHER_EXTENSIONS.contains(&extension.as_str())) {
+        return Err(Failure::new(Kind::Usage, "a report is an HTML file").hint(
+            "use a name that ends in .html; `trayscan export` writes other formats, and a browser can print the page as PDF",
         ));
     }
     Location::new(output)
 }
 
-/// Returns the conditions as the page tells them: whom somebody looked for only where people are shown.
+/// Returns the conditions as the page shows them: without those on people, unless `--emails` is given.
 fn conditions(args: &ReportArgs) -> Vec<String> {
     let shown = |text: &String| {
         let field = text.split(['=', '!', '<', '>', '~']).next();
         let field = field.unwrap_or_default().trim();
-        // An address may be looked for in a comment as well.
+        // A condition on another field may also contain an email address.
         let is_person = field == COLUMNS[SCANNED_BY].name || text.contains('@');
         if is_person && !args.emails {
             format!("{field} (not shown)")
@@ -121,54 +128,54 @@ fn conditions(args: &ReportArgs) -> Vec<String> {
     args.selection.conditions.iter().map(shown).collect()
 }
 
-/// Endings of what a page is not.
-const OTHERS: [&str; 12] = [
+/// Extensions of other formats.
+const OTHER_EXTENSIONS: [&str; 12] = [
     "csv", "tsv", "json", "ndjson", "jsonl", "xlsx", "parquet", "sqlite", "db", "pdf", "gz", "zst",
 ];
 
 async fn write_report(
     from_environment: &[String],
     args: &ReportArgs,
-    wanted: ReportRequest,
+    request: ReportRequest,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let service = &args.source.service;
     let profile = file::read(service.config.as_deref(), service.profile.as_deref())?;
-    storage::prepare(
+    outputs::prepare_storage(
         &args.source.service,
         from_environment,
         &[args.output.as_deref()],
     )?;
     let source = BatchSource::open(&args.source, from_environment)?;
-    // Before the first request, so that one that cannot be written is found out at once.
-    let target = OutputTarget::open(&wanted.place, args.no_clobber)?;
+    // Opened before the first request, so that an output that cannot be written fails at once.
+    let target = OutputTarget::open(&request.location, args.no_clobber)?;
     let mut output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
-    let range = &wanted.selection.range;
-    log::info!("asking {} for {}", source.name(), range.asked());
+    let range = &request.selection.range;
+    log::info!("requesting {} from {}", range.asked(), source.name());
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, PageOrder::Any, lenient)?;
-    let span = ReportSpan::new(range, &source.held()?, wanted.made);
-    let mut gathered = ReportData::new(args.step.into(), span);
-    let plan = wanted.selection.plan();
-    let ran = pipeline::run(&mut pages, &mut gathered, &plan, &source.stats).await;
+    let mut pages = source.pages(*range, PageOrder::Any, lenient)?;
+    let span = ReportSpan::new(range, &source.available_range()?, request.created);
+    let mut data = ReportData::new(args.step.into(), span);
+    let selection = request.selection.selection();
+    let ran = pipeline::run(&mut pages, &mut data, &selection, &source.stats).await;
     drop(progress);
-    let left = wanted.place.left_behind();
-    let tally = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
-    if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range, &args.selection, &tally).into());
+    let left = request.location.left_behind();
+    let counts = ran.map_err(|failure| stopped(failure, &source, "report", &left))?;
+    if counts.written == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(range, &args.selection, &counts).into());
     }
 
-    let findings = pages.findings();
+    let issues = pages.findings();
     let incomplete = source.incomplete(range)?;
-    let named = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
-    let is_asked = args.source.archive.is_none() && !service.sandbox;
-    let facts = ReportInfo {
+    let profile_name = Some(profile.name).filter(|name| !name.is_empty() && name != "default");
+    let is_service = args.source.archive.is_none() && !service.sandbox;
+    let info = ReportInfo {
         title: args.title.clone(),
-        profile: named.filter(|_| is_asked),
+        profile: profile_name.filter(|_| is_service),
         source: if service.sandbox {
-            "the sandbox, whose batches are made up".to_owned()
+            "the sandbox, with generated batches".to_owned()
         } else {
             let name = source.base_url().unwrap_or_else(|| source.name());
             match args.source.archive {
@@ -179,56 +186,52 @@ async fn write_report(
         range: range.describe(),
         conditions: conditions(args),
         version: pages.version().map(|version| version.to_string()),
-        made: wanted.made,
+        made: request.created,
         has_emails: args.emails,
-        noticed: noticed(&tally, &findings, incomplete.clone()),
-        has_left_out: tally.conflicts > 0 || findings.flawed > 0,
+        noticed: noticed(&counts, &issues, incomplete.clone()),
+        has_left_out: counts.conflicts > 0 || issues.flawed > 0,
     };
-    let page = report::render(&gathered, &facts, &profile.targets)?;
+    let page = report::render(&data, &info, &profile.targets)?;
     output
         .write_all(page.as_bytes())
         .map_err(Failure::from_output)?;
     output.publish()?;
 
-    let mut warnings = doubts(&findings, &tally, lenient);
-    warnings.extend(beyond(&gathered.total()));
+    let mut warnings = data_warnings(&issues, &counts, lenient);
+    warnings.extend(figure_warnings(&data.total()));
     for warning in warnings.into_iter().chain(incomplete) {
         log::warn!("{warning}");
     }
-    for (meant, crop) in gathered.crops_meant(&profile.targets) {
+    for (meant, crop) in data.crops_meant(&profile.targets) {
         terminal::note(&format!(
-            "no batch has the crop of `[targets.{meant:?}]`; did you mean {crop:?}?"
+            "no batch has the crop in `[targets.{meant:?}]`; did you mean {crop:?}?"
         ));
     }
-    tell(&tally, &source, service.sandbox)?;
+    print_notes(&counts, &source, &args.selection, service.sandbox)?;
     terminal::conclude(&format!(
         "report of {} ({}, {}) to {} in {:.1} s",
-        count(tally.written, "batch", "batches"),
+        count(counts.written, "batch", "batches"),
         range.describe(),
-        how(&source, &pages),
-        wanted.place.name(),
+        describe_source(&source, &pages),
+        request.location.name(),
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
 }
 
-/// What the page should say of how its batches came.
-fn noticed(
-    tally: &Counts,
-    findings: &DataIssues,
-    incomplete: Option<String>,
-) -> Vec<(u64, String)> {
-    let told = |number: u64, one: &str, many: &str| {
+/// Returns what the page says about problems with its batches.
+fn noticed(counts: &Counts, issues: &DataIssues, incomplete: Option<String>) -> Vec<(u64, String)> {
+    let message = |number: u64, one: &str, many: &str| {
         (number > 0).then(|| (number, if number == 1 { one } else { many }.to_owned()))
     };
     let mut noticed: Vec<(u64, String)> = [
-        told(
-            tally.conflicts,
-            "batch came again with other content; the first counts",
-            "batches came again with other content; the first counts",
+        message(
+            counts.conflicts,
+            "batch arrived again with different content; the first version counts",
+            "batches arrived again with different content; the first version counts",
         ),
-        told(
-            findings.flawed,
+        message(
+            issues.flawed,
             "batch breaks the interface; values that cannot be read count as missing",
             "batches break the interface; values that cannot be read count as missing",
         ),
@@ -236,6 +239,6 @@ fn noticed(
     .into_iter()
     .flatten()
     .collect();
-    noticed.extend(incomplete.map(|words| (1, format!("warning: {words}"))));
+    noticed.extend(incomplete.map(|warning| (1, format!("warning: {warning}"))));
     noticed
 }

@@ -1,9 +1,9 @@
-//! Work that a signal ends at once, whatever it waits for.
+//! The async runtime of a command, and how a signal ends the work on it.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinError;
 
 use super::signals::Signals;
@@ -12,55 +12,59 @@ use crate::storage::cleanup;
 use crate::storage::cloud;
 use crate::terminal;
 
-/// How long a run whose result is in its place may take to finish after a signal.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a run that has published its result may take to finish after a signal.
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
-/// Does `work` to its end, or until a signal comes; `left_behind` says what is there then.
+/// Builds a runtime with at least two workers.
+pub(super) fn build() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+}
+
+/// Runs `work` until it ends or a signal arrives. After a signal, `left_behind` says what the run leaves behind.
 pub(super) fn run<W>(work: W, left_behind: impl FnOnce() -> String) -> anyhow::Result<()>
 where
     W: AsyncFnOnce() -> anyhow::Result<()> + Send + 'static,
 {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = build()?;
     let ended = runtime.block_on(async move {
         let mut signals = match Signals::catch().context("cannot catch signals") {
             Ok(signals) => signals,
-            Err(error) => return Ended::Ran(Err(error)),
+            Err(error) => return Ended::Finished(Err(error)),
         };
-        // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
+        // On a separate thread: a blocked write must not keep signals from being handled.
         let runtime = Handle::current();
-        let mut working = tokio::task::spawn_blocking(move || runtime.block_on(work()));
+        let mut task = tokio::task::spawn_blocking(move || runtime.block_on(work()));
         let kind = tokio::select! {
-            // If both are ready, the run was faster than the signal.
+            // If both are ready, the run finished before the signal.
             biased;
-            ended = &mut working => return Ended::Ran(joined(ended)),
+            ended = &mut task => return Ended::Finished(joined(ended)),
             kind = signals.next() => kind,
         };
         if cleanup::stop() {
-            return Ended::Told(kind);
+            return Ended::Signalled(kind);
         }
-        // The result is in its place, so the run has succeeded. The manifest and the last line follow.
+        // The result is published, so the run has succeeded. The manifest and the last line follow.
         tokio::select! {
             biased;
-            ended = &mut working => Ended::Ran(joined(ended)),
-            () = tokio::time::sleep(PATIENCE) => Ended::Told(kind),
+            ended = &mut task => Ended::Finished(joined(ended)),
+            () = tokio::time::sleep(GRACE_PERIOD) => Ended::Signalled(kind),
         }
     });
     match ended {
-        Ended::Ran(ended) => {
+        Ended::Finished(ended) => {
             cloud::settle();
             ended
         }
-        Ended::Told(kind) => {
+        Ended::Signalled(kind) => {
             terminal::hush();
             cleanup::sweep();
             cloud::sweep();
             cloud::settle();
-            // It may still be at work, and its runtime must not end before it: the process takes
-            // both along.
+            // The task may still be running, and dropping the runtime would wait for it. The process exits soon.
             std::mem::forget(runtime);
             let state = left_behind();
             Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
@@ -68,7 +72,8 @@ where
     }
 }
 
-fn joined(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+/// Returns the result of a task; a panic in it continues here.
+pub(super) fn joined(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
     match ended {
         Ok(ended) => ended,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -76,9 +81,8 @@ fn joined(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
     }
 }
 
-/// How a run came to its end.
+/// How a run ended.
 enum Ended {
-    Ran(anyhow::Result<()>),
-    /// By a signal.
-    Told(Kind),
+    Finished(anyhow::Result<()>),
+    Signalled(Kind),
 }

@@ -1,4 +1,4 @@
-//! `serve`: the batch scan service on this machine.
+//! `serve`: runs the batch scan service on this machine.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,15 +16,15 @@ use crate::server::{self, Catalog, DataStore, ExpectedCredentials, ServerOptions
 use crate::terminal;
 use crate::text;
 
-/// How long a stop may take before it is explained.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a stop may take before a note explains it.
+const NOTE_DELAY: Duration = Duration::from_millis(300);
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let faults = Faults::parse(&args.faults)?;
     if args.archive.is_some() && faults.unknown_fields {
-        let why = "`--fault unknown-fields` goes with made-up batches, not with `--archive`";
+        let why = "`--fault unknown-fields` cannot be used with `--archive`";
         return Err(Failure::new(Kind::Usage, why)
-            .hint("leave it out: batches of an archive have the fields that they have")
+            .hint("leave it out: it adds fields to generated batches only")
             .into());
     }
     let credentials = credentials(args)?;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(serve(args, faults, credentials));
-    // Batches may still be in the making; nobody needs them any more.
+    // Batches may still be being generated; they are no longer needed.
     runtime.shutdown_background();
     ended
 }
@@ -53,19 +53,19 @@ async fn serve(
     let started = Instant::now();
     let (seed, count, unknown_fields) = (args.seed, args.batches as usize, faults.unknown_fields);
     let archive = args.archive.clone();
-    let making = tokio::task::spawn_blocking(move || match archive {
+    let preparing = tokio::task::spawn_blocking(move || match archive {
         Some(path) => open(WatchedArchive::new(path)),
         None => Ok((server::generate(seed, count, unknown_fields), None)),
     });
     let (catalog, source) = tokio::select! {
-        made = making => made.context("cannot make batches ready")??,
+        prepared = preparing => prepared.context("cannot prepare the batches")??,
         kind = signals.next() => {
-            return Err(Failure::new(kind, "stopped before there was anything to serve").into());
+            return Err(Failure::new(kind, "stopped before the batches were ready").into());
         }
     };
     log::info!(
         "{} {} batches in {:.1?}",
-        source.as_ref().map_or("made up", |_| "read"),
+        source.as_ref().map_or("generated", |_| "read"),
         catalog.len(),
         started.elapsed()
     );
@@ -80,25 +80,25 @@ async fn serve(
         token_ttl: args.token_ttl,
         v1_limit: args.v1_limit.map(|limit| limit as usize),
     };
-    let stock = match source {
+    let store = match source {
         Some(source) => DataStore::following(catalog, source),
         None => DataStore::from(catalog),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
-    let serving = server::run(listener, stock, options, async {
-        // An error means that the sender is gone, and then it is time to stop as well.
+    let serving = server::run(listener, store, options, async {
+        // An error means that the sender was dropped, which is also a reason to stop.
         let _ = stopped.await;
     });
-    let told_twice = async {
+    let second_signal = async {
         let first = signals.next().await;
         let _ = stop.send(first);
-        // Most often it is over at once; only where it is not, somebody wonders.
+        // Most stops are immediate; only a slow one needs an explanation.
         tokio::select! {
             kind = signals.next() => return kind,
-            () = tokio::time::sleep(PATIENCE) => {}
+            () = tokio::time::sleep(NOTE_DELAY) => {}
         }
         terminal::note(
-            "finishing open requests, for 10 s at most; stop at once with another Ctrl-C",
+            "finishing open requests (at most 10 s); press Ctrl-C again to stop at once",
         );
         signals.next().await
     };
@@ -111,13 +111,13 @@ async fn serve(
             terminal::conclude(&format!("stopped after {requests} request{plural} in {seconds:.1} s"));
             Ok(())
         }
-        kind = told_twice => {
+        kind = second_signal => {
             Err(Failure::new(kind, "stopped at once, with requests still open").into())
         }
     }
 }
 
-/// Reads an archive, and prepares to read it again.
+/// Reads an archive; the returned source reads it again when it changes.
 fn open(mut archive: WatchedArchive) -> Result<(Catalog, Option<Source>), Failure> {
     let mut read = move || {
         let Some(content) = archive.read()? else {
@@ -141,7 +141,7 @@ fn credentials(args: &ServeArgs) -> anyhow::Result<ExpectedCredentials> {
         if value.is_some_and(String::is_empty) {
             return Err(Failure::new(Kind::Usage, format!("`{flag}` is empty"))
                 .hint(format!(
-                    "give a value, or leave `{flag}` out for a made-up one"
+                    "give a value, or leave out `{flag}` to use the default"
                 ))
                 .into());
         }
@@ -158,10 +158,10 @@ fn credentials(args: &ServeArgs) -> anyhow::Result<ExpectedCredentials> {
 fn cannot_listen(address: SocketAddr, error: io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another program listens there; choose another port, or `--listen 127.0.0.1:0` for a free one"
+            "another program uses this port; choose another, or `--listen 127.0.0.1:0` for a free one"
         }
         io::ErrorKind::PermissionDenied => {
-            "ports below 1024 are for administrators; choose a higher one, such as 8080"
+            "ports below 1024 need administrator rights; choose a higher one, such as 8080"
         }
         _ => "choose an address of this machine, such as 127.0.0.1:8080",
     };
@@ -173,15 +173,15 @@ fn cannot_listen(address: SocketAddr, error: io::Error) -> Failure {
 fn warn_of_risks(address: SocketAddr, faults: &[String]) {
     if !address.ip().is_loopback() {
         log::warn!(
-            "listening on {address}: other machines can reach this service, and plain http hides nothing"
+            "listening on {address}: other machines can reach this service, and http is not encrypted"
         );
     }
     if !faults.is_empty() {
-        log::warn!("misbehaving on purpose: {}", faults.join(", "));
+        log::warn!("injecting faults: {}", faults.join(", "));
     }
 }
 
-/// What a client needs to know, in the names that scripts rely on.
+/// What a client needs; scripts rely on these names.
 #[derive(Serialize)]
 struct ClientAccess<'a> {
     base_url: &'a str,
@@ -209,13 +209,17 @@ fn announce(
             } else {
                 "v2"
             };
-            terminal::print(&for_people(&access, &held(args, catalog), version))?;
+            terminal::print(&welcome_text(
+                &access,
+                &describe_batches(args, catalog),
+                version,
+            ))?;
         }
     }
     Ok(())
 }
 
-/// An address to connect to: "any address" is one to listen on only.
+/// Returns an address that clients can connect to, also if the server listens on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -225,12 +229,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Says which batches there are.
-fn held(args: &ServeArgs, catalog: &Catalog) -> String {
+/// Describes the batches: how many, from when, and their source.
+fn describe_batches(args: &ServeArgs, catalog: &Catalog) -> String {
     let from = match &args.archive {
         Some(path) => {
             let path = path.display().to_string();
-            format!("`{}`, as it changes", text::one_line(&path))
+            format!("`{}`, kept up to date", text::one_line(&path))
         }
         None => format!("seed {}", args.seed),
     };
@@ -242,7 +246,7 @@ fn held(args: &ServeArgs, catalog: &Catalog) -> String {
     }
 }
 
-fn for_people(access: &ClientAccess<'_>, batches: &str, version: &str) -> String {
+fn welcome_text(access: &ClientAccess<'_>, batches: &str, version: &str) -> String {
     let ClientAccess {
         base_url,
         client_id,
@@ -259,7 +263,7 @@ The batch scan service is running. Stop it with Ctrl-C.
   client secret  {client_secret}
   batches        {batches}
 
-A token, and the first page with it:
+Get a token, then the first page:
 
   curl {base_url}/{version}/auth -d grant_type=client_credentials {id} {secret}
   curl {base_url}/{version}/batches -H 'Authorization: Bearer <access_token>'
@@ -267,7 +271,7 @@ A token, and the first page with it:
     )
 }
 
-/// A field of curl's form, escaped for the form and for the shell where it needs to be.
+/// Returns a form field as an argument of curl, escaped for the form and the shell if necessary.
 fn form_argument(name: &str, value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if value.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! Signals that ask the program to stop.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::error::Kind;
 #[cfg(unix)]
 use crate::terminal;
 
-/// The signals that ask the program to end, caught from the moment of [`Signals::catch`] on.
+/// SIGHUP, SIGINT and SIGTERM, caught from [`Signals::catch`] on.
 #[cfg(unix)]
 pub(crate) struct Signals {
     hangup: Option<unix::Signal>,
@@ -21,7 +21,7 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn catch() -> io::Result<Self> {
         let catch = |kind: unix::SignalKind| {
-            // Whoever started us with `nohup`, or in the background, meant it.
+            // `nohup` and background jobs ignore signals on purpose.
             if is_ignored(kind.as_raw_value()) {
                 Ok(None)
             } else {
@@ -35,7 +35,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Kind {
         tokio::select! {
             () = received(&mut self.hangup) => Kind::Hangup,
@@ -59,8 +59,8 @@ async fn received(signal: &mut Option<unix::Signal>) {
     }
 }
 
-/// Has a write past the limit on the size of files (`ulimit -f`) fail as it does on a full disk, for as long as
-/// the program runs: unless somebody catches the signal, it would end the program without a word.
+/// Makes a write past the file size limit (`ulimit -f`) fail like one on a full disk. Unless SIGXFSZ is caught, it ends
+/// the program without a message.
 #[cfg(unix)]
 pub(crate) fn let_writes_fail() {
     /// SIGXFSZ, which has no name in tokio; the same number on Linux, macOS and the BSDs.
@@ -68,7 +68,7 @@ pub(crate) fn let_writes_fail() {
     if is_ignored(FILE_TOO_LARGE) {
         return;
     }
-    // Once caught it stays caught, without a runtime too. Where it cannot be, nothing is worse than before.
+    // Once caught it stays caught, even without a runtime. A failure here changes nothing.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build();
@@ -81,7 +81,7 @@ pub(crate) fn let_writes_fail() {
 #[cfg(not(unix))]
 pub(crate) fn let_writes_fail() {}
 
-/// Tells whether signal number `signal` was ignored when the program started, where that can be known.
+/// Returns whether `signal` was ignored when the program started; false if that is unknown.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -92,7 +92,7 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Ctrl-C, where there are no other signals.
+/// Ctrl-C: Windows has no other signals.
 #[cfg(windows)]
 pub(crate) struct Signals {
     interrupt: tokio::signal::windows::CtrlC,

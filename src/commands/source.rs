@@ -1,5 +1,4 @@
-//! Where batches come from: the service of the settings, a sandbox that lives as long as the run, or an
-//! archive.
+//! Where a command reads batches from: the service, a sandbox that runs as long as the command, or an archive.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,9 +27,9 @@ use crate::terminal::Stats;
 
 const DAY: i64 = 86_400;
 
-/// Where to take batches from.
+/// The service or the archive to read batches from.
 pub(super) struct BatchSource {
-    place: BatchOrigin,
+    origin: BatchOrigin,
     pub(super) stats: Arc<Stats>,
 }
 
@@ -40,63 +39,63 @@ enum BatchOrigin {
 }
 
 impl BatchSource {
-    /// Opens it; to be called on the runtime, where a sandbox will live.
+    /// Opens the source. Call it on the runtime that the sandbox will run on.
     pub(super) fn open(args: &SourceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         Self::choose(args.archive.as_deref(), &args.service, from_environment)
     }
 
-    /// Opens an archive, where there is one, or the service.
+    /// Opens `archive` if given, or the service.
     pub(super) fn choose(
         archive: Option<&Path>,
         args: &ServiceArgs,
         from_environment: &[String],
     ) -> anyhow::Result<Self> {
         if let Some(path) = archive {
-            // It has no settings, yet a mistake in them is one here as well.
+            // An archive needs no settings, but mistakes in the config file are reported all the same.
             file::read(args.config.as_deref(), args.profile.as_deref())?;
             return Ok(Self {
-                place: BatchOrigin::Archive(Archive::read(path)?),
+                origin: BatchOrigin::Archive(Archive::read(path)?),
                 stats: Arc::default(),
             });
         }
-        let asked = ServiceSource::open(args, from_environment)?;
+        let service = ServiceSource::open(args, from_environment)?;
         Ok(Self {
-            stats: asked.stats.clone(),
-            place: BatchOrigin::Service(Box::new(asked)),
+            stats: service.stats.clone(),
+            origin: BatchOrigin::Service(Box::new(service)),
         })
     }
 
-    /// Says what it is.
+    /// Returns the URL of the service, or the path of the archive in quotes.
     pub(super) fn name(&self) -> String {
-        match &self.place {
-            BatchOrigin::Service(asked) => asked.service.base_url().to_string(),
+        match &self.origin {
+            BatchOrigin::Service(source) => source.service.base_url().to_string(),
             BatchOrigin::Archive(archive) => format!("`{}`", archive.path().display()),
         }
     }
 
-    /// The address of the service that the batches are from.
+    /// Returns the URL of the service that the batches are from, also for an archive.
     pub(super) fn base_url(&self) -> Option<String> {
-        match &self.place {
-            BatchOrigin::Service(asked) => Some(asked.service.base_url().to_string()),
+        match &self.origin {
+            BatchOrigin::Service(source) => Some(source.service.base_url().to_string()),
             BatchOrigin::Archive(archive) => Some(archive.owner().ok()??.base_url),
         }
     }
 
-    /// Prepares to take the batches of `range`.
-    pub(super) fn batches(
+    /// Prepares to read the batches of `range`.
+    pub(super) fn pages(
         &self,
         range: Range,
         order: PageOrder,
         lenient: bool,
     ) -> Result<BatchPages<'_>, Failure> {
-        Ok(match &self.place {
-            BatchOrigin::Service(asked) => {
-                let manner = FetchOptions {
+        Ok(match &self.origin {
+            BatchOrigin::Service(source) => {
+                let options = FetchOptions {
                     order,
                     lenient,
-                    ..asked.manner()
+                    ..source.fetch_options()
                 };
-                BatchPages::Service(Box::new(asked.pages(manner, range)))
+                BatchPages::Service(Box::new(source.pages(options, range)))
             }
             BatchOrigin::Archive(archive) => {
                 BatchPages::Archive(Box::new(archive.pages(range, lenient)?))
@@ -104,41 +103,40 @@ impl BatchSource {
         })
     }
 
-    /// Returns the archive, if that is where batches come from.
+    /// Returns the archive, if that is the source.
     pub(super) fn archive(&self) -> Option<&Archive> {
-        match &self.place {
+        match &self.origin {
             BatchOrigin::Service(_) => None,
             BatchOrigin::Archive(archive) => Some(archive),
         }
     }
 
-    /// Says what an archive may lack of `range`; nothing where it is complete, or a service was asked.
+    /// Says which part of `range` an archive may be missing; `None` if it is complete or the source is a service.
     pub(super) fn incomplete(&self, range: &Range) -> Result<Option<String>, Failure> {
-        let BatchOrigin::Archive(archive) = &self.place else {
+        let BatchOrigin::Archive(archive) = &self.origin else {
             return Ok(None);
         };
         let coverage = archive.coverage()?;
         let Some(end) = coverage.end() else {
-            let why = "the archive is not complete: no run of `trayscan sync` has come to an end";
+            let why = "the archive is not complete: no run of `trayscan sync` has finished yet";
             return Ok(Some(why.to_owned()));
         };
-        // Where nothing else is asked for, all that the archive is meant to hold is: what the last run was to
-        // bring. What is yet to come cannot be missed, and an archive that is brought up to date every day
-        // has the rest.
+        // Without an end, the archive must have everything up to the end of its last run. The future cannot be
+        // missing, and an archive that is updated every day has the rest.
         let now = Utc::now().timestamp();
-        let asked_end = match range.end {
-            Some(asked) if asked <= now => asked,
+        let end_needed = match range.end {
+            Some(end) if end <= now => end,
             Some(_) if now - end > DAY => now,
             None if now - end > DAY && !archive.has_finished()? => now,
             _ if range.start > Some(end) => now,
             _ => end,
         };
-        let asked = Range {
+        let needed = Range {
             start: range.start.or(archive.since()?.second()),
-            end: Some(asked_end),
+            end: Some(end_needed),
             excludes_end: false,
         };
-        let missing: Vec<String> = coverage.missing(&asked).iter().map(gap).collect();
+        let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
         Ok((!missing.is_empty()).then(|| {
             format!(
                 "the archive is not known to be complete: {}; `trayscan sync` fetches that",
@@ -147,9 +145,9 @@ impl BatchSource {
         }))
     }
 
-    /// Returns from when to when an archive has all batches, as far as it knows; all dates for a service.
-    pub(super) fn held(&self) -> Result<Range, Failure> {
-        let BatchOrigin::Archive(archive) = &self.place else {
+    /// Returns the range in which an archive is known to have all batches; all dates for a service.
+    pub(super) fn available_range(&self) -> Result<Range, Failure> {
+        let BatchOrigin::Archive(archive) = &self.origin else {
             return Ok(Range::default());
         };
         Ok(Range {
@@ -159,16 +157,16 @@ impl BatchSource {
         })
     }
 
-    /// Counts what an archive has that the service no longer has.
+    /// Counts the batches of an archive that have vanished from the service.
     pub(super) fn vanished(&self) -> Result<u64, Failure> {
-        match &self.place {
+        match &self.origin {
             BatchOrigin::Service(_) => Ok(0),
             BatchOrigin::Archive(archive) => archive.vanished(),
         }
     }
 }
 
-fn gap(range: &Range) -> String {
+fn describe_gap(range: &Range) -> String {
     let start = range
         .start
         .map_or_else(|| "the beginning".to_owned(), written);
@@ -176,7 +174,7 @@ fn gap(range: &Range) -> String {
     format!("{start} through {end}")
 }
 
-/// Batches on their way.
+/// The pages of a source.
 pub(super) enum BatchPages<'a> {
     Service(Box<Pages>),
     Archive(Box<ArchivePages<'a>>),
@@ -205,7 +203,7 @@ impl PageSource for BatchPages<'_> {
 }
 
 impl BatchPages<'_> {
-    /// The version in use, where a service is asked and it is known.
+    /// Returns the API version in use; `None` for an archive, or if not known yet.
     pub(super) fn version(&self) -> Option<Version> {
         match self {
             Self::Service(pages) => pages.version(),
@@ -213,7 +211,7 @@ impl BatchPages<'_> {
         }
     }
 
-    /// The windows that were fetched.
+    /// Returns the windows that were fetched.
     pub(super) fn fetched(&self) -> Vec<FetchedWindow> {
         match self {
             Self::Service(pages) => pages.fetched(),
@@ -221,7 +219,7 @@ impl BatchPages<'_> {
         }
     }
 
-    /// What was wrong with the batches.
+    /// Returns what was wrong with the batches.
     pub(super) fn findings(&self) -> DataIssues {
         match self {
             Self::Service(pages) => pages.findings(),
@@ -230,12 +228,12 @@ impl BatchPages<'_> {
     }
 }
 
-/// A service to ask, and how.
+/// A service and how to send requests to it.
 pub(super) struct ServiceSource {
     pub(super) service: Arc<Service>,
-    pub(super) manners: ClientOptions,
+    pub(super) options: ClientOptions,
     pub(super) stats: Arc<Stats>,
-    /// Ends the sandbox when dropped.
+    /// Stops the sandbox when dropped.
     _sandbox: Option<oneshot::Sender<()>>,
 }
 
@@ -243,72 +241,72 @@ const SANDBOX_BATCHES: usize = 250;
 const SANDBOX_SEED: u64 = 1;
 
 impl ServiceSource {
-    /// Decides whom to ask; to be called on the runtime, where a sandbox will live.
+    /// Resolves the settings, and starts the sandbox if requested. Call it on the runtime that the sandbox will run on.
     pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
         let settings = Settings::read(args, from_environment)?;
-        let manners = settings.client_options()?;
-        let (access, sandbox) = if args.sandbox {
-            let (access, sandbox) = start_sandbox()?;
-            (access, Some(sandbox))
+        let options = settings.client_options()?;
+        let (credentials, sandbox) = if args.sandbox {
+            let (credentials, sandbox) = start_sandbox()?;
+            (credentials, Some(sandbox))
         } else {
-            (settings.credentials(&manners)?, None)
+            (settings.credentials(&options)?, None)
         };
         let stats = Arc::new(Stats::default());
-        let service = Arc::new(Service::new(access, &manners, Arc::clone(&stats))?);
+        let service = Arc::new(Service::new(credentials, &options, Arc::clone(&stats))?);
         Ok(Self {
             service,
-            manners,
+            options,
             stats,
             _sandbox: sandbox,
         })
     }
 
-    /// How the settings want it to be asked.
-    pub(super) fn manner(&self) -> FetchOptions {
-        // No service bears more, and neither do most machines.
-        const MOST: u32 = 256;
+    /// Returns how to fetch, as the settings say.
+    pub(super) fn fetch_options(&self) -> FetchOptions {
+        // More would overload most services and machines.
+        const MAX_WORKERS: u32 = 256;
         FetchOptions {
-            api: self.manners.api.value,
-            workers: self.manners.parallel.value.min(MOST) as usize,
+            api: self.options.api.value,
+            workers: self.options.parallel.value.min(MAX_WORKERS) as usize,
             order: PageOrder::Any,
             lenient: false,
         }
     }
 
     /// Prepares to fetch `range`.
-    pub(super) fn pages(&self, manner: FetchOptions, range: Range) -> Pages {
+    pub(super) fn pages(&self, options: FetchOptions, range: Range) -> Pages {
         let (service, stats) = (self.service.clone(), self.stats.clone());
-        Pages::new(service, self.retry_policy(), stats, manner, range)
+        Pages::new(service, self.retry_policy(), stats, options, range)
     }
 
-    /// How often, and after which wait, it is asked again.
+    /// Returns how often to retry a request, and after which delay.
     pub(super) fn retry_policy(&self) -> RetryPolicy {
         RetryPolicy {
-            retries: self.manners.retries.value,
-            wait: self.manners.retry_wait.value,
+            retries: self.options.retries.value,
+            wait: self.options.retry_wait.value,
         }
     }
 }
 
-/// Starts the embedded service on a free port of this machine.
+/// Starts the embedded server on a free loopback port.
 fn start_sandbox() -> anyhow::Result<(Credentials, oneshot::Sender<()>)> {
     let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = server::listen(loopback).context("cannot start the sandbox")?;
     let base_url = format!("http://{}", listener.local_addr()?);
-    let credentials = ExpectedCredentials {
+    let expected = ExpectedCredentials {
         client_id: "sandbox".to_owned(),
         client_secret: server::random_secret()?,
     };
-    let access = Credentials {
+    let credentials = Credentials {
         base_url: BaseUrl::parse(&base_url, false)?,
-        client_id: credentials.client_id.clone(),
+        client_id: expected.client_id.clone(),
         base_url_origin: Origin::Flag("--sandbox"),
         client_id_origin: Origin::Flag("--sandbox"),
-        client_secret: Secret::new(&credentials.client_secret),
+        client_secret: Secret::new(&expected.client_secret),
     };
     let catalog = server::generate(SANDBOX_SEED, SANDBOX_BATCHES, false);
     let options = ServerOptions {
-        credentials,
+        credentials: expected,
         faults: Faults::default(),
         seed: SANDBOX_SEED,
         page_size: 500,
@@ -320,5 +318,5 @@ fn start_sandbox() -> anyhow::Result<(Credentials, oneshot::Sender<()>)> {
         // The sender is dropped when the run ends.
         let _ = stopped.await;
     }));
-    Ok((access, stop))
+    Ok((credentials, stop))
 }

@@ -1,4 +1,4 @@
-//! `summary`: from pages to figures, in the terminal or in a file.
+//! `summary`: computes statistics per group and writes them to the terminal or a file.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::messages::{
-    SelectionRequest, beyond, count, doubts, how, nothing_matched, stopped, tell,
+    count, data_warnings, describe_source, figure_warnings, nothing_matched, print_notes, stopped,
 };
+use super::selection::SelectionRequest;
 use super::source::BatchSource;
-use super::{own_files, runtime, storage};
+use super::{outputs, runtime};
 use crate::analysis::statistics::Groups;
 use crate::analysis::summary::{self, TableStyle};
 use crate::cli::{Cli, OutputArgs, SummaryArgs, SummaryFormat};
@@ -25,7 +26,7 @@ pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = SelectionRequest::new(&args.selection)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
-    own_files::protect(&args.source.service, &[("-o", args.output.as_deref())])?;
+    outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
     let place = destination.place.clone();
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
@@ -37,34 +38,34 @@ pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
 
 fn check_by(args: &SummaryArgs) -> Result<(), Failure> {
     let by = &args.by;
-    let twice = (1..by.len()).find(|&place| by[..place].contains(&by[place]));
-    twice.map_or(Ok(()), |place| {
-        let name = by[place].name();
+    let repeated = (1..by.len()).find(|&index| by[..index].contains(&by[index]));
+    repeated.map_or(Ok(()), |index| {
+        let name = by[index].name();
         Err(
             Failure::new(Kind::Usage, format!("`--by` names `{name}` twice"))
-                .hint("name each once"),
+                .hint("name each field once"),
         )
     })
 }
 
-/// Decides where the summary goes, and as what.
+/// Decides where to write the summary, and in which format.
 fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failure> {
     let usage = |message: String| Failure::new(Kind::Usage, message);
     let path = args
         .output
         .as_deref()
         .filter(|path| *path != Path::new("-"));
-    let by_ending = path.and_then(by_ending);
+    let format_of_name = path.and_then(format_of_name);
     let format = match (args.format, path) {
         (None, None) => Some(SummaryFormat::Table),
-        (None, Some(path)) if by_ending.is_none() && path.extension().is_some() => {
+        (None, Some(path)) if format_of_name.is_none() && path.extension().is_some() => {
             let path = path.display();
             return Err(usage(format!(
-                "the name `{path}` does not tell the format of a summary"
+                "cannot tell the format of the summary from the name `{path}`"
             ))
-            .hint("add `--format`, or end it with .json, .csv or .txt (and .gz or .zst)"));
+            .hint("add `--format`, or use a name that ends in .json, .csv or .txt (also with .gz or .zst)"));
         }
-        (given, _) => given.or(by_ending),
+        (given, _) => given.or(format_of_name),
     };
     let destination = Destination::new(&OutputArgs {
         output: args.output.clone(),
@@ -84,19 +85,19 @@ fn destination(args: &SummaryArgs) -> Result<(Destination, SummaryFormat), Failu
     Ok((destination, format.unwrap_or(SummaryFormat::Table)))
 }
 
-fn by_ending(path: &Path) -> Option<SummaryFormat> {
-    let ending = |path: &Path| {
+fn format_of_name(path: &Path) -> Option<SummaryFormat> {
+    let extension = |path: &Path| {
         path.extension()
             .and_then(OsStr::to_str)
             .map(str::to_lowercase)
     };
-    let packed = matches!(ending(path).as_deref(), Some("gz" | "zst"));
-    let inner = if packed {
+    let is_compressed = matches!(extension(path).as_deref(), Some("gz" | "zst"));
+    let inner = if is_compressed {
         path.with_extension("")
     } else {
         path.to_owned()
     };
-    match ending(&inner)?.as_str() {
+    match extension(&inner)?.as_str() {
         "json" => Some(SummaryFormat::Json),
         "csv" => Some(SummaryFormat::Csv),
         "txt" => Some(SummaryFormat::Table),
@@ -112,13 +113,13 @@ async fn summarise(
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    storage::prepare(
+    outputs::prepare_storage(
         &args.source.service,
         from_environment,
         &[args.output.as_deref()],
     )?;
     let source = BatchSource::open(&args.source, from_environment)?;
-    // Before the first request, so that one that cannot be written is found out at once.
+    // Opened before the first request, so that an output that cannot be written fails at once.
     let target = OutputTarget::open(&destination.place, args.no_clobber)?;
     let mut output =
         EncodedOutput::new(target, destination.compression).map_err(Failure::from_output)?;
@@ -128,28 +129,34 @@ async fn summarise(
         SummaryFormat::Table => {}
     }
     let range = &selection.range;
-    log::info!("asking {} for {}", source.name(), range.asked());
+    log::info!("requesting {} from {}", range.asked(), source.name());
 
     let progress = ProgressLine::start(args.source.progress, false, &source.stats);
     let lenient = args.selection.lenient;
-    let mut pages = source.batches(*range, PageOrder::Any, lenient)?;
+    let mut pages = source.pages(*range, PageOrder::Any, lenient)?;
     let mut groups = Groups::new(args.by.clone());
-    let ran = pipeline::run(&mut pages, &mut groups, &selection.plan(), &source.stats).await;
+    let ran = pipeline::run(
+        &mut pages,
+        &mut groups,
+        &selection.selection(),
+        &source.stats,
+    )
+    .await;
     drop(progress);
     let left = destination.place.left_behind();
-    let tally = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
-    if tally.written == 0 && args.selection.fail_on_empty {
-        return Err(nothing_matched(range, &args.selection, &tally).into());
+    let counts = ran.map_err(|failure| stopped(failure, &source, "summary", &left))?;
+    if counts.written == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(range, &args.selection, &counts).into());
     }
 
     let sums = groups.finish();
     let is_stdout = destination.place.is_stdout();
-    let look = TableStyle {
+    let style = TableStyle {
         width: terminal::terminal_width().filter(|_| is_stdout),
         color: is_stdout && terminal::color_on_stdout(),
     };
     let written = match format {
-        SummaryFormat::Table => summary::table(&sums, range, &look),
+        SummaryFormat::Table => summary::table(&sums, range, &style),
         SummaryFormat::Json => summary::json(&sums, range)?.into(),
         SummaryFormat::Csv => summary::csv(&sums)?.into(),
     };
@@ -158,8 +165,8 @@ async fn summarise(
         .map_err(Failure::from_output)?;
     output.publish()?;
 
-    let mut warnings = doubts(&pages.findings(), &tally, lenient);
-    warnings.extend(beyond(&sums.total.figures));
+    let mut warnings = data_warnings(&pages.findings(), &counts, lenient);
+    warnings.extend(figure_warnings(&sums.total.figures));
     warnings.extend(source.incomplete(range)?);
     for warning in &warnings {
         log::warn!("{warning}");
@@ -171,16 +178,21 @@ async fn summarise(
             "more columns do",
         );
         terminal::note(&format!(
-            "{columns} not fit; a wider terminal, a file with `-o` or `-f json` has all"
+            "{columns} not fit; widen the terminal, or use `-o` or `-f json` to get all"
         ));
     }
-    tell(&tally, &source, args.source.service.sandbox)?;
+    print_notes(
+        &counts,
+        &source,
+        &args.selection,
+        args.source.service.sandbox,
+    )?;
     terminal::conclude(&format!(
         "{} in {} ({}, {}) to {} in {:.1} s",
-        count(tally.written, "batch", "batches"),
+        count(counts.written, "batch", "batches"),
         count(sums.groups.len() as u64, "group", "groups"),
         range.describe(),
-        how(&source, &pages),
+        describe_source(&source, &pages),
         destination.name(),
         started.elapsed().as_secs_f64(),
     ));

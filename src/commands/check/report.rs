@@ -1,4 +1,4 @@
-//! What `check` found: a line as soon as something was tried, or one JSON object at the end.
+//! The results of `check`: one line per step as it ends, or one JSON object at the end.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::secret::conceal;
 use crate::terminal;
 use crate::text;
 
-/// One thing that was tried.
+/// One step.
 #[derive(Serialize)]
 struct CheckStep {
     #[serde(rename = "step")]
@@ -31,15 +31,15 @@ struct ProbeLine {
 }
 
 impl ProbeLine {
-    /// Makes a finding fit to be shown: the service may have put anything into it.
-    fn new(finding: &TopicAnswer) -> Self {
+    /// Conceals secrets in an answer: the service may have put anything into it.
+    fn new(answer: &TopicAnswer) -> Self {
         let shown = |text: &String| conceal(text).into_owned();
         Self {
-            id: finding.topic.id(),
-            question: finding.topic.name(),
-            known: finding.known,
-            answer: shown(&finding.answer),
-            evidence: finding.evidence.iter().map(shown).collect(),
+            id: answer.topic.id(),
+            question: answer.topic.name(),
+            known: answer.known,
+            answer: shown(&answer.answer),
+            evidence: answer.evidence.iter().map(shown).collect(),
         }
     }
 
@@ -59,18 +59,18 @@ impl ProbeLine {
     }
 }
 
-/// What the probe found so far.
+/// The answers of the probe so far.
 #[derive(Default)]
-struct Probed {
+struct ProbeResults {
     answers: Vec<ProbeLine>,
     requests: u64,
 }
 
-/// What was found so far, and the failure that decides the exit code.
+/// The results so far, and the failure that decides the exit code.
 pub(super) struct CheckResults {
     format: ReportFormat,
     steps: Vec<CheckStep>,
-    probe: Option<Probed>,
+    probe: Option<ProbeResults>,
     failure: Option<anyhow::Error>,
 }
 
@@ -84,7 +84,7 @@ impl CheckResults {
         }
     }
 
-    /// Tells whether `step` was tried, and well.
+    /// Returns whether `step` was run and succeeded.
     pub(super) fn succeeded(&self, step: &str) -> bool {
         self.steps
             .iter()
@@ -104,7 +104,7 @@ impl CheckResults {
         })
     }
 
-    /// Notes a failure; the first that `matters` decides the exit code.
+    /// Adds a failed step; the first that `matters` decides the exit code.
     pub(super) fn failed(
         &mut self,
         step: &'static str,
@@ -147,16 +147,16 @@ impl CheckResults {
         Ok(())
     }
 
-    /// Begins the section of what the interface leaves open.
+    /// Starts the section of the probe.
     pub(super) fn begin_probe(&mut self) -> anyhow::Result<()> {
-        self.probe = Some(Probed::default());
-        self.say("\nWhat the interface leaves open:\n\n")
+        self.probe = Some(ProbeResults::default());
+        self.print_text("\nWhat the interface leaves open:\n\n")
     }
 
-    pub(super) fn probed(&mut self, finding: &TopicAnswer) -> anyhow::Result<()> {
-        let told = ProbeLine::new(finding);
-        self.say(&told.text())?;
-        self.probe.get_or_insert_default().answers.push(told);
+    pub(super) fn add_answer(&mut self, answer: &TopicAnswer) -> anyhow::Result<()> {
+        let line = ProbeLine::new(answer);
+        self.print_text(&line.text())?;
+        self.probe.get_or_insert_default().answers.push(line);
         Ok(())
     }
 
@@ -166,16 +166,16 @@ impl CheckResults {
         let known = probe.answers.iter().filter(|answer| answer.known).count();
         let all = probe.answers.len();
         let requests = match requests {
-            1 => "1 request".to_owned(),
-            requests => format!("{requests} requests"),
+            1 => "1 read-only request".to_owned(),
+            requests => format!("{requests} read-only requests"),
         };
-        self.say(&format!(
-            "\n{known} of {all} questions answered with {requests} that only read\n"
+        self.print_text(&format!(
+            "\n{known} of {all} questions answered with {requests}\n"
         ))
     }
 
-    /// Prints what people read as it comes.
-    fn say(&self, text: &str) -> anyhow::Result<()> {
+    /// Prints `text` at once, unless the format is JSON.
+    fn print_text(&self, text: &str) -> anyhow::Result<()> {
         match self.format {
             ReportFormat::Text => Ok(terminal::print(text)?),
             ReportFormat::Json => Ok(()),
@@ -192,7 +192,7 @@ impl CheckResults {
             terminal::print_json(&format!("{report}\n"))?;
         }
         match self.failure {
-            // What failed stands in the report; what remains is the class.
+            // The details are in the report; the error carries only the kind.
             Some(error) => Err(Failure::new(error::kind_of(&error), "the check failed")
                 .caused_by(error)
                 .into()),

@@ -1,12 +1,11 @@
-//! What a manifest says of a file or a lake, and whether it holds.
+//! What a manifest says about a file or a lake, and whether that is true.
 
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
-use super::Subject;
-use super::report::UnknownFields;
+use super::result::{LakeFiles, ManifestResult, UnknownFields};
+use super::subject::Subject;
 use crate::batch::digest::{self, no_unknown_fields};
 use crate::batch::filter::{Condition, Sorting};
 use crate::batch::range::Range;
@@ -14,10 +13,9 @@ use crate::batch::{Representation, find_column, whole_second};
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{Manifest, ManifestFile};
 use crate::formats::Format;
-use crate::verify::{self, FileScan, NameList, Scope};
-use crate::verify::{FileDigest, RecordSource};
+use crate::verify::{self, FileDigest, FileScan, RecordSource, Scope};
 
-/// A manifest that was read and understood.
+/// A manifest, parsed.
 pub(super) struct Expected {
     path: PathBuf,
     manifest: Manifest,
@@ -28,71 +26,31 @@ pub(super) struct Expected {
     pub(super) sorting: Option<Sorting>,
 }
 
-/// How a file compares with its manifest.
-pub(super) struct ManifestResult {
-    /// In quotes.
-    pub(super) name: String,
-    pub(super) equal: bool,
-    /// What there should be; `None` if the manifest says it of several files together.
-    pub(super) batches: Option<u64>,
-    pub(super) digest: Option<String>,
-    /// Size and hash are those of the manifest; `None` if one side has none.
-    pub(super) same_bytes: Option<bool>,
-    /// Fields that the manifest does not know of.
-    pub(super) more: Vec<usize>,
-    /// Fields of the manifest that the file lacks.
-    pub(super) fewer: Vec<usize>,
-    /// Columns that are no fields.
-    pub(super) foreign: Vec<String>,
-    pub(super) unknown_fields: UnknownFields,
-    /// Of a lake, file by file.
-    pub(super) files: Option<LakeFiles>,
-    /// The version of its digest.
-    pub(super) version: u32,
-}
-
-/// The files of a lake compared with those of its manifest.
-#[derive(Default, Serialize)]
-pub(super) struct LakeFiles {
-    /// In the manifest only.
-    pub(super) missing: NameList,
-    /// In the lake only.
-    pub(super) unlisted: NameList,
-    /// Other bytes than the manifest says.
-    pub(super) altered: NameList,
-}
-
-impl LakeFiles {
-    pub(super) fn is_equal(&self) -> bool {
-        self.missing.count + self.unlisted.count + self.altered.count == 0
-    }
-}
-
 impl Expected {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let manifest = Manifest::read(path)?;
         let name = path.display();
-        let odd = |what: &str| {
+        let invalid = |what: &str| {
             Failure::new(
                 Kind::Usage,
                 format!("the manifest `{name}` cannot be used: {what}"),
             )
-            .hint("it was altered, or a newer trayscan has written it")
+            .hint("it was modified, or written by a newer version of trayscan")
         };
         let request = &manifest.request;
         let mut columns = Vec::new();
         for field in &request.fields {
             let column = find_column(field).filter(|column| !columns.contains(column));
-            columns.push(column.ok_or_else(|| odd("its fields are not those of a batch"))?);
+            columns.push(column.ok_or_else(|| invalid("its fields are not those of a batch"))?);
         }
         if columns.is_empty() {
-            return Err(odd("it names no fields"));
+            return Err(invalid("it names no fields"));
         }
         let second = |date: &Option<String>| {
             let second = |date: &String| {
                 date.strip_suffix('Z')
                     .and_then(whole_second)
-                    .ok_or_else(|| odd("its dates are none"))
+                    .ok_or_else(|| invalid("its dates are invalid"))
             };
             date.as_ref().map(second).transpose()
         };
@@ -101,22 +59,22 @@ impl Expected {
             end: second(&request.end)?,
             excludes_end: request.excludes_end,
         };
-        // "7d" was counted from then.
-        let asked = DateTime::parse_from_rfc3339(&manifest.started)
-            .map_err(|_| odd("its dates are none"))?
+        // Relative dates such as `7d` are relative to that time.
+        let started = DateTime::parse_from_rfc3339(&manifest.started)
+            .map_err(|_| invalid("its dates are invalid"))?
             .with_timezone(&Utc);
         let conditions = request
             .conditions
             .iter()
-            .map(|text| Condition::parse(text, asked))
+            .map(|text| Condition::parse(text, started))
             .collect::<Result<_, _>>()
-            .map_err(|failure| odd("a condition is not known").caused_by(failure))?;
+            .map_err(|failure| invalid("a condition is invalid").caused_by(failure))?;
         if !matches!(manifest.digest_version, 1 | digest::VERSION) {
-            return Err(odd("its digest has an unknown version"));
+            return Err(invalid("its digest has an unknown version"));
         }
         let sorting = request.sort.as_deref().map(Sorting::parse).transpose();
         let sorting =
-            sorting.map_err(|failure| odd("its order is not known").caused_by(failure))?;
+            sorting.map_err(|failure| invalid("its sort order is invalid").caused_by(failure))?;
         Ok(Self {
             path: path.to_owned(),
             columns,
@@ -163,7 +121,7 @@ impl Expected {
         format.map_or(Representation::Text, Format::representation)
     }
 
-    /// Tells whether a file was written without a byte, as text without a header is.
+    /// Returns whether a file was written without any bytes, like a CSV file without header and batches.
     pub(super) fn has_empty_file(&self) -> bool {
         let mut files = self.manifest.files.iter();
         files.any(|file| file.bytes == Some(0))
@@ -173,15 +131,15 @@ impl Expected {
         self.manifest.files.len()
     }
 
-    /// Judges a file or a lake that was read over the fields of the manifest.
-    pub(super) fn judge(
+    /// Compares a file or a lake, scanned over the fields of the manifest, with the manifest.
+    pub(super) fn compare(
         &self,
         file: &mut Subject,
         scan: &FileScan,
         scope: &Scope,
     ) -> Result<ManifestResult, Failure> {
         let files = match file.source.lake() {
-            Some(files) => Some(self.judge_files(files)?),
+            Some(files) => Some(self.compare_files(files)?),
             None => None,
         };
         let claim = if files.is_some() {
@@ -190,10 +148,10 @@ impl Expected {
             let measured = file.source.measure()?;
             self.claim(&file.path, measured.as_ref(), &scan.digest.finish())
         };
-        let here = scan.columns.unwrap_or(scope.columns);
-        let more = verify::listed(here & !scope.columns);
+        let columns = scan.columns.unwrap_or(scope.columns);
+        let more = verify::listed(columns & !scope.columns);
         let fewer = scan.lacking(scope);
-        let unknown_fields = claim.judge_unknown_fields(scan);
+        let unknown_fields = claim.compare_unknown_fields(scan);
         let same_digest = match &claim.digest {
             Some(expected) => {
                 *expected == scan.digest.finish()
@@ -201,7 +159,7 @@ impl Expected {
                         .batches
                         .is_none_or(|count| count == scan.digest.count())
             }
-            // The first manifests said nothing of each file alone but its bytes.
+            // The first manifests had only the bytes of each file.
             None => claim.same_bytes == Some(true),
         };
         let equal = same_digest
@@ -227,7 +185,7 @@ impl Expected {
     }
 
     /// Compares the files of a lake with those of the manifest.
-    fn judge_files(&self, files: &[PathBuf]) -> Result<LakeFiles, Failure> {
+    fn compare_files(&self, files: &[PathBuf]) -> Result<LakeFiles, Failure> {
         let mut found = LakeFiles::default();
         let mut entries: Vec<Option<&ManifestFile>> =
             self.manifest.files.iter().map(Some).collect();
@@ -262,13 +220,13 @@ impl Expected {
         Ok(found)
     }
 
-    /// Finds what the manifest says of this file: of all batches together, or of one file of many.
+    /// Finds what the manifest says about this file: about all batches, or about one of several files.
     fn claim(&self, path: &Path, measured: Option<&FileDigest>, digest: &str) -> ManifestClaim {
         let manifest = &self.manifest;
         let is_this = |file: &&ManifestFile| self.is_at(file, path) || self.has_moved(file, path);
         let has_bytes = |file: &&ManifestFile| same_bytes(file, measured) == Some(true);
         let mut files = manifest.files.iter();
-        // Its place comes first: there, the bytes of another of these files are the wrong ones.
+        // The path is more important than the bytes: at this path, the bytes of another listed file are wrong.
         let listed = files.clone().find(is_this);
         let entry = match &manifest.files[..] {
             [only] => Some(only),
@@ -276,7 +234,7 @@ impl Expected {
                 .or_else(|| files.clone().find(has_bytes))
                 .or_else(|| files.find(|file| has_name_of(file, path))),
         };
-        // A file that the manifest does not know is none of its own.
+        // A file that is not in the manifest cannot have the right bytes.
         let same_bytes = entry.map_or(Some(false), |file| same_bytes(file, measured));
         match entry {
             Some(file) if manifest.files.len() > 1 && digest != manifest.set_digest => {
@@ -292,7 +250,7 @@ impl Expected {
         }
     }
 
-    /// Returns what the manifest says of all batches.
+    /// Returns what the manifest says about all batches.
     fn whole(&self, same_bytes: Option<bool>, is_listed: bool) -> ManifestClaim {
         let manifest = &self.manifest;
         ManifestClaim {
@@ -304,8 +262,8 @@ impl Expected {
         }
     }
 
-    /// Returns whether the manifest means the file at `path`, although both were moved: what follows the
-    /// manifest's folder is the end of the path at the export.
+    /// Returns whether `file` is the one at `path` after both were moved together: the path relative to the manifest's
+    /// folder is the end of the path at the export.
     fn has_moved(&self, file: &ManifestFile, path: &Path) -> bool {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let folder = if folder.as_os_str().is_empty() {
@@ -320,33 +278,33 @@ impl Expected {
             .is_ok_and(|rest| Path::new(&file.path).ends_with(rest))
     }
 
-    /// Tells whether the manifest means the file at `path`: seen from here, or from where it lies.
+    /// Returns whether `file` is the one at `path`, relative to the current folder or to the manifest's folder.
     fn is_at(&self, file: &ManifestFile, path: &Path) -> bool {
-        // An address is the same seen from anywhere.
+        // An address is the same from everywhere.
         if Path::new(&file.path) == path {
             return true;
         }
-        let place = |path: &Path| path.canonicalize().ok();
+        let canonical = |path: &Path| path.canonicalize().ok();
         let beside = self.path.parent().map(|folder| folder.join(&file.path));
-        let this = place(path);
+        let this = canonical(path);
         this.is_some()
-            && (place(Path::new(&file.path)) == this
-                || beside.is_some_and(|beside| place(&beside) == this))
+            && (canonical(Path::new(&file.path)) == this
+                || beside.is_some_and(|beside| canonical(&beside) == this))
     }
 }
 
-/// What a manifest says of one file.
+/// What a manifest says about one file.
 struct ManifestClaim {
     batches: Option<u64>,
     digest: Option<String>,
     unknown_fields_digest: Option<String>,
     same_bytes: Option<bool>,
-    /// It is this file by its path.
+    /// Whether the manifest lists the file by its path.
     is_listed: bool,
 }
 
 impl ManifestClaim {
-    fn judge_unknown_fields(&self, scan: &FileScan) -> UnknownFields {
+    fn compare_unknown_fields(&self, scan: &FileScan) -> UnknownFields {
         let has_any = scan.digest.unknown_count() > 0;
         match &self.unknown_fields_digest {
             Some(expected) if scan.remarks.keeps_unknown_fields => {

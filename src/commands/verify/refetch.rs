@@ -1,4 +1,4 @@
-//! The service, or an archive in its place, asked again for what a file should hold.
+//! Fetches the batches again, from the service or an archive, and compares them with a file.
 
 use std::path::Path;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use chrono::Utc;
 
 use super::expected::Expected;
 use super::report::{OtherSide, VerifyReport};
-use super::{Subject, tell_remarks};
+use super::subject::{Subject, warn_of_oddities};
 use crate::archive::Archive;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::Range;
@@ -21,16 +21,16 @@ use crate::terminal::ProgressMode;
 use crate::terminal::{self, ProgressLine};
 use crate::verify::{Comparison, Scope};
 
-/// Returns where an archive begins; nothing where the file is none.
-fn beginning(path: &Path) -> Option<i64> {
+/// Returns the start of an archive; `None` if the file is not an archive.
+fn archive_start(path: &Path) -> Option<i64> {
     let archive = Archive::read(path).ok()?;
     archive.since().ok()?.second()
 }
 
-/// What is asked for, and of whom.
+/// What to fetch, and from where.
 pub(super) struct Refetch {
     source: BatchSource,
-    /// It is an archive, and no service.
+    /// Whether the source is an archive.
     is_archive: bool,
     range: Range,
     progress: ProgressMode,
@@ -52,7 +52,7 @@ impl Refetch {
             )?,
         };
         if expected.is_none() && args.range.start.is_none() {
-            range.start = beginning(&args.file);
+            range.start = archive_start(&args.file);
         }
         if let Some(expected) = expected
             && expected.files() > 1
@@ -61,12 +61,12 @@ impl Refetch {
             return Err(Failure::new(
                 Kind::Usage,
                 format!(
-                    "the manifest {} is of {} files, and one of them holds only a part of what the service has",
+                    "the manifest {} lists {} files, and this is only one of them",
                     expected.name(),
                     expected.files()
                 ),
             )
-            .hint("verify the folder of these files, or each file with the manifest alone")
+            .hint("verify the folder of these files, or this file with the manifest alone")
             .into());
         }
         let source = BatchSource::choose(args.archive.as_deref(), &args.source, from_environment)?;
@@ -74,7 +74,9 @@ impl Refetch {
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)
         {
-            terminal::note(&format!("the manifest is of {then}, and this is of {now}"));
+            terminal::note(&format!(
+                "the manifest is from {then}, but the comparison is with {now}"
+            ));
         }
         Ok(Self {
             source,
@@ -91,48 +93,48 @@ impl Refetch {
         expected: Option<&Expected>,
     ) -> anyhow::Result<VerifyReport> {
         let started = Instant::now();
-        let asked = expected.map_or_else(|| file.first_scope(), Expected::scope);
+        let expected_scope = expected.map_or_else(|| file.first_scope(), Expected::scope);
         let mut scope = Scope {
-            columns: file.fields.unwrap_or(asked.columns),
-            unknown_fields: file.fields.is_none() && asked.unknown_fields,
-            ..asked
+            columns: file.fields.unwrap_or(expected_scope.columns),
+            unknown_fields: file.fields.is_none() && expected_scope.unknown_fields,
+            ..expected_scope
         };
         let (scan, ledger) = file.index(&scope)?;
-        tell_remarks(file.source.name(), &scan);
+        warn_of_oddities(file.source.name(), &scan);
         let lenient = expected.is_some_and(Expected::lenient);
         scan.remarks.check_types(file.source.name(), lenient)?;
         scope.unknown_fields &= scan.remarks.keeps_unknown_fields;
         let mut report = VerifyReport::new(file, &scan, scope);
         match expected {
-            // A digest over certain fields alone is not in the manifest.
+            // The manifest has no digest of some fields only.
             Some(expected) if file.fields.is_none() => {
-                report.manifest = Some(expected.judge(file, &scan, &scope)?);
+                report.manifest = Some(expected.compare(file, &scan, &scope)?);
             }
             _ => {}
         }
-        let mut holding = Holding {
+        let mut sink = ComparingSink {
             digest: scope.digest(),
             comparison: Comparison::new(ledger, scope),
             has_ids: scope.columns & (1 << BATCH_ID) != 0,
-            kept: expected.map_or(Representation::Json, Expected::representation),
+            representation: expected.map_or(Representation::Json, Expected::representation),
         };
-        let version = self.fetch(expected, &mut holding).await?;
+        let version = self.fetch(expected, &mut sink).await?;
         let kind = if self.is_archive {
             "archive"
         } else {
             "service"
         };
         let detail = format!(" ({}{version})", self.range.describe());
-        let count = holding.digest.count();
-        report.compare_unknown_fields(&holding.digest, true);
+        let count = sink.digest.count();
+        report.compare_unknown_fields(&sink.digest, true);
         report.other = Some(OtherSide::source(
             kind,
             self.source.name(),
             detail,
-            &holding.digest,
+            &sink.digest,
         ));
         if scan.has_ids() {
-            report.settle(holding.comparison, file)?;
+            report.add_comparison(sink.comparison, file)?;
         }
         if let Some(incomplete) = self.source.incomplete(&self.range)? {
             log::warn!("{incomplete}");
@@ -151,30 +153,30 @@ impl Refetch {
         Ok(report)
     }
 
-    /// Takes everything that is wanted to `holding`; returns the version that was used, for people.
+    /// Fetches all batches into `sink`; returns the API version for the message.
     async fn fetch(
         &self,
         expected: Option<&Expected>,
-        holding: &mut Holding,
+        sink: &mut ComparingSink,
     ) -> anyhow::Result<String> {
         let source = &self.source;
         let sorting = expected.and_then(|expected| expected.sorting);
         let limit = expected.and_then(Expected::limit);
-        let plan = Selection {
+        let selection = Selection {
             conditions: expected.map_or_else(Vec::new, |expected| expected.conditions.clone()),
             sorting,
             limit,
             ..Selection::new(&self.range)
         };
-        log::info!("asking {} for {}", source.name(), self.range.asked());
+        log::info!("requesting {} from {}", self.range.asked(), source.name());
         let progress = ProgressLine::start(self.progress, false, &source.stats);
-        // As when it was exported: with a limit, which batches come depends on how.
+        // As in the export: with a limit, the order decides which batches arrive.
         let order = PageOrder::of_export(sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
-        let mut pages = source.batches(self.range, order, lenient)?;
-        let ran = pipeline::run(&mut pages, holding, &plan, &source.stats).await;
+        let mut pages = source.pages(self.range, order, lenient)?;
+        let ran = pipeline::run(&mut pages, sink, &selection, &source.stats).await;
         drop(progress);
-        let tally = ran.map_err(|failure| {
+        let counts = ran.map_err(|failure| {
             let pages = source.stats.pages.get();
             let error = anyhow::Error::new(failure);
             if pages == 0 {
@@ -182,10 +184,10 @@ impl Refetch {
             }
             error.context(format!("the comparison stopped after {pages} pages"))
         })?;
-        if tally.conflicts > 0 {
+        if counts.conflicts > 0 {
             log::warn!(
-                "{} batches came again with other content; the first counts",
-                tally.conflicts
+                "{} batches arrived again with different content; the first version counts",
+                counts.conflicts
             );
         }
         Ok(pages
@@ -194,18 +196,18 @@ impl Refetch {
     }
 }
 
-/// Compares what comes with the file.
-struct Holding {
+/// Compares fetched batches with the file.
+struct ComparingSink {
     digest: SetDigest,
     comparison: Comparison,
     has_ids: bool,
     /// What the format of the file keeps of a batch.
-    kept: Representation,
+    representation: Representation,
 }
 
-impl Sink for Holding {
+impl Sink for ComparingSink {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        self.kept.of(batch, |values| {
+        self.representation.of(batch, |values| {
             let hash = self.digest.add(values);
             if self.has_ids {
                 self.comparison.compare(values, &batch.id(), hash);

@@ -1,14 +1,12 @@
-//! The result of a verification, for people; `json` has it for programs.
+//! The result of `verify` as text, and what it means: equal or not, and why.
 
-// The same for programs.
+// The result as JSON.
 mod json;
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
-use super::Subject;
-use super::expected::ManifestResult;
+use super::result::{ManifestResult, UnknownFields};
+use super::subject::Subject;
 use crate::batch::digest::SetDigest;
 use crate::batch::{ALL_COLUMNS, BATCH_ID, COLUMNS};
 use crate::cli::ReportFormat;
@@ -20,18 +18,18 @@ use crate::verify::{self, Comparison, Differences, FileScan, NameList, Scope};
 
 /// What a file was compared with.
 pub(super) struct OtherSide {
-    /// For programs: `file`, `service` or `archive`.
+    /// In JSON: `file`, `service` or `archive`.
     kind: &'static str,
     name: String,
-    /// What was asked of it, for people.
+    /// The range and the API version, for the text.
     detail: String,
     batches: u64,
     digest: String,
-    /// More than once there.
+    /// Batches that it contains more than once.
     repeated: NameList,
-    /// Columns that it lacks.
+    /// Columns that it does not have.
     lacking: Vec<usize>,
-    /// Columns that are no fields.
+    /// Columns that are not fields.
     foreign: Vec<String>,
 }
 
@@ -45,7 +43,7 @@ impl OtherSide {
         }
     }
 
-    /// A service or an archive: batches that come again are dropped on their way here, and no column is missing.
+    /// A service or an archive: repeated batches were already dropped, and no column is missing.
     pub(super) fn source(
         kind: &'static str,
         name: String,
@@ -69,28 +67,6 @@ impl OtherSide {
     }
 }
 
-/// How the fields that the interface does not know compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum UnknownFields {
-    /// Neither side has any.
-    Absent,
-    Equal,
-    Different,
-    /// One side has some, and the other does not keep them.
-    NotCompared,
-}
-
-impl UnknownFields {
-    pub(super) fn of(is_same: bool, has_any: bool) -> Self {
-        match (is_same, has_any) {
-            (false, _) => Self::Different,
-            (true, true) => Self::Equal,
-            (true, false) => Self::Absent,
-        }
-    }
-}
-
 pub(super) struct VerifyReport {
     /// In quotes.
     file: String,
@@ -102,20 +78,20 @@ pub(super) struct VerifyReport {
     unknown_digest: Option<String>,
     unknown_count: u64,
     keeps_unknown_fields: bool,
-    /// `--fields` left some out.
+    /// Whether `--fields` left some out.
     is_partial: bool,
-    /// More than once in the file.
+    /// Batches that the file contains more than once.
     repeated: NameList,
-    /// Columns that were to be compared and that the file lacks.
+    /// Columns to compare that the file does not have.
     lacking: Vec<usize>,
-    /// Columns of the file that are no fields.
+    /// Columns of the file that are not fields.
     foreign: Vec<String>,
     unknown_fields: UnknownFields,
-    /// What the file says of itself, if nothing else is compared.
+    /// The embedded digest, if nothing else is compared.
     pub(super) claim: Option<EmbeddedDigest>,
     pub(super) manifest: Option<ManifestResult>,
     pub(super) other: Option<OtherSide>,
-    /// Batch by batch, both sides are the same.
+    /// Whether both sides are the same, batch by batch.
     same_batches: bool,
     differences: Option<Differences>,
 }
@@ -144,7 +120,7 @@ impl VerifyReport {
         }
     }
 
-    /// Compares the unknown fields with those of the other side, which keeps them or not.
+    /// Compares the unknown fields with those of the other side; `is_kept` is whether it keeps them.
     pub(super) fn compare_unknown_fields(&mut self, there: &SetDigest, is_kept: bool) {
         let has_any = self.unknown_count + there.unknown_count() > 0;
         self.unknown_fields = if self.scope.unknown_fields && self.keeps_unknown_fields && is_kept {
@@ -159,7 +135,7 @@ impl VerifyReport {
     /// Returns whether nothing is wrong.
     pub(super) fn is_equal(&self) -> bool {
         self.repeated.count == 0
-            && self.keeps_its_word()
+            && self.matches_claim()
             && self.manifest.as_ref().is_none_or(|manifest| manifest.equal)
             && self.same_batches
             && self.other.as_ref().is_none_or(|other| self.equals(other))
@@ -178,8 +154,8 @@ impl VerifyReport {
             && (self.is_partial || self.foreign.is_empty() && other.foreign.is_empty())
     }
 
-    /// Returns whether the file holds what it says of itself.
-    fn keeps_its_word(&self) -> bool {
+    /// Returns whether the file matches its embedded digest.
+    fn matches_claim(&self) -> bool {
         self.claim.as_ref().is_none_or(|claim| {
             let unknown = claim.unknown_fields_digest.as_ref();
             claim.set_digest == self.digest
@@ -188,9 +164,8 @@ impl VerifyReport {
         })
     }
 
-    /// Takes over what was found batch by batch, by identifiers that both sides have, and lists the
-    /// differences if there are any.
-    pub(super) fn settle(
+    /// Adds the result of the comparison batch by batch, with a list of differences if there are any.
+    pub(super) fn add_comparison(
         &mut self,
         comparison: Comparison,
         file: &mut Subject,
@@ -210,8 +185,8 @@ impl VerifyReport {
         Ok(())
     }
 
-    /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and
-    /// columns that are no fields.
+    /// Returns the fields that were not compared: those that `--fields` left out or neither side has, and columns that
+    /// are not fields.
     fn not_compared(&self) -> Vec<String> {
         let fields = verify::listed(ALL_COLUMNS & !self.scope.columns);
         let mut names: Vec<String> = verify::names(&fields)
@@ -227,20 +202,18 @@ impl VerifyReport {
         names
     }
 
-    /// Tells what is no difference, but worth knowing.
-    pub(super) fn tell_notes(&self) {
+    /// Prints notes on what is not a difference but worth knowing.
+    pub(super) fn print_notes(&self) {
         let manifest = self.manifest.as_ref();
         let unknown = manifest.map_or(self.unknown_fields, |manifest| manifest.unknown_fields);
         if [unknown, self.unknown_fields].contains(&UnknownFields::NotCompared) {
-            terminal::note(
-                "fields that the interface does not know were not compared: only one side keeps them",
-            );
+            terminal::note("unknown fields were not compared: only one side keeps them");
         }
         let is_alone = self.other.is_none() && manifest.is_none();
         if !self.foreign.is_empty() && (self.is_partial || is_alone) {
             let names: Vec<String> = self.foreign.iter().map(|name| text::brief(name)).collect();
             terminal::note(&format!(
-                "{} has columns that no batch has; they were not compared: {}",
+                "{} has unknown columns, which were not compared: {}",
                 self.file,
                 names.join(", ")
             ));
@@ -268,16 +241,16 @@ impl VerifyReport {
             && manifest.same_bytes == Some(false)
         {
             terminal::note(&format!(
-                "the batches are those of the manifest {}, the bytes are not: it lists another file",
+                "the batches match the manifest {}, but the bytes do not: it lists another file",
                 manifest.name
             ));
         }
         if !self.columns.contains(&BATCH_ID) {
-            terminal::note("without `batch_id`, a batch that is there twice cannot be told");
+            terminal::note("without `batch_id`, repeated batches cannot be detected");
         }
     }
 
-    pub(super) fn shown(&self, format: ReportFormat) -> String {
+    pub(super) fn render(&self, format: ReportFormat) -> String {
         match format {
             ReportFormat::Json => self.json() + "\n",
             ReportFormat::Text if self.is_equal() => self.one_line(),
@@ -285,7 +258,7 @@ impl VerifyReport {
         }
     }
 
-    /// Returns what is wrong and what to do, if anything is.
+    /// Returns an error that says what is wrong and what to do, unless all is equal.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         if self.is_equal() {
             return Ok(());
@@ -296,32 +269,32 @@ impl VerifyReport {
         let other = self.other.as_ref().filter(differs);
         Err(match (&self.manifest, other) {
             _ if self.repeated.count > 0 => failure(format!(
-                "{file} holds {} more than once",
+                "{file} contains {} more than once",
                 batches(self.repeated.count)
             ))
-            .hint("every batch belongs there once: export it again"),
-            _ if !self.keeps_its_word() => failure(format!(
-                "{file} does not match the digest that it carries itself"
-            ))
-            .hint("it was altered since trayscan wrote it: export it again"),
-            (Some(manifest), None) if !manifest.equal => self.blame(manifest),
+            .hint("every batch must appear once: export it again"),
+            _ if !self.matches_claim() => {
+                failure(format!("{file} does not match its own embedded digest"))
+                    .hint("it was modified after the export: export it again")
+            }
+            (Some(manifest), None) if !manifest.equal => self.manifest_failure(manifest),
             (Some(manifest), Some(other)) if !manifest.equal => failure(format!(
-                "{file} holds neither what the manifest {} says nor what {} has",
+                "{file} matches neither the manifest {} nor {}",
                 manifest.name, other.name
             ))
-            .hint("the file was altered, or is not the one of the manifest"),
+            .hint("the file was modified, or belongs to another manifest"),
             (Some(manifest), Some(other)) => failure(format!(
-                "{file} is what the manifest {} says, but {} has something else by now",
+                "{file} matches the manifest {}, but {} has changed since",
                 manifest.name, other.name
             ))
-            .hint("batches were added, changed or removed since: export again to have them"),
-            (None, Some(other)) => self.blame_other(other),
+            .hint("batches were added, changed or removed: export again to get them"),
+            (None, Some(other)) => self.other_failure(other),
             (_, None) => failure(format!("{file} is not equal")),
         })
     }
 
     /// Says how a file differs from another side.
-    fn blame_other(&self, other: &OtherSide) -> Failure {
+    fn other_failure(&self, other: &OtherSide) -> Failure {
         let (file, name) = (&self.file, &other.name);
         let failure = |message: String| Failure::new(Kind::Protocol, message);
         let sides = [
@@ -332,39 +305,36 @@ impl VerifyReport {
         for (side, lacking, foreign) in sides {
             if !lacking.is_empty() {
                 let fields = verify::briefly(lacking);
-                return failure(format!("{side} lacks fields: {fields}")).hint(compare_some);
+                return failure(format!("{side} is missing fields: {fields}")).hint(compare_some);
             }
             if !self.is_partial && !foreign.is_empty() {
                 let names: Vec<String> = foreign.iter().map(|name| text::brief(name)).collect();
                 let names = names.join(", ");
-                return failure(format!("{side} has columns that no batch has: {names}"))
-                    .hint(compare_some);
+                return failure(format!("{side} has unknown columns: {names}")).hint(compare_some);
             }
         }
         let only_unknown = other.digest == self.digest && self.same_columns(other);
         if only_unknown && self.unknown_fields == UnknownFields::Different {
-            return failure(format!(
-                "{file} and {name} differ in fields that the interface does not know"
-            ))
-            .hint("`--fields` with the fields of the interface leaves these out");
+            return failure(format!("{file} and {name} differ in unknown fields"))
+                .hint("`--fields` with known fields leaves these out");
         }
-        let failure = failure(format!("{file} and {name} do not hold the same batches"));
+        let failure = failure(format!("{file} and {name} contain different batches"));
         match other.kind {
             "service" | "archive" => failure
-                .hint("were other dates, or `--where`, exported? its manifest knows: `--manifest`"),
+                .hint("if the export had other dates or `--where`, name its manifest with `--manifest`"),
             _ if self.differences.is_none() => {
-                failure.hint("without `batch_id` on both sides, it cannot be told which")
+                failure.hint("without `batch_id` on both sides, the differences cannot be listed")
             }
             _ => failure.hint(
-                "`missing` is in the second only, `extra` in the first only, `changed` in both",
+                "`missing`: only in the second; `extra`: only in the first; `changed`: in both, with other values",
             ),
         }
     }
 
     /// Says why a file is not what its manifest says.
-    fn blame(&self, manifest: &ManifestResult) -> Failure {
+    fn manifest_failure(&self, manifest: &ManifestResult) -> Failure {
         let ids = "a manifest has no ids: `--against` another export or `--service` lists the batches that differ";
-        let altered = "it was altered since it was exported: export it again";
+        let modified = "it was modified after the export: export it again";
         let other_fields = "was it exported with other `--fields`?";
         let same_digest = manifest.digest.as_ref() == Some(&self.digest);
         let (why, hint) = match manifest.batches {
@@ -373,7 +343,7 @@ impl VerifyReport {
                 other_fields,
             ),
             _ if !manifest.fewer.is_empty() => (
-                format!("it lacks fields: {}", verify::briefly(&manifest.fewer)),
+                format!("it is missing fields: {}", verify::briefly(&manifest.fewer)),
                 other_fields,
             ),
             _ if !manifest.foreign.is_empty() => {
@@ -383,7 +353,7 @@ impl VerifyReport {
                     .map(|name| text::brief(name))
                     .collect();
                 (
-                    format!("it has columns that no batch has: {}", names.join(", ")),
+                    format!("it has unknown columns: {}", names.join(", ")),
                     other_fields,
                 )
             }
@@ -393,43 +363,43 @@ impl VerifyReport {
                 .is_some_and(|files| !files.is_equal()) =>
             {
                 (
-                    "its files are not those of the manifest".to_owned(),
-                    altered,
+                    "its files are not those in the manifest".to_owned(),
+                    modified,
                 )
             }
             _ if manifest.same_bytes == Some(true) => (
                 "the bytes are the same, but its batches are not".to_owned(),
-                "the manifest was altered",
+                "the manifest was modified",
             ),
             Some(count) if count != self.batches => {
                 (format!("{} instead of {count}", batches(self.batches)), ids)
             }
-            _ if same_digest && manifest.unknown_fields == UnknownFields::Different => (
-                "fields that the interface does not know differ".to_owned(),
-                ids,
-            ),
+            _ if same_digest && manifest.unknown_fields == UnknownFields::Different => {
+                ("unknown fields differ".to_owned(), ids)
+            }
             _ if same_digest => (
-                "the same batches, but other bytes (SHA-256)".to_owned(),
-                altered,
+                "the same batches, but different bytes (SHA-256)".to_owned(),
+                modified,
             ),
             Some(_) => (
                 "the same number of batches, but different content".to_owned(),
                 ids,
             ),
             None => (
-                "other bytes, and the manifest says nothing else of this file".to_owned(),
+                "different bytes, and the manifest has no other information on this file"
+                    .to_owned(),
                 ids,
             ),
         };
         let message = format!(
-            "{} is not what the manifest {} says: {why}",
+            "{} does not match the manifest {}: {why}",
             self.file, manifest.name
         );
         Failure::new(Kind::Protocol, message).hint(hint)
     }
 
     fn one_line(&self) -> String {
-        let holds = self.holds(self.batches, &self.digest);
+        let content = self.content(self.batches, &self.digest);
         let manifest = self
             .manifest
             .as_ref()
@@ -439,14 +409,14 @@ impl VerifyReport {
             .chain(self.other.as_ref().map(OtherSide::in_full))
             .collect();
         let line = if sides.is_empty() {
-            format!("{} holds {holds}", self.file)
+            format!("{} contains {content}", self.file)
         } else {
-            format!("{} equals {}: {holds}", self.file, sides.join(" and "))
+            format!("{} equals {}: {content}", self.file, sides.join(" and "))
         };
         format!("{}\n", text::one_line(&line))
     }
 
-    fn holds(&self, count: u64, digest: &str) -> String {
+    fn content(&self, count: u64, digest: &str) -> String {
         let fields = if self.columns.len() == COLUMNS.len() {
             String::new()
         } else {
@@ -465,12 +435,12 @@ impl VerifyReport {
         let file = &self.file;
         line(&format!(
             "{file}: {}",
-            self.holds(self.batches, &self.digest)
+            self.content(self.batches, &self.digest)
         ));
         if let Some(claim) = &self.claim {
             let count = claim.batches.map_or_else(|| "batches".to_owned(), batches);
             line(&format!(
-                "it carries: {count}, set digest {}",
+                "embedded digest: {count}, set digest {}",
                 claim.set_digest
             ));
         }
@@ -478,7 +448,7 @@ impl VerifyReport {
             let count = manifest
                 .batches
                 .map_or_else(|| "batches".to_owned(), batches);
-            let digest = manifest.digest.as_deref().unwrap_or("not told");
+            let digest = manifest.digest.as_deref().unwrap_or("unknown");
             line(&format!(
                 "manifest {}: {count}, set digest {digest}",
                 manifest.name
@@ -488,7 +458,7 @@ impl VerifyReport {
             line(&format!(
                 "{}: {}",
                 other.in_full(),
-                self.holds(other.batches, &other.digest)
+                self.content(other.batches, &other.digest)
             ));
         }
         let name = self.other.as_ref().map_or("", |other| other.name.as_str());
@@ -516,10 +486,10 @@ impl VerifyReport {
                 "in both, with other values",
             );
         }
-        let twice = |name: &str| format!("in {name} more than once");
-        list(&mut lines, "repeated", &self.repeated, &twice(file));
+        let repeated = |name: &str| format!("in {name} more than once");
+        list(&mut lines, "repeated", &self.repeated, &repeated(file));
         if let Some(other) = &self.other {
-            list(&mut lines, "repeated", &other.repeated, &twice(name));
+            list(&mut lines, "repeated", &other.repeated, &repeated(name));
         }
         if let Some(files) = self
             .manifest

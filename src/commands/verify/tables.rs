@@ -1,4 +1,4 @@
-//! A table in place of a file: it holds the batches of many exports, and only those that were asked for count.
+//! A PostgreSQL table instead of a file: it may contain many exports, and only one of them is compared.
 
 use super::expected::Expected;
 use crate::batch::range::Range;
@@ -9,39 +9,38 @@ use crate::postgres::Reach;
 use crate::terminal;
 use crate::verify::RecordSource;
 
-/// What was asked for, where that is known.
+/// The part of a table to compare.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TableRequest {
     range: Option<Range>,
     columns: Option<Vec<usize>>,
 }
 
-/// Finds out what was asked for: by the manifest, or by the dates that the service is asked with.
-pub(super) fn asked(
-    args: &VerifyArgs,
-    expected: Option<&Expected>,
-) -> Result<TableRequest, Failure> {
-    let range = match expected {
-        Some(expected) => Some(expected.range),
-        None if args.range.start.is_some() || args.range.end.is_some() => Some(Range::parse(
-            args.range.start.as_deref(),
-            args.range.end.as_deref(),
-            chrono::Utc::now(),
-        )?),
-        None => None,
-    };
-    Ok(TableRequest {
-        range: range.filter(|range| range.start.is_some() || range.end.is_some()),
-        columns: expected.map(|expected| expected.columns.clone()),
-    })
+impl TableRequest {
+    /// Takes the range from the manifest, or from the dates on the command line.
+    pub(super) fn new(args: &VerifyArgs, expected: Option<&Expected>) -> Result<Self, Failure> {
+        let range = match expected {
+            Some(expected) => Some(expected.range),
+            None if args.range.start.is_some() || args.range.end.is_some() => Some(Range::parse(
+                args.range.start.as_deref(),
+                args.range.end.as_deref(),
+                chrono::Utc::now(),
+            )?),
+            None => None,
+        };
+        Ok(Self {
+            range: range.filter(|range| range.start.is_some() || range.end.is_some()),
+            columns: expected.map(|expected| expected.columns.clone()),
+        })
+    }
 }
 
-/// Tells a table how its server is reached and which batches to read; does nothing to a file.
-pub(super) fn prepared(
+/// Sets how to connect to the server of a table and which batches to read; leaves a file unchanged.
+pub(super) fn prepare(
     mut source: RecordSource,
     from_environment: &[String],
     args: &VerifyArgs,
-    asked: TableRequest,
+    request: TableRequest,
 ) -> Result<RecordSource, Failure> {
     let name = source.name().to_owned();
     let Some(table) = source.as_table() else {
@@ -49,12 +48,12 @@ pub(super) fn prepared(
     };
     let settings = Settings::read(&args.source, from_environment)?;
     table.reach_as(Reach::new(&settings.client_options()?));
-    if let Some(range) = asked.range {
+    if let Some(range) = request.range {
         terminal::note(&format!(
-            "a table holds many exports: of {name}, the batches of {} are compared",
+            "a table may contain many exports; of {name}, only the batches of {} are compared",
             range.describe()
         ));
     }
-    table.limit(asked.range, asked.columns);
+    table.limit(request.range, request.columns);
     Ok(source)
 }

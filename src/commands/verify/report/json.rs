@@ -1,11 +1,11 @@
-//! The result of a verification, for programs.
+//! The result of `verify` as JSON.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{UnknownFields, VerifyReport};
-use crate::commands::verify::expected::LakeFiles;
+use super::VerifyReport;
+use crate::commands::verify::result::{LakeFiles, UnknownFields};
 use crate::text;
 use crate::verify::{self, NameList};
 
@@ -25,7 +25,7 @@ impl VerifyReport {
             unknown_fields: self.unknown_fields,
             repeated: &self.repeated,
             claim: self.claim.as_ref().map(|claim| ClaimShape {
-                equal: self.keeps_its_word(),
+                equal: self.matches_claim(),
                 batches: claim.batches,
                 digest: &claim.set_digest,
             }),
@@ -64,7 +64,7 @@ impl VerifyReport {
     }
 }
 
-/// The shape that scripts rely on: every key is always there.
+/// The JSON object. Scripts rely on it: every key is always present.
 #[derive(Serialize)]
 struct Shape<'a> {
     equal: bool,
@@ -75,14 +75,14 @@ struct Shape<'a> {
     /// Fields that were compared.
     fields: Vec<&'static str>,
     not_compared: Vec<String>,
-    /// Fields that were to be compared and that the file lacks.
+    /// Fields to compare that the file does not have.
     lacking: Vec<&'static str>,
     unknown_fields: UnknownFields,
     repeated: &'a NameList,
     claim: Option<ClaimShape<'a>>,
     manifest: Option<ManifestShape<'a>>,
     against: Option<OtherShape<'a>>,
-    /// Null where they cannot be told, or nobody had to look for them.
+    /// Null if they cannot be listed, or were not looked for.
     missing: Option<&'a NameList>,
     extra: Option<&'a NameList>,
     changed: Option<ChangedShape<'a>>,
@@ -104,7 +104,7 @@ struct ManifestShape<'a> {
     digest_version: u32,
     same_bytes: Option<bool>,
     unknown_fields: UnknownFields,
-    /// Null unless it is a lake.
+    /// Null for a single file.
     files: Option<&'a LakeFiles>,
 }
 

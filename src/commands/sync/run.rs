@@ -1,4 +1,4 @@
-//! `sync`: from pages to an archive, and what an archive can tell of itself.
+//! The run of `sync`: fetches into the archive, and stops cleanly on a signal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +9,23 @@ use chrono::Utc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::messages::{count, oddities};
-use super::signals::Signals;
-use super::source::ServiceSource;
-use super::{changes, own_files, status};
+use super::{changes, status};
 use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::range::{Range, written};
 use crate::cli::{Cli, SyncArgs};
+use crate::commands::messages::{count, issue_warnings};
+use crate::commands::signals::Signals;
+use crate::commands::source::ServiceSource;
+use crate::commands::{outputs, runtime};
 use crate::error::Failure;
 use crate::fetch::{self, FetchOptions};
 use crate::terminal::{self, ProgressLine};
 
-/// How long a run may take to put away what it has when it is told to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a run may take to save what it has received after a signal.
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
-pub(super) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
+pub(crate) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
     let start = Range::parse(args.start.as_deref(), None, Utc::now())?.start;
     if args.status {
         return status::run(&args.archive, args.format);
@@ -32,20 +33,16 @@ pub(super) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
     if args.changes {
         return changes::run(&args.archive, start, args.format);
     }
-    own_files::protect(
+    outputs::protect_own_files(
         &args.service,
         &[("the archive", Some(args.archive.as_path()))],
     )?;
-    let order = SyncRequest {
+    let request = SyncRequest {
         start,
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
         full: args.full,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = runtime::build()?;
     let from_environment = cli.from_environment.clone();
     let args = args.clone();
     let ended = runtime.block_on(async move {
@@ -53,51 +50,43 @@ pub(super) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
         let (stop, stopped) = watch::channel(None);
         let is_open = Arc::new(AtomicBool::new(false));
         let opened = Arc::clone(&is_open);
-        // A thread of its own: stuck in a write, it hears nothing, and must not keep us from hearing.
-        let runtime = Handle::current();
+        // On a separate thread: a blocked write must not keep signals from being handled.
+        let handle = Handle::current();
         let mut syncing = tokio::task::spawn_blocking(move || {
-            runtime.block_on(synchronise(
+            handle.block_on(update_archive(
                 &from_environment,
                 &args,
-                &order,
+                &request,
                 &opened,
                 stopped,
             ))
         });
         let kind = tokio::select! {
             kind = signals.next() => kind,
-            ended = &mut syncing => return joined(ended),
+            ended = &mut syncing => return runtime::joined(ended),
         };
         let _ = stop.send(Some(kind));
-        let patience = if is_open.load(Ordering::SeqCst) {
-            PATIENCE
+        let grace_period = if is_open.load(Ordering::SeqCst) {
+            GRACE_PERIOD
         } else {
             Duration::ZERO
         };
         tokio::select! {
-            ended = &mut syncing => joined(ended),
-            // What is not put away is undone when the archive is next opened.
-            () = tokio::time::sleep(patience) => Err(Failure::new(kind, kind.meaning()).into()),
+            ended = &mut syncing => runtime::joined(ended),
+            // What is not committed is rolled back when the archive is next opened.
+            () = tokio::time::sleep(grace_period) => Err(Failure::new(kind, kind.meaning()).into()),
             kind = signals.next() => Err(Failure::new(kind, kind.meaning()).into()),
         }
     });
-    // It may still be at work, and its runtime must not end before it: the process takes both along.
+    // The task may still be running, and dropping the runtime would wait for it. The process exits soon.
     std::mem::forget(runtime);
     ended
 }
 
-fn joined(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Result<()> {
-    match ended {
-        Ok(ended) => ended,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn synchronise(
+async fn update_archive(
     from_environment: &[String],
     args: &SyncArgs,
-    order: &SyncRequest,
+    request: &SyncRequest,
     is_open: &AtomicBool,
     stop: sync::Stop,
 ) -> anyhow::Result<()> {
@@ -105,26 +94,26 @@ async fn synchronise(
     let source = ServiceSource::open(&args.service, from_environment)?;
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
-    let manner = FetchOptions {
+    let options = FetchOptions {
         order: fetch::PageOrder::InWindows,
         lenient: args.lenient,
-        ..source.manner()
+        ..source.fetch_options()
     };
-    let pages = source.pages(manner, Range::default());
+    let pages = source.pages(options, Range::default());
     let progress = ProgressLine::start(args.progress, false, &source.stats);
     let owner = owner(&source, args);
-    let ran = sync::run(&archive, &owner, pages, order, &source.stats, stop).await;
+    let ran = sync::run(&archive, &owner, pages, request, &source.stats, stop).await;
     drop(progress);
-    tell_beginning(&archive, order);
+    note_earlier_start(&archive, request);
     let gaps = gaps(&archive);
-    // What went well is kept, even where nothing has come yet.
+    // After a success the archive stays, even if it is still empty.
     if ran.as_ref().is_ok_and(|report| report.failure.is_none()) {
         drop(archive);
     } else {
         archive.close();
     }
     let report = ran?;
-    tell_findings(&report, args.lenient);
+    print_warnings(&report, args.lenient);
     let requests = count(source.stats.requests.get(), "request", "requests");
     let SyncReport {
         run,
@@ -137,7 +126,7 @@ async fn synchronise(
     }
     if let gaps @ 1.. = gaps {
         let gaps = count(gaps, "gap", "gaps");
-        log::warn!("{gaps} left in what is complete; see `--status`");
+        log::warn!("the archive has {gaps}; see `trayscan sync --status`");
     }
     let version = run
         .version
@@ -149,34 +138,34 @@ async fn synchronise(
         .map_or_else(|| "all dates".to_owned(), |start| format!("since {start}"));
     terminal::conclude(&format!(
         "{} ({since}, {version}{requests}) in `{}` in {:.1} s",
-        summary(&run),
+        describe_counts(&run),
         args.archive.display(),
         started.elapsed().as_secs_f64(),
     ));
     Ok(())
 }
 
-/// Says that `--start` has no effect where the archive begins earlier.
-fn tell_beginning(archive: &Archive, order: &SyncRequest) {
+/// Notes that `--start` has no effect if the archive begins earlier.
+fn note_earlier_start(archive: &Archive, request: &SyncRequest) {
     let Ok(since) = archive.since().map(ArchiveStart::second) else {
         return;
     };
-    if order.start.is_some_and(|start| since < Some(start)) {
+    if request.start.is_some_and(|start| since < Some(start)) {
         let since = since.map_or_else(|| "with the first batch".to_owned(), written);
         terminal::note(&format!(
-            "the archive begins earlier ({since}) and stays so: `--start` only reaches further back"
+            "`--start` has no effect: the archive begins earlier ({since}), and `--start` can only extend it further back"
         ));
     }
 }
 
-/// Counts what is missing between the beginning of the archive and its end.
+/// Counts the gaps between the start of the archive and its end.
 fn gaps(archive: &Archive) -> u64 {
     let since = archive.since().map_or(None, ArchiveStart::second);
     let coverage = archive.coverage();
     coverage.map_or(0, |coverage| coverage.gaps(since).len() as u64)
 }
 
-/// Whose batches these are. A sandbox has another address each time, and the same batches.
+/// Returns the service that the archive belongs to. A sandbox has a new address each time but the same batches.
 fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     let base_url = if args.service.sandbox {
         "the sandbox".to_owned()
@@ -189,7 +178,7 @@ fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     }
 }
 
-fn summary(run: &Run) -> String {
+fn describe_counts(run: &Run) -> String {
     let counts = format!(
         "{} added, {} changed, {} unchanged",
         run.added, run.changed, run.unchanged
@@ -201,30 +190,30 @@ fn summary(run: &Run) -> String {
     }
 }
 
-/// Says what a run leaves behind that did not come to its end.
+/// Adds to a failure what the unfinished run leaves behind.
 fn stopped(failure: Failure, run: &Run, is_through: bool, args: &SyncArgs) -> anyhow::Error {
     let path = args.archive.display();
     if run.added + run.changed + run.unchanged == 0 {
         return failure.into();
     }
     let next = if is_through {
-        "all else is up to date"
+        "everything else is up to date"
     } else {
-        "the next run carries on from there"
+        "the next run continues from there"
     };
     anyhow::Error::new(failure).context(format!(
-        "the run has not finished; `{path}` keeps what came ({}), and {next}",
-        summary(run)
+        "the run did not finish; `{path}` keeps what was received ({}), and {next}",
+        describe_counts(run)
     ))
 }
 
-fn tell_findings(report: &SyncReport, lenient: bool) {
-    for oddity in oddities(&report.findings, lenient) {
-        log::warn!("{oddity}");
+fn print_warnings(report: &SyncReport, lenient: bool) {
+    for warning in issue_warnings(&report.findings, lenient) {
+        log::warn!("{warning}");
     }
     if report.run.vanished > 0 {
         log::warn!(
-            "{} vanished from the service; the archive keeps what vanished, marked with the time",
+            "{} vanished from the service; the archive keeps them, marked with the time",
             count(report.run.vanished, "batch has", "batches have")
         );
     }

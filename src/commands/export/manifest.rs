@@ -1,44 +1,44 @@
-//! The receipt of an export, put together from what it asked for and what came of it.
+//! Builds the manifest of an export from its request and its result.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::export::ExportRequest;
 use super::lake;
-use super::source::{BatchPages, BatchSource};
+use super::request::ExportRequest;
 use crate::batch::COLUMNS;
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::range::written;
 use crate::cli::ExportArgs;
+use crate::commands::source::{BatchPages, BatchSource};
 use crate::error::Failure;
 use crate::export::manifest::{LakeState, Manifest, ManifestFile, ManifestRequest, ManifestWindow};
 use crate::export::{Share, WrittenFile};
 use crate::fetch::FetchedWindow;
 use crate::pipeline::Counts;
 
-/// Everything that a receipt tells of.
+/// Everything that goes into a manifest.
 pub(super) struct ManifestInputs<'a> {
     pub(super) args: &'a ExportArgs,
-    pub(super) wanted: &'a ExportRequest,
+    pub(super) request: &'a ExportRequest,
     pub(super) source: &'a BatchSource,
     pub(super) pages: &'a BatchPages<'a>,
-    pub(super) tally: &'a Counts,
+    pub(super) counts: &'a Counts,
     pub(super) written: &'a [WrittenFile],
-    /// Files of a lake that stayed as they were.
+    /// Files of a lake that were not rewritten.
     pub(super) kept: Vec<ManifestFile>,
-    /// What crops are called in the names of files, if they are a part of them.
+    /// The names of crops in file names, if file names contain them.
     pub(super) crop_names: Option<BTreeMap<String, String>>,
     pub(super) digest: &'a SetDigest,
     pub(super) warnings: Vec<String>,
-    /// Nothing is known to be lacking.
+    /// Whether nothing is known to be missing.
     pub(super) complete: bool,
     pub(super) started: DateTime<Utc>,
 }
 
 impl ManifestInputs<'_> {
     pub(super) fn manifest(mut self) -> Result<Manifest, Failure> {
-        let moment = |moment: DateTime<Utc>| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let timestamp = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
         let stats = &self.source.stats;
         let lake = self.lake()?;
         let mut files = std::mem::take(&mut self.kept);
@@ -51,13 +51,13 @@ impl ManifestInputs<'_> {
             version: self.pages.version().map(|version| version.to_string()),
             windows: self.pages.fetched().iter().map(window).collect(),
             batches: self.digest.count(),
-            duplicates_dropped: self.tally.duplicates,
-            conflicts_dropped: self.tally.conflicts,
+            duplicates_dropped: self.counts.duplicates,
+            conflicts_dropped: self.counts.conflicts,
             requests: stats.requests.get(),
             retries: stats.retries.get(),
             token_renewals: stats.renewals.get(),
-            started: moment(self.started),
-            ended: moment(Utc::now()),
+            started: timestamp(self.started),
+            ended: timestamp(Utc::now()),
             files,
             warnings: self.warnings,
             digest_version: digest::VERSION,
@@ -67,9 +67,9 @@ impl ManifestInputs<'_> {
         })
     }
 
-    /// Returns what `--only-changed` continues from; `None` if it cannot.
+    /// Returns the state that the next `--only-changed` starts from; `None` if it cannot.
     fn lake(&self) -> Result<Option<LakeState>, Failure> {
-        let template = self.wanted.destination.template.as_ref();
+        let template = self.request.destination.template.as_ref();
         let (Some(template), Some(archive), None, Some(digest)) = (
             template,
             self.source.archive(),
@@ -80,7 +80,7 @@ impl ManifestInputs<'_> {
         };
         Ok(Some(LakeState {
             template: template.text(),
-            options: lake::options(&self.args.output),
+            options: lake::format_flags(&self.args.output),
             archive: archive.position()?,
             digest,
             crop_names: self.crop_names.clone(),
@@ -88,7 +88,7 @@ impl ManifestInputs<'_> {
     }
 
     fn request(&self) -> ManifestRequest {
-        let Self { args, wanted, .. } = self;
+        let Self { args, request, .. } = self;
         ManifestRequest {
             base_url: self.source.base_url(),
             archive: self
@@ -97,10 +97,10 @@ impl ManifestInputs<'_> {
                 .archive
                 .as_ref()
                 .map(|path| path.display().to_string()),
-            start: wanted.range.start.map(written),
-            end: wanted.range.end.map(written),
-            excludes_end: wanted.range.excludes_end,
-            fields: wanted
+            start: request.range.start.map(written),
+            end: request.range.end.map(written),
+            excludes_end: request.range.excludes_end,
+            fields: request
                 .fields
                 .columns
                 .iter()
@@ -114,16 +114,16 @@ impl ManifestInputs<'_> {
     }
 
     fn file(&self, written: &WrittenFile) -> ManifestFile {
-        // The only one has all of it.
+        // A single file has all batches.
         let share = written.share.clone().unwrap_or_else(|| Share {
-            batches: self.tally.written,
+            batches: self.counts.written,
             set_digest: self.digest.finish(),
             unknown_fields_digest: self.digest.finish_unknown(),
         });
         let published = Some(&written.published).filter(|all| !all.sha256.is_empty());
         ManifestFile {
             path: written.place.address(),
-            format: self.wanted.destination.format.name().to_owned(),
+            format: self.request.destination.format.name().to_owned(),
             bytes: published.map(|published| published.bytes),
             sha256: published.map(|published| published.sha256.clone()),
             batches: Some(share.batches),

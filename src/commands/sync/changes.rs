@@ -1,4 +1,4 @@
-//! `sync --changes`: what was added, what changed and what vanished.
+//! `sync --changes`: lists which batches were added, changed or vanished.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -38,14 +38,14 @@ pub(super) fn run(
     let mut list = List::new(format)?;
     let since = since.map(written).unwrap_or_default();
     archive.changes()?.each(&since, |change| {
-        lines(&change, |line| list.add(line)).map_err(Failure::from_output)
+        each_line(&change, |line| list.add(line)).map_err(Failure::from_output)
     })?;
     list.finish()?;
     Ok(())
 }
 
-/// Hands on the lines that tell of `change`.
-fn lines(
+/// Passes the lines of `change` to `add`.
+fn each_line(
     change: &ArchiveChange,
     mut add: impl FnMut(&ChangeLine<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -70,9 +70,9 @@ fn lines(
     })
 }
 
-/// The list in the making.
+/// Writes the list in one of its formats.
 enum List {
-    /// All rows: the widest of them decides.
+    /// All rows: column widths depend on the widest.
     Table(Vec<Vec<String>>),
     Json {
         is_first: bool,
@@ -110,7 +110,7 @@ impl List {
             },
             ListFormat::Ndjson => Self::Ndjson(output),
             ListFormat::Csv => {
-                // An empty list has a header too.
+                // An empty list also has a header.
                 let mut csv = csv::WriterBuilder::new()
                     .has_headers(false)
                     .from_writer(output);
@@ -181,7 +181,7 @@ impl List {
     }
 }
 
-/// Returns what went wrong below, for a pipe that is closed is told apart from all else.
+/// Returns the underlying I/O error, so that a closed pipe is recognised.
 fn from_csv(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -1,20 +1,21 @@
-//! Protects the files that trayscan itself reads from being replaced by its output.
+//! Checks and prepares the outputs of a run before it starts.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::ServiceArgs;
-use crate::config::{expand_home, file};
+use crate::config::{Settings, expand_home, file};
 use crate::error::{Failure, Kind};
+use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::is_same_file;
 
-/// Refuses to write to the config file or the file with the client secret. Each output comes with the flag
-/// or the argument that names it.
-pub(super) fn protect(
+/// Refuses to overwrite the config file or the client secret file. Each output is paired with the flag or argument that
+/// names it.
+pub(super) fn protect_own_files(
     args: &ServiceArgs,
     outputs: &[(&str, Option<&Path>)],
 ) -> Result<(), Failure> {
     let config = args.config.clone().or_else(file::default_path);
-    // A secret that is there to be read, so only an output that exists can be in its place.
+    // The secret file exists, so an output that does not cannot be the same file.
     let may_be_secret = outputs
         .iter()
         .any(|(_, output)| output.is_some_and(Path::is_file));
@@ -31,7 +32,7 @@ pub(super) fn protect(
             let name = output.display();
             return Err(Failure::new(
                 Kind::Usage,
-                format!("{flag} `{name}` would replace {what} of trayscan"),
+                format!("{flag} `{name}` would overwrite {what}"),
             )
             .hint("choose another name for the output"));
         }
@@ -39,16 +40,33 @@ pub(super) fn protect(
     Ok(())
 }
 
-/// Returns the file with the client secret, by flag, variable or profile.
+/// Returns the client secret file, from the flag, the variable or the profile.
 fn secret_file(args: &ServiceArgs) -> Option<PathBuf> {
     if args.sandbox {
         return None;
     }
     let given = args.client_secret_file.clone();
-    // A config file that cannot be read is an error later on.
+    // A config file that cannot be read fails later.
     let path = given.or_else(|| {
         let profile = file::read(args.config.as_deref(), args.profile.as_deref()).ok()?;
         profile.text("client_secret_file").map(str::to_owned)
     })?;
     Some(expand_home(&path))
+}
+
+/// Prepares access to object storage if any of `locations` is there. It uses the certificates, retries and time-outs of
+/// the service, wherever the batches are from.
+pub(super) fn prepare_storage(
+    args: &ServiceArgs,
+    from_environment: &[String],
+    locations: &[Option<&Path>],
+) -> Result<(), Failure> {
+    if locations
+        .iter()
+        .flatten()
+        .any(|location| ObjectAddress::is_meant(location))
+    {
+        cloud::reach_as(&Settings::read(args, from_environment)?.client_options()?)?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `sync --status`: what an archive has, what of it is complete, and how its last runs went.
+//! `sync --status`: what an archive contains, which part is complete, and how its last runs ended.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,33 +6,34 @@ use std::path::Path;
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, Utc};
 use serde::Serialize;
 
-use super::messages::count;
 use crate::archive::{Archive, Coverage, Owner, Run, RunOutcome};
 use crate::batch::range::written;
 use crate::cli::ListFormat;
+use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
 use crate::terminal;
 use crate::text;
 
-/// Runs that are shown.
+/// Maximum number of runs to show.
 const RUNS: u32 = 10;
-/// Months that are shown, at most.
+/// Maximum number of months to show.
 const MONTHS: u32 = 24;
 const DAY: i64 = 86_400;
 
 pub(super) fn run(path: &Path, format: Option<ListFormat>) -> anyhow::Result<()> {
     let status = Status::read(path)?;
     match format {
-        None | Some(ListFormat::Table) => Ok(terminal::print(&status.for_people())?),
+        None | Some(ListFormat::Table) => Ok(terminal::print(&status.to_text())?),
         Some(ListFormat::Json) => {
-            let json = serde_json::to_string_pretty(&status.for_programs())?;
+            let json = serde_json::to_string_pretty(&status.to_json())?;
             Ok(terminal::print_json(&(json + "\n"))?)
         }
-        Some(ListFormat::Ndjson | ListFormat::Csv) => {
-            Err(Failure::new(Kind::Usage, "`--status` is a table or json")
-                .hint("give `-f json`, or leave `-f` out; `--changes` is a list")
-                .into())
-        }
+        Some(ListFormat::Ndjson | ListFormat::Csv) => Err(Failure::new(
+            Kind::Usage,
+            "`--status` supports only table and json",
+        )
+        .hint("use `-f json`, or leave out `-f`; ndjson and csv are for `--changes`")
+        .into()),
     }
 }
 
@@ -64,22 +65,22 @@ impl Status {
         })
     }
 
-    fn for_people(&self) -> String {
+    fn to_text(&self) -> String {
         let mut text = format!("{}\n", text::one_line(&self.path));
         let owner = self.owner.as_ref();
         let owner = owner.map_or_else(
-            || "nobody yet".to_owned(),
+            || "no service yet".to_owned(),
             |owner| format!("{} at {}", owner.client_id, owner.base_url),
         );
         let mut batches = count(self.batches, "batch", "batches");
         if self.vanished > 0 {
             // Writing to a string cannot fail, here and below.
-            let _ = write!(batches, ", and {} that vanished", self.vanished);
+            let _ = write!(batches, ", and {} vanished", self.vanished);
         }
         let gaps = self.coverage.gaps(self.since);
         let _ = write!(
             text,
-            "  belongs to  {}\n  holds       {batches}\n  complete    {}\n",
+            "  belongs to  {}\n  contains    {batches}\n  complete    {}\n",
             text::one_line(&owner),
             self.complete(),
         );
@@ -103,13 +104,13 @@ impl Status {
             None => "nothing yet".to_owned(),
             Some(end) if gaps > 0 => {
                 let gaps = count(gaps, "gap", "gaps");
-                format!("{start} through {}, but for {gaps}", written(end))
+                format!("{start} through {}, except for {gaps}", written(end))
             }
             Some(end) => format!("{start} through {}", written(end)),
         }
     }
 
-    /// One row a month, one mark a day: complete, in part, or not.
+    /// Returns one row per month with one mark per day: complete, partial or missing.
     fn calendar(&self, now: i64) -> String {
         let months = self.shown_months(now);
         let Some(first) = months.first() else {
@@ -144,7 +145,7 @@ impl Status {
         if earlier > 0 {
             let _ = writeln!(text, "earlier  {:31}  {earlier:>7}", "");
         }
-        text.push_str("█ complete   ▒ in part   · not\n");
+        text.push_str("█ complete   ▒ partial   · missing\n");
         text
     }
 
@@ -182,7 +183,7 @@ impl Status {
         months
     }
 
-    /// The last second of the month of the newest batch, about.
+    /// Returns a time near the end of the month of the newest batch.
     fn newest(&self) -> i64 {
         let newest = self
             .months
@@ -252,17 +253,17 @@ impl Status {
             .as_ref()
             .filter(|_| newest.outcome != RunOutcome::Complete)
         {
-            let _ = writeln!(text, "the last one: {}", text::one_line(message));
+            let _ = writeln!(text, "last run: {}", text::one_line(message));
         }
         text
     }
 
-    fn for_programs(&self) -> Shown<'_> {
+    fn to_json(&self) -> StatusJson<'_> {
         let interval = |start: Option<i64>, end: i64| Interval {
             from: start.map(written),
             through: written(end),
         };
-        Shown {
+        StatusJson {
             archive: &self.path,
             base_url: self.owner.as_ref().map(|owner| owner.base_url.as_str()),
             client_id: self.owner.as_ref().map(|owner| owner.client_id.as_str()),
@@ -281,14 +282,14 @@ impl Status {
                 .into_iter()
                 .map(|(start, end)| interval(start, end))
                 .collect(),
-            runs: self.runs.iter().map(ShownRun::new).collect(),
+            runs: self.runs.iter().map(RunJson::new).collect(),
         }
     }
 }
 
-/// The same for programs; null stands for the beginning.
+/// The status as JSON; a null start means the beginning.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct StatusJson<'a> {
     archive: &'a str,
     base_url: Option<&'a str>,
     client_id: Option<&'a str>,
@@ -297,7 +298,7 @@ struct Shown<'a> {
     since: Option<String>,
     covered: Vec<Interval>,
     gaps: Vec<Interval>,
-    runs: Vec<ShownRun<'a>>,
+    runs: Vec<RunJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -307,7 +308,7 @@ struct Interval {
 }
 
 #[derive(Serialize)]
-struct ShownRun<'a> {
+struct RunJson<'a> {
     started: &'a str,
     ended: Option<&'a str>,
     full: bool,
@@ -324,7 +325,7 @@ struct ShownRun<'a> {
     message: Option<&'a str>,
 }
 
-impl<'a> ShownRun<'a> {
+impl<'a> RunJson<'a> {
     fn new(run: &'a Run) -> Self {
         Self {
             started: &run.started,

@@ -1,9 +1,9 @@
-//! `--only-changed`: which files of a lake must be written again, and what its manifest says then.
+//! `--only-changed`: which files of a lake to rewrite.
 //!
-//! The manifest tells how far the archive had come when the lake was written. What became of batches since, the
-//! archive knows. So the files with a batch that is new, changed or gone are written again, all others stay, and the
-//! digest of the lake is brought up to date batch by batch. The manifest comes last. A run that is killed before leaves the
-//! old one, and a list of the files that it was about to change; the next run looks at all of these again.
+//! The manifest records the state of the archive when the lake was written, and the archive records every change since.
+//! So only the files with a new, changed or vanished batch are rewritten, and the digest of the lake is updated batch by
+//! batch. The manifest is written last. A run that is killed earlier leaves the old manifest and a list of the files that
+//! it was about to change; the next run checks all of these again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File as Folder, TryLockError};
@@ -11,14 +11,14 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::export::ExportRequest;
-use super::messages::count;
+use super::request::ExportRequest;
 use crate::archive::{Archive, Difference};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::filter::Condition;
 use crate::batch::range::written;
 use crate::batch::{Batch, COLUMNS, Representation};
 use crate::cli::{ExportArgs, OutputArgs};
+use crate::commands::messages::count;
 use crate::error::{Failure, Kind};
 use crate::export::manifest::{LakeState, Manifest, ManifestFile};
 use crate::export::{Crops, Destination, Pending, Template, WrittenFile};
@@ -29,45 +29,45 @@ use crate::terminal;
 use crate::text;
 use crate::verify::Lake;
 
-/// What there is to do.
-pub(super) enum Work {
-    /// Write all files. The manifest knew these before.
+/// What to write.
+pub(super) enum LakePlan {
+    /// Write all files. `known` are the files of the earlier manifest.
     Everything { known: Vec<String> },
-    /// Write some files, and leave the others as they are.
-    Some(Box<Update>),
+    /// Rewrite some files and keep the others.
+    Update(Box<LakeUpdate>),
     /// Nothing has changed since this manifest.
-    Nothing(Box<Manifest>),
+    UpToDate(Box<Manifest>),
 }
 
-/// Brings a lake up to date.
-pub(super) struct Update {
+/// An update of some files of a lake.
+pub(super) struct LakeUpdate {
     pub(super) part: LakePart,
-    /// What crops are called in names.
+    /// The names of crops in file names.
     pub(super) crops: Crops,
-    /// Of all batches that the lake will have.
+    /// The digest of all batches in the updated lake.
     pub(super) digest: SetDigest,
 }
 
-/// Some files of a lake that are to be written again.
+/// The files of a lake to rewrite.
 pub(super) struct LakePart {
-    /// Their names, as the template makes them.
+    /// Their names, as the template forms them.
     pub(super) names: HashSet<String>,
-    /// The rows of the archive that may belong to them; `None` if these may be anywhere.
+    /// The rows of the archive that may belong to them; `None` if any row may.
     pub(super) rows: Option<Vec<i64>>,
-    /// What the manifest says of the other files.
+    /// The entries of the other files in the manifest.
     pub(super) kept: Vec<ManifestFile>,
 }
 
-impl Work {
-    /// Decides what there is to do, where a killed run left files `unfinished` and the archive is `complete` or not.
-    pub(super) fn find(
+impl LakePlan {
+    /// Decides what to write. `unfinished` are the files that a killed run left; `complete` is whether the archive is.
+    pub(super) fn new(
         args: &ExportArgs,
-        wanted: &ExportRequest,
+        request: &ExportRequest,
         archive: &Archive,
         unfinished: &BTreeSet<String>,
         complete: bool,
     ) -> Result<Self, Failure> {
-        let destination = &wanted.destination;
+        let destination = &request.destination;
         let (Some(template), Some(path)) = (&destination.template, &destination.manifest) else {
             let why = "`--only-changed` needs a template and a manifest";
             return Err(Failure::new(Kind::Internal, why));
@@ -78,12 +78,12 @@ impl Work {
             return Ok(Self::Everything { known });
         }
         let manifest = Manifest::read_any(path).map_err(|failure| {
-            failure.hint("remove it, and the next run writes the whole lake again")
+            failure.hint("remove it; the next run then rewrites the whole lake")
         })?;
-        let known = names(&manifest, template);
+        let known = current_names(&manifest, template);
         let reason = match &manifest.lake {
-            None => Some("the manifest does not tell how far the archive had come"),
-            Some(state) => mismatch(args, wanted, template, &manifest, state),
+            None => Some("the manifest does not record the state of the archive"),
+            Some(state) => mismatch(args, request, template, &manifest, state),
         };
         let update = match (reason, &manifest.lake) {
             (None, Some(state)) => {
@@ -92,23 +92,28 @@ impl Work {
                     .iter()
                     .filter(|(name, file)| present.size(name) != file.bytes);
                 names.extend(altered.map(|(name, _)| name.clone()));
-                update(args, wanted, archive, &manifest, state, &known, names)?
+                plan_update(args, request, archive, &manifest, state, &known, names)?
             }
             (reason, _) => Err(reason.unwrap_or_default()),
         };
         match update {
             Ok(update) if update.part.names.is_empty() && manifest.complete == complete => {
-                Ok(Self::Nothing(Box::new(manifest)))
+                Ok(Self::UpToDate(Box::new(manifest)))
             }
-            Ok(update) => Ok(Self::Some(Box::new(update))),
+            Ok(update) => Ok(Self::Update(Box::new(update))),
             Err(reason) => {
-                terminal::note(&format!("everything is written again: {reason}"));
+                terminal::note(&format!("rewriting all files: {reason}"));
                 let others = manifest.files.len() - known.len();
                 if let Some(earlier) = manifest.lake.as_ref().filter(|_| others > 0) {
                     log::warn!(
-                        "files of an earlier layout are still there ({others}, named `{}`): remove them, or \
-                         readers of the folder find their batches twice",
-                        text::one_line(&earlier.template)
+                        "{} still there (`{}`); remove {}, or readers of the folder will see the same batches twice",
+                        count(
+                            others as u64,
+                            "file of an earlier layout is",
+                            "files of an earlier layout are"
+                        ),
+                        text::one_line(&earlier.template),
+                        if others == 1 { "it" } else { "them" }
                     );
                 }
                 let known = known.into_iter().map(|(name, _)| name);
@@ -119,9 +124,9 @@ impl Work {
     }
 }
 
-/// Returns the names of the manifest's files, as the template makes them now: the lake may be named from another
-/// folder. Empty if the manifest was made with another template.
-pub(super) fn names<'a>(
+/// Returns the files of the manifest with their names as the template forms them now: the lake may be given by another
+/// path than before. Empty if the manifest has another template.
+pub(super) fn current_names<'a>(
     manifest: &'a Manifest,
     template: &Template,
 ) -> Vec<(String, &'a ManifestFile)> {
@@ -135,31 +140,28 @@ pub(super) fn names<'a>(
         .collect()
 }
 
-/// Returns the name of a file in a lake that was in `folder`, as the template makes it now.
+/// Returns the name of a file in a lake that was in `folder`, as the template forms it now.
 fn renamed(name: &str, folder: &str, template: &Template) -> Option<String> {
     let inside = name.strip_prefix(folder)?;
     Some(format!("{}{inside}", template.folder().to_string_lossy()))
 }
 
-/// Returns the template and the manifest of a lake in which it is written down what a run is about to change.
+/// Returns the template and the manifest of a lake for which the run keeps a list of pending changes.
 ///
-/// In object storage that takes the right to list objects, which only `--only-changed` asks for.
-pub(super) fn followed(
-    destination: &Destination,
-    only_changed: bool,
-) -> Option<(&Template, &Path)> {
+/// In object storage this needs permission to list objects, which only `--only-changed` requires.
+pub(super) fn tracked(destination: &Destination, only_changed: bool) -> Option<(&Template, &Path)> {
     let is_local = matches!(destination.place, Location::File(_));
     let template = destination.template.as_ref();
     let lake = template.zip(destination.manifest.as_deref());
     lake.filter(|(_, manifest)| only_changed || is_local && !ObjectAddress::is_meant(manifest))
 }
 
-/// Returns the files that a killed run may have changed, as the template names them now.
-pub(super) fn unfinished(
+/// Returns the files that a killed run may have changed, with their names as the template forms them now.
+pub(super) fn unfinished_files(
     destination: &Destination,
     only_changed: bool,
 ) -> Result<BTreeSet<String>, Failure> {
-    let Some((template, manifest)) = followed(destination, only_changed) else {
+    let Some((template, manifest)) = tracked(destination, only_changed) else {
         return Ok(BTreeSet::new());
     };
     let Some((earlier, files)) = Pending::read(manifest)? else {
@@ -175,7 +177,7 @@ pub(super) fn unfinished(
     Ok(named.collect())
 }
 
-/// Returns the folder of the lake as it was named in the manifest; `None` if its files were named otherwise.
+/// Returns the folder of the lake as the manifest names it; `None` if its files were named differently.
 fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
     let earlier = Template::parse(Path::new(earlier)).ok()??;
     let folder = earlier.folder().to_string_lossy().into_owned();
@@ -186,25 +188,26 @@ fn earlier_folder(earlier: &str, template: &Template) -> Option<String> {
     (inside(&earlier) == inside(template)).then_some(folder)
 }
 
-/// Says what differs between the export that the manifest tells of and the one that is wanted; `None` if nothing does.
+/// Says how the export of the manifest differs from the requested one; `None` if it does not.
 fn mismatch(
     args: &ExportArgs,
-    wanted: &ExportRequest,
+    request: &ExportRequest,
     template: &Template,
     manifest: &Manifest,
     state: &LakeState,
 ) -> Option<&'static str> {
-    let request = &manifest.request;
-    let fields = wanted.fields.columns.iter();
+    let earlier = &manifest.request;
+    let fields = request.fields.columns.iter();
     let fields = fields.map(|&column| COLUMNS[column].name);
-    let range = [request.start.as_deref(), request.end.as_deref()];
-    let wanted_range = [wanted.range.start, wanted.range.end].map(|second| second.map(written));
-    let format = wanted.destination.format.name();
-    // "7d" was counted from then.
-    let asked = DateTime::parse_from_rfc3339(&manifest.started).ok();
-    let conditions = asked.and_then(|asked| {
-        let parse = |text: &String| Condition::parse(text, asked.with_timezone(&Utc)).ok();
-        request
+    let range = [earlier.start.as_deref(), earlier.end.as_deref()];
+    let requested_range =
+        [request.range.start, request.range.end].map(|second| second.map(written));
+    let format = request.destination.format.name();
+    // Relative dates such as `7d` are relative to that time.
+    let started = DateTime::parse_from_rfc3339(&manifest.started).ok();
+    let conditions = started.and_then(|started| {
+        let parse = |text: &String| Condition::parse(text, started.with_timezone(&Utc)).ok();
+        earlier
             .conditions
             .iter()
             .map(parse)
@@ -212,77 +215,77 @@ fn mismatch(
     });
     let checks = [
         (
-            request.fields.iter().map(String::as_str).eq(fields)
+            earlier.fields.iter().map(String::as_str).eq(fields)
                 && manifest.unknown_fields_digest.is_some()
-                    == wanted.new_digest()().finish_unknown().is_some(),
-            "the manifest was made with other fields",
+                    == request.new_digest()().finish_unknown().is_some(),
+            "the manifest has other fields",
         ),
         (
             manifest.files.iter().all(|file| file.format == format)
-                && state.options == options(&args.output),
-            "the manifest was made with another format",
+                && state.options == format_flags(&args.output),
+            "the manifest has another format",
         ),
         (
-            range == wanted_range.each_ref().map(Option::as_deref)
-                && request.excludes_end == wanted.range.excludes_end
-                && conditions.as_ref() == Some(&wanted.conditions)
-                && request.lenient == args.selection.lenient,
-            "the manifest was made with another range or other filters",
+            range == requested_range.each_ref().map(Option::as_deref)
+                && earlier.excludes_end == request.range.excludes_end
+                && conditions.as_ref() == Some(&request.conditions)
+                && earlier.lenient == args.selection.lenient,
+            "the manifest has another range or other filters",
         ),
         (
-            request.sort == args.sort && request.limit.is_none(),
-            "the manifest was made with another order",
+            earlier.sort == args.sort && earlier.limit.is_none(),
+            "the manifest has another order",
         ),
         (
             earlier_folder(&state.template, template).is_some(),
-            "the manifest was made with other names of files",
+            "the manifest has other file names",
         ),
         (
             manifest.digest_version == digest::VERSION,
-            "the manifest has a digest of another version",
+            "the manifest has another digest version",
         ),
     ];
-    let failed = checks.iter().find(|(holds, _)| !holds);
+    let failed = checks.iter().find(|(is_same, _)| !is_same);
     failed.map(|(_, reason)| *reason)
 }
 
-/// Finds the files that must be written again, besides those of these `names`; or why that cannot be told.
-fn update(
+/// Finds the files to rewrite, in addition to `names`; or says why that is not possible.
+fn plan_update(
     args: &ExportArgs,
-    wanted: &ExportRequest,
+    request: &ExportRequest,
     archive: &Archive,
     manifest: &Manifest,
     state: &LakeState,
     known: &[(String, &ManifestFile)],
     names: HashSet<String>,
-) -> Result<Result<Update, &'static str>, Failure> {
+) -> Result<Result<LakeUpdate, &'static str>, Failure> {
     if !archive.has_passed(&state.archive)? {
-        return Ok(Err("the manifest was made from another archive"));
+        return Ok(Err("the manifest is of another archive"));
     }
-    let digest = SetDigest::resume(&wanted.fields.columns, &state.digest).filter(|digest| {
+    let digest = SetDigest::resume(&request.fields.columns, &state.digest).filter(|digest| {
         digest.finish() == manifest.set_digest
             && digest.finish_unknown() == manifest.unknown_fields_digest
     });
-    let (Some(digest), Some(template)) = (digest, &wanted.destination.template) else {
-        return Ok(Err("the manifest was altered"));
+    let (Some(digest), Some(template)) = (digest, &request.destination.template) else {
+        return Ok(Err("the manifest was modified"));
     };
     let mut search = ChangeSearch {
-        wanted,
+        request,
         template,
-        plan: wanted.plan(),
-        kept: wanted.destination.format.representation(),
+        selection: request.selection(),
+        representation: request.destination.format.representation(),
         is_sorted: args.sort.is_some(),
         digest,
         crops: Crops::resume(&state.crop_names.clone().unwrap_or_default()),
         spans: names.is_empty().then(BTreeSet::new),
         names,
     };
-    archive.differences(&state.archive, |difference| search.note(&difference))?;
-    // Rows that somebody else has taken out of the archive are in no history.
+    archive.differences(&state.archive, |difference| search.add(&difference))?;
+    // Rows that another program deleted from the archive are not in its history.
     let selects_all =
-        wanted.range == crate::batch::range::Range::default() && wanted.conditions.is_empty();
+        request.range == crate::batch::range::Range::default() && request.conditions.is_empty();
     if selects_all && !args.selection.lenient && archive.count()?.0 != search.digest.count() {
-        return Ok(Err("the archive has other batches than its history tells"));
+        return Ok(Err("the archive does not match its own history"));
     }
     let ChangeSearch {
         names,
@@ -299,7 +302,7 @@ fn update(
         path: name.clone(),
         ..(*file).clone()
     });
-    Ok(Ok(Update {
+    Ok(Ok(LakeUpdate {
         part: LakePart {
             kept: kept.collect(),
             names,
@@ -310,32 +313,38 @@ fn update(
     }))
 }
 
-/// The files with batches that are new, changed or gone.
+/// Collects the files with new, changed or vanished batches.
 struct ChangeSearch<'a> {
-    wanted: &'a ExportRequest,
+    request: &'a ExportRequest,
     template: &'a Template,
-    plan: Selection,
-    kept: Representation,
+    selection: Selection,
+    representation: Representation,
     is_sorted: bool,
     digest: SetDigest,
     crops: Crops,
     names: HashSet<String>,
-    /// When the batches of these files were created; `None` if that may be any time.
+    /// When the batches of these files were created; `None` for any time.
     spans: Option<BTreeSet<[String; 2]>>,
 }
 
 impl ChangeSearch<'_> {
-    fn note(&mut self, difference: &Difference) {
-        let before = difference.before.as_ref().filter(|batch| self.wants(batch));
-        let after = difference.after.as_ref().filter(|batch| self.wants(batch));
+    fn add(&mut self, difference: &Difference) {
+        let before = difference
+            .before
+            .as_ref()
+            .filter(|batch| self.is_selected(batch));
+        let after = difference
+            .after
+            .as_ref()
+            .filter(|batch| self.is_selected(batch));
         if let Some(batch) = before {
-            self.digest.remove_kept(batch, self.kept);
+            self.digest.remove_kept(batch, self.representation);
         }
         if let Some(batch) = after {
-            self.digest.add_kept(batch, self.kept);
+            self.digest.add_kept(batch, self.representation);
         }
         if let (Some(before), Some(after)) = (before, after)
-            && self.looks_the_same(before, after)
+            && self.writes_same_row(before, after)
         {
             return;
         }
@@ -351,15 +360,15 @@ impl ChangeSearch<'_> {
         }
     }
 
-    fn wants(&self, batch: &Batch) -> bool {
-        self.wanted.range.holds_creation(batch) && self.plan.wants(batch)
+    fn is_selected(&self, batch: &Batch) -> bool {
+        self.request.range.holds_creation(batch) && self.selection.wants(batch)
     }
 
-    /// Tells whether two versions of a batch are written as the same row in the same place.
-    fn looks_the_same(&mut self, before: &Batch, after: &Batch) -> bool {
+    /// Returns whether two versions of a batch produce the same row at the same position.
+    fn writes_same_row(&mut self, before: &Batch, after: &Batch) -> bool {
         let mut digests = [before, after].map(|batch| {
-            let mut digest = self.wanted.new_digest()();
-            digest.add_kept(batch, self.kept);
+            let mut digest = self.request.new_digest()();
+            digest.add_kept(batch, self.representation);
             (digest.finish(), digest.finish_unknown())
         });
         let [before_name, after_name] =
@@ -369,8 +378,8 @@ impl ChangeSearch<'_> {
     }
 }
 
-/// Returns the flags that decide about the bytes of a file.
-pub(super) fn options(args: &OutputArgs) -> Vec<String> {
+/// Returns the flags that affect the bytes of a file.
+pub(super) fn format_flags(args: &OutputArgs) -> Vec<String> {
     let flags = [
         ("--numbers", args.numbers),
         ("--decimal-comma", args.decimal_comma),
@@ -386,9 +395,9 @@ pub(super) fn options(args: &OutputArgs) -> Vec<String> {
         .collect()
 }
 
-/// Which files of a lake are there, and how large they are.
+/// The sizes of the files that exist in a lake.
 struct LakeSizes {
-    /// Those in object storage, by their addresses.
+    /// Sizes in object storage, by address.
     objects: HashMap<String, u64>,
 }
 
@@ -406,7 +415,7 @@ impl LakeSizes {
         Ok(Self { objects })
     }
 
-    /// Returns the size of a file; `None` if it is not there.
+    /// Returns the size of a file; `None` if it does not exist.
     fn size(&self, name: &str) -> Option<u64> {
         if ObjectAddress::is_meant(Path::new(name)) {
             return self.objects.get(name).copied();
@@ -416,8 +425,8 @@ impl LakeSizes {
     }
 }
 
-/// Returns whether the file or object is known to be there.
-pub(super) fn is_there(path: &Path) -> bool {
+/// Returns whether the file or object is known to exist.
+pub(super) fn exists(path: &Path) -> bool {
     match ObjectAddress::parse(path) {
         Ok(Some(address)) => {
             let sizes = cloud::sizes(&address);
@@ -427,25 +436,24 @@ pub(super) fn is_there(path: &Path) -> bool {
     }
 }
 
-/// Removes the list of what was about to change, unless an earlier run has left files on it that this one did not write:
-/// only `--only-changed` removes files.
-pub(super) fn finish(
+/// Removes the list of pending changes, unless an earlier run left files on it that this run did not write: only
+/// `--only-changed` removes files.
+pub(super) fn remove_pending_list(
     destination: &Destination,
     only_changed: bool,
     written: &HashSet<String>,
 ) -> Result<(), Failure> {
-    let Some((template, manifest)) = followed(destination, only_changed) else {
+    let Some((template, manifest)) = tracked(destination, only_changed) else {
         return Ok(());
     };
-    let is_done = |name: &String| written.contains(name);
-    if only_changed || unfinished(destination, false)?.iter().all(is_done) {
+    let is_written = |name: &String| written.contains(name);
+    if only_changed || unfinished_files(destination, false)?.iter().all(is_written) {
         Pending::new(manifest, template)?.remove()?;
     }
     Ok(())
 }
 
-/// Removes the files of these names that were not written, since they have no batches any more. Returns how many were
-/// there.
+/// Removes the files of these names that were not written: they no longer have batches. Returns how many existed.
 pub(super) fn remove_others(
     template: &Template,
     names: impl IntoIterator<Item = String>,
@@ -454,32 +462,32 @@ pub(super) fn remove_others(
     let written: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
     let mut removed = 0;
     for name in names {
-        let place = Location::new(Some(Path::new(&name)))?;
-        if written.contains(&place.address()) {
+        let location = Location::new(Some(Path::new(&name)))?;
+        if written.contains(&location.address()) {
             continue;
         }
-        removed += u64::from(is_there(Path::new(&name)));
-        place.remove()?;
-        if let Location::File(path) = &place {
+        removed += u64::from(exists(Path::new(&name)));
+        location.remove()?;
+        if let Location::File(path) = &location {
             let folder = template.folder();
-            let above = path.ancestors().skip(1);
-            // Until one is not empty.
-            let _ = above
-                .take_while(|above| *above != folder && above.starts_with(&folder))
+            let parents = path.ancestors().skip(1);
+            // Stops at the first folder that is not empty.
+            let _ = parents
+                .take_while(|parent| *parent != folder && parent.starts_with(&folder))
                 .try_for_each(fs::remove_dir);
         }
     }
     Ok(removed)
 }
 
-/// Warns of files on this machine that have the names of a lake and are none of its `files`: readers of the folder would
-/// take them for data.
+/// Warns of local files that match the template of a lake but are not among its `files`: readers of the folder would
+/// read them as data.
 pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     let text = template.text();
     if ObjectAddress::is_meant(Path::new(&text)) {
         return;
     }
-    // What cannot be read is no reason to fail.
+    // A folder that cannot be read is not a reason to fail.
     let Ok(Some(lake)) = Lake::find(Path::new(&text)) else {
         return;
     };
@@ -490,22 +498,22 @@ pub(super) fn warn_of_strays(template: &Template, files: &HashSet<String>) {
     let strays: Vec<String> = found.filter(|name| !known.contains(name)).collect();
     if let Some(first) = strays.first() {
         log::warn!(
-            "{} among the files of the lake, such as `{}`, which its manifest does not name: readers of the folder find \
-             its batches too; remove what should not be there",
+            "{} in the lake but not in its manifest, such as `{}`; readers of the folder will read them too, so \
+             remove those that do not belong there",
             count(strays.len() as u64, "file is", "files are"),
             text::one_line(first)
         );
     }
 }
 
-/// Keeps other runs from writing the same lake, as long as it lives.
+/// Prevents other runs from writing the same lake while it exists.
 pub(super) struct LakeLock {
     _folder: Folder,
 }
 
 impl LakeLock {
-    /// Takes the lock of the lake in `folder`; `None` if there is nothing to lock yet. Object storage has no locks, and
-    /// neither have some file systems.
+    /// Locks the lake in `folder`; `None` if the folder does not exist yet. Object storage and some file systems have
+    /// no locks.
     pub(super) fn take(folder: &Path) -> Result<Option<Self>, Failure> {
         let folder = match folder {
             empty if empty.as_os_str().is_empty() => Path::new("."),
@@ -519,7 +527,7 @@ impl LakeLock {
                 Kind::Locked,
                 format!("another run is writing the lake in `{}`", folder.display()),
             )
-            .hint("try again when it has ended")),
+            .hint("try again when it has finished")),
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(Self { _folder: open })),
         }
     }

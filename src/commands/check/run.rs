@@ -1,0 +1,309 @@
+//! The steps of `check`: settings, connection, TLS, both API versions, the clock, and the probe.
+
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use chrono::Utc;
+
+use super::report::CheckResults;
+use crate::Secret;
+use crate::batch::Batch;
+use crate::batch::json::Shape;
+use crate::batch::json::split::{Item, ParseError, Splitter};
+use crate::batch::range::Range;
+use crate::cli::{CheckArgs, Cli};
+use crate::client::{Api, BaseUrl, Fault, Service, ServiceError, Version};
+use crate::commands::source::ServiceSource;
+use crate::error::{self, Failure};
+use crate::probe::{self, BothVersions, MissingVersion, Prober};
+
+/// How much of a response to read at a time.
+const CHUNK_SIZE: usize = 64 * 1024;
+
+pub(crate) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(check(cli, args))
+}
+
+async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
+    let mut results = CheckResults::new(args.format);
+    let source = match ServiceSource::open(&args.service, &cli.from_environment) {
+        Ok(source) => source,
+        Err(error) => {
+            let kind = error::kind_of(&error);
+            let hint = error::hint_of(&error)
+                .unwrap_or("see `trayscan config show`")
+                .to_owned();
+            let failure = Failure::new(kind, "the settings are incomplete or invalid")
+                .hint(hint)
+                .caused_by(error);
+            results.failed("settings", failure, true)?;
+            if args.probe {
+                skip_probe(&mut results, "the settings are incomplete or invalid")?;
+            }
+            return results.finish();
+        }
+    };
+    let service = &source.service;
+    let credentials = service.access();
+    results.ok(
+        "settings",
+        format!(
+            "{} (from {}) as `{}` (from {})",
+            credentials.base_url,
+            credentials.base_url_origin,
+            credentials.client_id,
+            credentials.client_id_origin
+        ),
+    )?;
+
+    let mut check = VersionCheck {
+        api: source.options.api.value,
+        results,
+        connected: false,
+        clock: None,
+        missing: BothVersions::default(),
+    };
+    for version in [Version::V2, Version::V1] {
+        if !check.check_version(service, version).await? {
+            break;
+        }
+    }
+    let VersionCheck {
+        mut results,
+        connected,
+        clock,
+        missing,
+        ..
+    } = check;
+    if connected {
+        report_clock(&mut results, clock)?;
+    }
+    if args.probe && connected {
+        probe(&source, missing, &mut results).await?;
+    } else if args.probe {
+        skip_probe(&mut results, "there is no connection to the service")?;
+    }
+    results.finish()
+}
+
+/// Finds out what the interface leaves open. This does not affect the exit code: an unanswered question is not a
+/// failure.
+async fn probe(
+    source: &ServiceSource,
+    missing: BothVersions<Option<MissingVersion>>,
+    results: &mut CheckResults,
+) -> anyhow::Result<()> {
+    results.begin_probe()?;
+    let policy = source.retry_policy();
+    let mut prober = Prober::new(&source.service, policy, &source.stats, missing);
+    probe::run(&mut prober, |answer| results.add_answer(&answer)).await?;
+    results.end_probe(prober.requests())
+}
+
+/// Reports all questions as open, and why.
+fn skip_probe(results: &mut CheckResults, why: &str) -> anyhow::Result<()> {
+    results.begin_probe()?;
+    for answer in probe::unasked(why) {
+        results.add_answer(&answer)?;
+    }
+    results.end_probe(0)
+}
+
+/// Checks both API versions.
+struct VersionCheck {
+    api: Api,
+    results: CheckResults,
+    connected: bool,
+    clock: Option<SystemTime>,
+    /// Why a version cannot be used.
+    missing: BothVersions<Option<MissingVersion>>,
+}
+
+impl VersionCheck {
+    /// Checks one version; returns false if there is no point in checking the other.
+    async fn check_version(&mut self, service: &Service, version: Version) -> anyhow::Result<bool> {
+        let (auth, first) = match version {
+            Version::V1 => ("auth v1", "batches v1"),
+            Version::V2 => ("auth v2", "batches v2"),
+        };
+        let token = match service.auth(version).await {
+            Err(error) if !self.connected && has_no_connection(&error) => {
+                report_no_connection(&mut self.results, service.base_url(), error)?;
+                return Ok(false);
+            }
+            token => token,
+        };
+        if !self.connected {
+            self.connected = true;
+            report_connection(&mut self.results, service.base_url())?;
+        }
+        let token = match token {
+            Ok(token) => token.access_token,
+            Err(error) => {
+                self.missing[version] = MissingVersion::of(version, &error);
+                self.failed(auth, error, version)?;
+                return Ok(true);
+            }
+        };
+        self.results.ok(auth, "received a token")?;
+        match first_page(service, version, &token).await {
+            Ok((count, date)) => {
+                self.clock = self.clock.or(date);
+                let batches = if count == 1 { "batch" } else { "batches" };
+                let place = match version {
+                    Version::V1 => "in the last hour",
+                    Version::V2 => "on the first page",
+                };
+                self.results
+                    .ok(first, format!("{count} {batches} {place}"))?;
+            }
+            Err(error) => {
+                if error.is_missing() {
+                    self.missing[version] = MissingVersion::of(version, &error);
+                }
+                self.failed(first, error, version)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reports that a step of `version` failed, unless an export does not depend on it.
+    fn failed(
+        &mut self,
+        step: &'static str,
+        error: ServiceError,
+        version: Version,
+    ) -> anyhow::Result<()> {
+        if self.api == Api::Auto && version == Version::V2 && error.is_missing() {
+            return self
+                .results
+                .ok(step, format!("not available ({error}): v1 is used"));
+        }
+        let v2_works = self.results.succeeded("batches v2");
+        if self.api == Api::Auto && version == Version::V1 && v2_works && error.is_missing() {
+            return self
+                .results
+                .ok(step, format!("not available ({error}), and not needed"));
+        }
+        let matters = match (self.api, version) {
+            (Api::V1, Version::V1) | (Api::V2 | Api::Auto, Version::V2) => true,
+            // Without v2, v1 must work.
+            (Api::Auto, Version::V1) => !v2_works,
+            (Api::V1, Version::V2) | (Api::V2, Version::V1) => false,
+        };
+        self.results.failed(step, error.into_failure(1), matters)
+    }
+}
+
+/// Returns whether there was no connection at all.
+fn has_no_connection(error: &ServiceError) -> bool {
+    matches!(
+        error.fault,
+        Fault::Connection(_) | Fault::TimedOut(_) | Fault::Proxy(_) | Fault::Tls(_)
+    )
+}
+
+/// Reports why there is no connection.
+fn report_no_connection(
+    results: &mut CheckResults,
+    base_url: &BaseUrl,
+    error: ServiceError,
+) -> anyhow::Result<()> {
+    match error.fault {
+        Fault::Connection(_) | Fault::TimedOut(_) => {
+            let failure = Failure::new(
+                error::Kind::Unavailable,
+                format!("{base_url} cannot be reached"),
+            )
+            .hint("check the base URL, the network, and any proxy (HTTPS_PROXY)")
+            .caused_by(error);
+            results.failed("connection", failure, true)
+        }
+        Fault::Tls(_) => {
+            results.ok("connection", format!("{} answers", base_url.host()))?;
+            results.failed("TLS", error.into_failure(1), true)
+        }
+        _ => results.failed("connection", error.into_failure(1), true),
+    }
+}
+
+/// Reports that there is a connection.
+fn report_connection(results: &mut CheckResults, base_url: &BaseUrl) -> anyhow::Result<()> {
+    results.ok("connection", format!("{} answers", base_url.host()))?;
+    let tls = if base_url.is_https() {
+        "the certificate is trusted"
+    } else {
+        "none: plain http"
+    };
+    results.ok("TLS", tls)
+}
+
+/// Requests one page, parses its batches and counts them.
+async fn first_page(
+    service: &Service,
+    version: Version,
+    token: &Secret,
+) -> Result<(u64, Option<SystemTime>), ServiceError> {
+    // v1 returns everything that matches in one response: an hour is enough to see that it works.
+    let now = Utc::now().timestamp();
+    let range = match version {
+        Version::V1 => Range {
+            start: Some(now - 3600),
+            end: Some(now),
+            excludes_end: false,
+        },
+        Version::V2 => Range::default(),
+    };
+    let mut response = service.batches(version, token, &range, None).await?;
+    let date = response.date();
+    let mut splitter = Splitter::new(match version {
+        Version::V1 => Shape::Flat,
+        Version::V2 => Shape::Page,
+    });
+    let mut count = 0;
+    while let Some(text) = response.text(CHUNK_SIZE).await? {
+        let fed = splitter.feed(&text, &mut |found| {
+            count += 1;
+            let flaw = match found {
+                Item::Batch(_) => None,
+                Item::Text(text) => Batch::read(text).flaws.into_iter().next(),
+            };
+            match flaw {
+                Some(flaw) => Err(ParseError::Broken(format!("batch {count}: {flaw}"))),
+                None => Ok(()),
+            }
+        });
+        fed.map_err(|unreadable| response.unreadable(unreadable))?;
+    }
+    splitter
+        .finish()
+        .map_err(|unreadable| response.unreadable(unreadable))?;
+    Ok((count, date))
+}
+
+fn report_clock(results: &mut CheckResults, clock: Option<SystemTime>) -> anyhow::Result<()> {
+    let Some(theirs) = clock else {
+        return results.ok("clock", "unknown: no response had a date");
+    };
+    let ours = SystemTime::now();
+    let seconds = match ours.duration_since(theirs) {
+        Ok(ahead) => ahead.as_secs(),
+        Err(behind) => behind.duration().as_secs(),
+    };
+    // A smaller difference is rounding and network delay.
+    if seconds <= 5 {
+        return results.ok("clock", "the same as the clock of the service");
+    }
+    let which = if ours > theirs { "ahead of" } else { "behind" };
+    log::warn!(
+        "the clock of this machine is {seconds} s {which} that of the service; relative dates are off by as much"
+    );
+    results.ok(
+        "clock",
+        format!("{seconds} s {which} the clock of the service"),
+    )
+}

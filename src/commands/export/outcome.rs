@@ -1,0 +1,155 @@
+//! What `export` says at its end: the last line, warnings, notes, and what a failed run leaves behind.
+
+use super::request::ExportRequest;
+use crate::commands::messages::{count, describe_source, quoted};
+use crate::commands::source::{BatchPages, BatchSource};
+use crate::export::manifest::ManifestFile;
+use crate::export::{Destination, WrittenFile};
+use crate::formats::{self, WriterReport};
+use crate::pipeline::Counts;
+use crate::storage::Location;
+use crate::storage::cleanup;
+use crate::storage::cloud;
+use crate::terminal;
+
+/// Returns the last line of an export of everything, without the time.
+pub(super) fn full_export(
+    request: &ExportRequest,
+    counts: &Counts,
+    source: &BatchSource,
+    pages: &BatchPages<'_>,
+    written: &[WrittenFile],
+    report: &WriterReport,
+) -> String {
+    format!(
+        "{} ({}, {}) to {}{}",
+        count(counts.written, "batch", "batches"),
+        request.range.describe(),
+        describe_source(source, pages),
+        output_name(&request.destination, written),
+        upsert_counts(report),
+    )
+}
+
+/// Returns the last line of an export that rewrote only some files, without the time.
+pub(super) fn partial_export(
+    request: &ExportRequest,
+    source: &BatchSource,
+    written: &[WrittenFile],
+    kept: &[ManifestFile],
+    removed: u64,
+    batches: u64,
+) -> String {
+    let removed = match removed {
+        0 => String::new(),
+        removed => format!(", {} removed", count(removed, "file", "files")),
+    };
+    format!(
+        "{} rewritten{removed}: {} now has {} in {} (from {})",
+        count(written.len() as u64, "file", "files"),
+        request.destination.name(),
+        count(batches, "batch", "batches"),
+        count((written.len() + kept.len()) as u64, "file", "files"),
+        source.name(),
+    )
+}
+
+/// Says how many rows of a table were inserted, changed or left unchanged; empty for other outputs.
+#[cfg(feature = "postgres")]
+fn upsert_counts(report: &WriterReport) -> String {
+    let describe = |counts: crate::postgres::UpsertCounts| {
+        format!(
+            " ({} new, {} changed, {} unchanged)",
+            counts.inserted, counts.changed, counts.unchanged
+        )
+    };
+    report.counts.map_or_else(String::new, describe)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn upsert_counts(_: &WriterReport) -> String {
+    String::new()
+}
+
+/// Names the output, with the number of files if there may be many.
+fn output_name(destination: &Destination, written: &[WrittenFile]) -> String {
+    if destination.template.is_none() {
+        return destination.name();
+    }
+    let files = count(written.len() as u64, "file", "files");
+    format!("{files}, {}", destination.name())
+}
+
+/// Says what an unfinished run leaves behind.
+pub(super) fn left_behind(destination: &Destination) -> String {
+    if destination.template.is_none() {
+        return destination.place.left_behind();
+    }
+    match (&destination.place, cleanup::published()) {
+        // Each object is a request of its own, so some may be published and others not.
+        (Location::Object(_), _) if cloud::may_be_published() => {
+            let name = destination.name();
+            format!("each file of {name} is either unchanged or new and complete")
+        }
+        (Location::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
+        (_, 1) => "the new file is complete".to_owned(),
+        (_, files) => format!("all {files} new files are complete"),
+    }
+}
+
+/// Returns warnings about what the format cannot store.
+pub(super) fn format_warnings(report: &WriterReport, destination: &Destination) -> Vec<String> {
+    let format = destination.format.name();
+    let mut warnings = Vec::new();
+    if !report.left_out.is_empty() {
+        let listed = report.left_out.len().min(formats::LEFT_OUT_LIMIT);
+        let others = if listed < report.left_out.len() {
+            " and others"
+        } else {
+            ""
+        };
+        let fields = quoted(&report.left_out[..listed]);
+        let (the_fields, were) = match report.left_out.len() {
+            1 => ("the field", "it was"),
+            _ => ("the fields", "they were"),
+        };
+        warnings.push(format!(
+            "{format} has no column for {the_fields} {fields}{others}; {were} left out"
+        ));
+    }
+    if report.escaped_cells > 0 {
+        warnings.push(format!(
+            "{} control characters that {format} cannot store; they are written as escapes such as \\u{{1}}",
+            count(
+                report.escaped_cells,
+                "text cell contains",
+                "text cells contain"
+            )
+        ));
+    }
+    warnings
+}
+
+/// Prints notes about the written cells and columns.
+pub(super) fn print_format_notes(report: &WriterReport) {
+    if report.formula_cells > 0 {
+        let (run, them) = match report.formula_cells {
+            1 => ("text cell would run as a formula", "it"),
+            _ => ("text cells would run as formulas", "them"),
+        };
+        terminal::note(&format!(
+            "{} {run} in a spreadsheet; `--excel` makes {them} harmless",
+            report.formula_cells
+        ));
+    }
+    if report.hidden_columns > 0 {
+        terminal::note(&format!(
+            "{} not fit; choose columns with `--fields`, or write a file with `-o`",
+            count(
+                report.hidden_columns as u64,
+                "more column does",
+                "more columns do"
+            )
+        ));
+    }
+}

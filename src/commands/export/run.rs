@@ -1,0 +1,471 @@
+//! The run of an export: opens the outputs, fetches, publishes, and writes the manifest last.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use super::lake::{self, LakeLock, LakePart, LakePlan, LakeUpdate};
+use super::manifest::ManifestInputs;
+use super::outcome::{
+    format_warnings, full_export, left_behind, partial_export, print_format_notes,
+};
+use super::request::ExportRequest;
+use crate::batch::digest::SetDigest;
+use crate::batch::range::written;
+use crate::cli::{Cli, ExportArgs};
+use crate::commands::messages::{count, data_warnings, nothing_matched, print_notes, stopped};
+use crate::commands::source::{BatchPages, BatchSource};
+use crate::commands::{outputs, runtime};
+#[cfg(feature = "postgres")]
+use crate::config::Settings;
+use crate::error::Failure;
+use crate::export::manifest::{Draft, Manifest};
+use crate::export::{
+    Crops, Destination, DigestingSink, ExportSink, PartitionOptions, PartitionedWriter, Pending,
+};
+use crate::fetch::PageOrder;
+use crate::formats::csv::CsvOptions;
+use crate::formats::singer::SingerState;
+use crate::formats::{self, ExportInfo, Format, WriterOptions};
+use crate::pipeline::{self, Counts, Selection};
+#[cfg(feature = "postgres")]
+use crate::postgres::{CopyLoader, Reach};
+use crate::storage::temp_file;
+use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
+use crate::terminal::{self, ProgressLine};
+
+pub(crate) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
+    let request = ExportRequest::new(args)?;
+    let named = [
+        ("-o", args.output.output.as_deref()),
+        ("--manifest", request.destination.manifest.as_deref()),
+    ];
+    outputs::protect_own_files(&args.source.service, &named)?;
+    let destination = request.destination.clone();
+    let from_environment = cli.from_environment.clone();
+    let args = args.clone();
+    runtime::run(
+        async move || export(&from_environment, &args, &request).await,
+        || left_behind(&destination),
+    )
+}
+
+async fn export(
+    from_environment: &[String],
+    args: &ExportArgs,
+    request: &ExportRequest,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let destination = &request.destination;
+    let locations = [
+        args.output.output.as_deref(),
+        destination.manifest.as_deref(),
+    ];
+    outputs::prepare_storage(&args.source.service, from_environment, &locations)?;
+    let source = BatchSource::open(&args.source, from_environment)?;
+    let mut lock = destination
+        .lake_folder()
+        .as_deref()
+        .map(LakeLock::take)
+        .transpose()?;
+    let unfinished = lake::unfinished_files(destination, args.output.only_changed)?;
+    let plan = match source.archive() {
+        Some(archive) if args.output.only_changed => {
+            let complete = source.incomplete(&request.range)?.is_none();
+            Some(LakePlan::new(
+                args,
+                request,
+                archive,
+                &unfinished,
+                complete,
+            )?)
+        }
+        _ => None,
+    };
+    if let Some(LakePlan::UpToDate(manifest)) = &plan {
+        return up_to_date(args, request, &source, manifest, started);
+    }
+    let (update, known) = match plan {
+        Some(LakePlan::Update(update)) => (Some(*update), Vec::new()),
+        Some(LakePlan::Everything { known }) => (None, known),
+        _ => (None, Vec::new()),
+    };
+    let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
+    let outputs = OpenOutputs::new(
+        args,
+        request,
+        from_environment,
+        source.base_url(),
+        update,
+        pending,
+    )?;
+    if let Some(None) = lock {
+        // The folder did not exist before this run.
+        lock = destination
+            .lake_folder()
+            .as_deref()
+            .map(LakeLock::take)
+            .transpose()?;
+    }
+    let conclusion = outputs.run(args, request, &source, known).await?;
+    drop(lock);
+    terminal::conclude(&format!(
+        "{conclusion} in {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Returns the list of files that are about to change in a lake, including those that earlier runs did not finish.
+fn pending_list(
+    args: &ExportArgs,
+    destination: &Destination,
+    unfinished: BTreeSet<String>,
+    known: &[String],
+    update: Option<&LakeUpdate>,
+) -> Result<Option<Pending>, Failure> {
+    let Some((template, manifest)) = lake::tracked(destination, args.output.only_changed) else {
+        return Ok(None);
+    };
+    let mut pending = Pending::new(manifest, template)?;
+    pending.others = unfinished;
+    pending.others.extend(known.iter().cloned());
+    let names = update.iter().flat_map(|update| &update.part.names);
+    pending.others.extend(names.cloned());
+    Ok(Some(pending))
+}
+
+/// Ends a run that has nothing to write.
+fn up_to_date(
+    args: &ExportArgs,
+    request: &ExportRequest,
+    source: &BatchSource,
+    manifest: &Manifest,
+    started: Instant,
+) -> anyhow::Result<()> {
+    if manifest.batches == 0 && args.selection.fail_on_empty {
+        return Err(nothing_matched(&request.range, &args.selection, &Counts::default()).into());
+    }
+    if let Some(warning) = source.incomplete(&request.range)? {
+        log::warn!("{warning}");
+    }
+    if let Some(folder) = request.destination.lake_folder() {
+        temp_file::remove_strays(&folder);
+    }
+    if let Some(template) = &request.destination.template {
+        let files = lake::current_names(manifest, template).into_iter();
+        lake::warn_of_strays(template, &files.map(|(name, _)| name).collect());
+    }
+    // A killed run may have written everything except the marker.
+    let marker = request.destination.success_marker.as_deref();
+    if marker.is_some_and(|marker| !lake::exists(marker)) {
+        write_success_marker(&request.destination)?;
+    }
+    terminal::conclude(&format!(
+        "nothing has changed: {} is up to date ({} in {}) in {:.1} s",
+        request.destination.name(),
+        count(manifest.batches, "batch", "batches"),
+        count(manifest.files.len() as u64, "file", "files"),
+        started.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Writes the file that marks a complete export, if requested.
+fn write_success_marker(destination: &Destination) -> Result<(), Failure> {
+    let Some(path) = &destination.success_marker else {
+        return Ok(());
+    };
+    let target = OutputTarget::open(&Location::new(Some(path))?, false)?;
+    let output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;
+    output.publish().map(drop)
+}
+
+/// The outputs, opened before the first request so that one that cannot be written fails at once.
+struct OpenOutputs {
+    files: ExportSink,
+    /// Whether batches are visible as they are written.
+    live: bool,
+    manifest: Option<Draft>,
+    info: Arc<ExportInfo>,
+    /// What `--only-changed` rewrites; `None` for everything.
+    part: Option<LakePart>,
+    digest: Option<SetDigest>,
+}
+
+impl OpenOutputs {
+    fn new(
+        args: &ExportArgs,
+        request: &ExportRequest,
+        from_environment: &[String],
+        base_url: Option<String>,
+        update: Option<LakeUpdate>,
+        pending: Option<Pending>,
+    ) -> Result<Self, Failure> {
+        let info = Arc::new(ExportInfo {
+            range: request.range.describe(),
+            filters: filters(args),
+            source: base_url.unwrap_or_default(),
+            sorting: request.sorting,
+            ..ExportInfo::default()
+        });
+        let destination = &request.destination;
+        let options = WriterOptions {
+            fields: request.fields.clone(),
+            numbers: args.output.numbers,
+            csv: CsvOptions {
+                delimiter: args.output.delimiter.clone(),
+                decimal_comma: args.output.decimal_comma,
+                bom: args.output.bom,
+                no_header: args.output.no_header,
+                excel: args.output.excel,
+            },
+            width: terminal::terminal_width().filter(|_| destination.place.is_stdout()),
+            color: destination.place.is_stdout() && terminal::color_on_stdout(),
+            extracted: written(request.now.timestamp()),
+            bookmark: request.state.as_ref().and_then(SingerState::bookmark),
+            facts: Arc::clone(&info),
+        };
+        let format = destination.format;
+        let make_writer = move |output| formats::new_writer(format, output, options.clone());
+        let no_clobber = args.output.no_clobber;
+        let manifest = destination.manifest.as_deref();
+        let table = open_table(args, request, from_environment)?;
+        let (part, crops, digest) = if let Some(update) = update {
+            (Some(update.part), update.crops, Some(update.digest))
+        } else {
+            let digest = manifest.map(|_| request.new_digest()());
+            (None, Crops::default(), digest)
+        };
+        let (files, live) = if let Some(table) = table {
+            (table, false)
+        } else if let Some(template) = destination.template.clone() {
+            let marker = destination.success_marker.as_deref();
+            let marker = marker.map(|path| Location::new(Some(path))).transpose()?;
+            let options = PartitionOptions {
+                compression: destination.compression,
+                no_clobber,
+                manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
+                new_digest: manifest.map(|_| Box::new(request.new_digest()) as _),
+                kept: format.representation(),
+                maker: Box::new(make_writer),
+                only: part.as_ref().map(|part| part.names.clone()),
+                crops,
+                pending,
+                success_marker: marker,
+            };
+            let writer = PartitionedWriter::new(template, options)?;
+            (ExportSink::Many(Box::new(writer)), false)
+        } else {
+            let target = OutputTarget::open(&destination.place, no_clobber)?;
+            let mut output = EncodedOutput::new(target, destination.compression)
+                .map_err(Failure::from_output)?;
+            if manifest.is_some() {
+                output = output.hashed();
+            }
+            let (live, place) = (output.is_live(), destination.place.clone());
+            let writer = make_writer(output)?;
+            (ExportSink::One { writer, place }, live)
+        };
+        let make_folder = destination.template.is_some();
+        let draft = manifest
+            .map(|path| Draft::open(path, no_clobber, make_folder))
+            .transpose()?;
+        if let Some(path) = manifest.filter(|_| destination.has_manifest_in_the_way()) {
+            log::warn!(
+                "`{}` is among the data files, and Spark, pyarrow and pandas would read it as data; \
+                 name it `_manifest.json`, which they skip",
+                path.display()
+            );
+        }
+        Ok(Self {
+            files,
+            live,
+            manifest: draft,
+            info,
+            part,
+            digest,
+        })
+    }
+
+    /// Fetches, publishes, and writes the manifest; returns the last line. `known` are the files of a lake before the run.
+    async fn run(
+        mut self,
+        args: &ExportArgs,
+        request: &ExportRequest,
+        source: &BatchSource,
+        known: Vec<String>,
+    ) -> anyhow::Result<String> {
+        let destination = &request.destination;
+        let (counts, pages) = self.fetch(args, request, source).await?;
+        let lake_batches = self.part.as_ref().and(self.digest.as_ref());
+        let batches = lake_batches.map_or(counts.written, SetDigest::count);
+        if batches == 0 && args.selection.fail_on_empty {
+            return Err(nothing_matched(&request.range, &args.selection, &counts).into());
+        }
+        if let Some(version) = pages.version() {
+            // It is set here and nowhere else.
+            let _ = self.info.version.set(version.to_string());
+        }
+        self.info.is_cut.store(counts.is_cut, Ordering::Relaxed);
+        let crop_names = self.files.crop_names();
+        let (written, report) = self.files.publish()?;
+        let (kept, known) = match self.part {
+            Some(LakePart { kept, names, .. }) => (Some(kept), names.into_iter().collect()),
+            None => (None, known),
+        };
+        let mut removed = 0;
+        if let Some(template) = destination
+            .template
+            .as_ref()
+            .filter(|_| args.output.only_changed)
+        {
+            let others = lake::remove_others(template, known, &written);
+            removed = others.context(
+                "the new files were written, but a file without batches could not be removed",
+            )?;
+            let kept = kept.iter().flatten().map(|file| file.path.clone());
+            let files = written.iter().map(|file| file.place.address()).chain(kept);
+            lake::warn_of_strays(template, &files.collect());
+        }
+        let mut warnings = data_warnings(&pages.findings(), &counts, args.selection.lenient);
+        warnings.extend(format_warnings(&report, destination));
+        let incomplete = source.incomplete(&request.range)?;
+        warnings.extend(incomplete.clone());
+        for warning in &warnings {
+            log::warn!("{warning}");
+        }
+        let places: HashSet<String> = written.iter().map(|file| file.place.address()).collect();
+        let conclusion = match &kept {
+            None => full_export(request, &counts, source, &pages, &written, &report),
+            Some(kept) => partial_export(request, source, &written, kept, removed, batches),
+        };
+        if let (Some(draft), Some(digest)) = (self.manifest, self.digest) {
+            let inputs = ManifestInputs {
+                args,
+                request,
+                source,
+                pages: &pages,
+                counts: &counts,
+                written: &written,
+                kept: kept.unwrap_or_default(),
+                crop_names,
+                digest: &digest,
+                warnings,
+                complete: incomplete.is_none(),
+                started: request.now,
+            };
+            let written = inputs
+                .manifest()
+                .and_then(|manifest| draft.write(&manifest));
+            written.context("the export was written, but its manifest was not")?;
+            let finished =
+                lake::remove_pending_list(destination, args.output.only_changed, &places);
+            finished.context(
+                "everything was written, but the list of pending changes could not be removed",
+            )?;
+        }
+        let marked = write_success_marker(destination);
+        marked.context("the export was written, but `_SUCCESS` was not")?;
+        print_format_notes(&report);
+        print_notes(
+            &counts,
+            source,
+            &args.selection,
+            args.source.service.sandbox,
+        )?;
+        Ok(conclusion)
+    }
+
+    /// Fetches the batches and writes them, without publishing yet.
+    async fn fetch<'a>(
+        &mut self,
+        args: &ExportArgs,
+        request: &ExportRequest,
+        source: &'a BatchSource,
+    ) -> anyhow::Result<(Counts, BatchPages<'a>)> {
+        let destination = &request.destination;
+        log::info!(
+            "requesting {} from {}",
+            request.range.asked(),
+            source.name()
+        );
+        let data_on_terminal =
+            self.live && std::io::stdout().is_terminal() && destination.format != Format::Table;
+        let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
+        let order = PageOrder::of_export(request.sorting.is_some(), args.limit.is_some());
+        let rows = self.part.as_mut().and_then(|part| part.rows.take());
+        let mut pages = match (source.archive(), rows) {
+            (Some(archive), Some(rows)) => {
+                let lenient = args.selection.lenient;
+                BatchPages::Archive(Box::new(archive.pages_of(rows, request.range, lenient)?))
+            }
+            _ => source.pages(request.range, order, args.selection.lenient)?,
+        };
+        let selection = Selection {
+            sorting: request.sorting,
+            limit: args.limit,
+            live: self.live,
+            ..request.selection()
+        };
+        let mut sink = DigestingSink {
+            files: &mut self.files,
+            // The digest of a lake is already up to date.
+            digest: self.digest.as_mut().filter(|_| self.part.is_none()),
+            kept: destination.format.representation(),
+        };
+        let ran = pipeline::run(&mut pages, &mut sink, &selection, &source.stats).await;
+        drop(progress);
+        let counts =
+            ran.map_err(|failure| stopped(failure, source, "export", &left_behind(destination)))?;
+        Ok((counts, pages))
+    }
+}
+
+/// Returns the filters and the limit as the user wrote them.
+fn filters(args: &ExportArgs) -> Vec<String> {
+    let sorted = args
+        .sort
+        .as_ref()
+        .map_or_else(String::new, |order| format!(" by {order}"));
+    let limit = args.limit.map(|limit| format!("the first {limit}{sorted}"));
+    args.selection
+        .conditions
+        .iter()
+        .cloned()
+        .chain(limit)
+        .collect()
+}
+
+/// Opens the table to write to; `None` if the output is not a table.
+#[cfg(feature = "postgres")]
+fn open_table(
+    args: &ExportArgs,
+    request: &ExportRequest,
+    from_environment: &[String],
+) -> Result<Option<ExportSink>, Failure> {
+    let Location::Table(address) = &request.destination.place else {
+        return Ok(None);
+    };
+    let options = Settings::read(&args.source.service, from_environment)?.client_options()?;
+    let reach = Reach::new(&options);
+    let loader = CopyLoader::open(address, reach, &request.fields, args.selection.lenient)?;
+    Ok(Some(ExportSink::Table {
+        loading: Box::new(loader),
+        place: request.destination.place.clone(),
+    }))
+}
+
+#[cfg(not(feature = "postgres"))]
+#[allow(clippy::unnecessary_wraps, reason = "with PostgreSQL, it can fail")]
+fn open_table(
+    _: &ExportArgs,
+    _: &ExportRequest,
+    _: &[String],
+) -> Result<Option<ExportSink>, Failure> {
+    Ok(None)
+}

@@ -1,0 +1,67 @@
+//! How a file or a lake compares with its manifest.
+
+use serde::Serialize;
+
+use crate::verify::NameList;
+
+/// How the fields that are not part of the interface compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum UnknownFields {
+    /// Neither side has any.
+    Absent,
+    Equal,
+    Different,
+    /// One side has some, and the other does not keep them.
+    NotCompared,
+}
+
+impl UnknownFields {
+    pub(super) fn of(is_same: bool, has_any: bool) -> Self {
+        match (is_same, has_any) {
+            (false, _) => Self::Different,
+            (true, true) => Self::Equal,
+            (true, false) => Self::Absent,
+        }
+    }
+}
+
+/// How a file compares with its manifest.
+pub(super) struct ManifestResult {
+    /// In quotes.
+    pub(super) name: String,
+    pub(super) equal: bool,
+    /// The expected number; `None` if the manifest has it only for several files together.
+    pub(super) batches: Option<u64>,
+    pub(super) digest: Option<String>,
+    /// Whether size and hash are those of the manifest; `None` if one side has none.
+    pub(super) same_bytes: Option<bool>,
+    /// Fields that are not in the manifest.
+    pub(super) more: Vec<usize>,
+    /// Fields of the manifest that the file does not have.
+    pub(super) fewer: Vec<usize>,
+    /// Columns that are not fields.
+    pub(super) foreign: Vec<String>,
+    pub(super) unknown_fields: UnknownFields,
+    /// The files of a lake; `None` for a single file.
+    pub(super) files: Option<LakeFiles>,
+    /// The version of the manifest's digest.
+    pub(super) version: u32,
+}
+
+/// The files of a lake compared with those of its manifest.
+#[derive(Default, Serialize)]
+pub(super) struct LakeFiles {
+    /// Only in the manifest.
+    pub(super) missing: NameList,
+    /// Only in the lake.
+    pub(super) unlisted: NameList,
+    /// With other bytes than in the manifest.
+    pub(super) altered: NameList,
+}
+
+impl LakeFiles {
+    pub(super) fn is_equal(&self) -> bool {
+        self.missing.count + self.unlisted.count + self.altered.count == 0
+    }
+}

@@ -1,0 +1,188 @@
+//! The run of `verify`: decides what to compare, reads both sides, and prints the result.
+
+use std::path::{Path, PathBuf};
+
+use super::expected::Expected;
+use super::refetch::Refetch;
+use super::report::{OtherSide, VerifyReport};
+use super::subject::{Subject, warn_of_oddities};
+#[cfg(feature = "postgres")]
+use super::tables;
+use crate::batch::filter::Fields;
+use crate::cli::{Cli, VerifyArgs};
+use crate::commands::{outputs, runtime};
+use crate::error::{Failure, Kind};
+use crate::terminal;
+use crate::verify::{self, Comparison, Lake, RecordSource};
+
+/// The default manifest in the folder of a lake.
+const LAKE_MANIFEST: &str = "_manifest.json";
+
+pub(crate) fn run(cli: &Cli, args: &VerifyArgs) -> anyhow::Result<()> {
+    check_flags(cli, args)?;
+    let from_environment = cli.from_environment.clone();
+    let args = args.clone();
+    runtime::run(
+        async move || verify(&from_environment, &args).await,
+        || "nothing was changed".to_owned(),
+    )
+}
+
+/// Refuses flags that would have no effect.
+fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
+    let is_stdin = |path: &Path| path == Path::new("-");
+    let flags = [
+        ("--sandbox", args.source.sandbox),
+        ("--start", args.range.start.is_some()),
+        ("--end", args.range.end.is_some()),
+        (
+            "--base-url",
+            args.source.base_url.is_some()
+                && !cli.from_environment.iter().any(|name| name == "base_url"),
+        ),
+    ];
+    let refetches = args.refetch || args.archive.is_some();
+    if let Some((flag, _)) = flags.iter().find(|(_, given)| *given && !refetches) {
+        return Err(Failure::new(
+            Kind::Usage,
+            format!("`{flag}` needs `--service` or `--archive`"),
+        )
+        .hint("add `--service` to compare with the service, or leave out this flag"));
+    }
+    let inputs = [
+        is_stdin(&args.file),
+        args.against.as_deref().is_some_and(is_stdin),
+        args.refetch && args.source.client_secret_file.as_deref() == Some("-"),
+    ];
+    if inputs.iter().filter(|input| **input).count() > 1 {
+        return Err(
+            Failure::new(Kind::Usage, "standard input cannot be read twice")
+                .hint("use `-` once, and name a file for the other input"),
+        );
+    }
+    Ok(())
+}
+
+async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Result<()> {
+    let locations = [
+        Some(args.file.as_path()),
+        args.against.as_deref(),
+        args.manifest.as_deref(),
+    ];
+    outputs::prepare_storage(&args.source, from_environment, &locations)?;
+    let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
+    let fields = fields.map(|fields| verify::bits(&fields.columns));
+    let manifest = manifest_of(args)?;
+    let expected = manifest.as_deref().map(Expected::read).transpose()?;
+    let refetches = args.refetch || args.archive.is_some();
+    if let Some(expected) = &expected
+        && let Some(fields) =
+            fields.filter(|fields| !refetches && *fields != expected.column_bits())
+    {
+        return Err(no_digest_for(fields, expected).into());
+    }
+    let mut source = RecordSource::open(&args.file)?;
+    if expected.as_ref().is_some_and(Expected::has_empty_file) {
+        source.expect_nothing();
+    }
+    #[cfg(feature = "postgres")]
+    let source = {
+        let request = tables::TableRequest::new(args, expected.as_ref())?;
+        tables::prepare(source, from_environment, args, request)?
+    };
+    let mut file = Subject {
+        source,
+        path: args.file.clone(),
+        layout: expected.as_ref().map(|expected| expected.columns.clone()),
+        fields,
+    };
+    let report = if refetches {
+        let refetch = Refetch::new(from_environment, args, expected.as_ref(), &file)?;
+        refetch.compare(&mut file, expected.as_ref()).await?
+    } else if let Some(other) = &args.against {
+        let other = RecordSource::open(other)?;
+        #[cfg(feature = "postgres")]
+        let other = {
+            let everything = tables::TableRequest::default();
+            tables::prepare(other, from_environment, args, everything)?
+        };
+        compare_with_file(&mut file, other)?
+    } else {
+        compare_with_manifest(&mut file, expected.as_ref())?
+    };
+    terminal::print(&report.render(args.format))?;
+    report.print_notes();
+    report.verdict().map_err(Into::into)
+}
+
+/// Returns the manifest to use: the given one, or the one in the folder of a lake.
+fn manifest_of(args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
+    let has_dates = args.range.start.is_some() || args.range.end.is_some();
+    if args.manifest.is_some() || args.against.is_some() || has_dates {
+        return Ok(args.manifest.clone());
+    }
+    let lake = Lake::find(&args.file)?;
+    let manifest = lake.map(|lake| lake.folder.join(LAKE_MANIFEST));
+    Ok(manifest.filter(|manifest| manifest.exists()))
+}
+
+fn no_digest_for(fields: u32, expected: &Expected) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!(
+            "the manifest {} has one digest for all its fields, not for {} of them",
+            expected.name(),
+            fields.count_ones()
+        ),
+    )
+    .hint("leave out `--fields`, or compare these fields with `--against` or `--service`")
+}
+
+/// Compares a file with its manifest, or with its embedded digest.
+fn compare_with_manifest(
+    file: &mut Subject,
+    expected: Option<&Expected>,
+) -> Result<VerifyReport, Failure> {
+    let Some(expected) = expected else {
+        let (scan, scope) = file.scan_alone()?;
+        warn_of_oddities(file.source.name(), &scan);
+        scan.remarks.check_types(file.source.name(), true)?;
+        let mut report = VerifyReport::new(file, &scan, scope);
+        report.claim = scan.remarks.claim.filter(|_| file.fields.is_none());
+        return Ok(report);
+    };
+    let scope = expected.scope();
+    let (scan, _) = file.index(&scope)?;
+    warn_of_oddities(file.source.name(), &scan);
+    let lenient = expected.lenient();
+    scan.remarks.check_types(file.source.name(), lenient)?;
+    let mut report = VerifyReport::new(file, &scan, scope);
+    report.manifest = Some(expected.compare(file, &scan, &scope)?);
+    Ok(report)
+}
+
+/// Compares a file with another.
+fn compare_with_file(file: &mut Subject, mut other: RecordSource) -> Result<VerifyReport, Failure> {
+    let mut scope = file.first_scope();
+    loop {
+        let (scan, ledger) = file.index(&scope)?;
+        let mut comparison = Comparison::new(ledger, scope);
+        let other_scan = comparison.read(&mut other)?;
+        let settled = scope.settled(file.fields, &scan, &other_scan);
+        if settled != scope {
+            scope = settled;
+            continue;
+        }
+        warn_of_oddities(file.source.name(), &scan);
+        warn_of_oddities(other.name(), &other_scan);
+        scan.remarks.check_types(file.source.name(), false)?;
+        other_scan.remarks.check_types(other.name(), false)?;
+        let mut report = VerifyReport::new(file, &scan, scope);
+        report.compare_unknown_fields(&other_scan.digest, other_scan.remarks.keeps_unknown_fields);
+        report.other = Some(OtherSide::file(other.name(), &other_scan, scope));
+        if scan.has_ids() && other_scan.has_ids() {
+            report.add_comparison(comparison, file)?;
+        }
+        return Ok(report);
+    }
+}

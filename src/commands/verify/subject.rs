@@ -1,0 +1,84 @@
+//! The file, lake or table that is verified, and how to read it.
+
+use std::path::PathBuf;
+
+use crate::batch::ALL_COLUMNS;
+use crate::batch::digest;
+use crate::error::Failure;
+use crate::formats::record::Schema;
+use crate::terminal;
+use crate::text;
+use crate::verify::{self, FileScan, Ledger, RecordSource, Scope};
+
+/// The file that is verified.
+pub(super) struct Subject {
+    pub(super) source: RecordSource,
+    pub(super) path: PathBuf,
+    /// The columns of a file without a header; `None` if unknown.
+    pub(super) layout: Option<Vec<usize>>,
+    /// The columns that `--fields` asks for, one bit each.
+    pub(super) fields: Option<u32>,
+}
+
+impl Subject {
+    pub(super) fn index(&mut self, scope: &Scope) -> Result<(FileScan, Ledger), Failure> {
+        verify::index(&mut self.source, self.layout.as_deref(), scope)
+    }
+
+    /// Returns the scope to start with: most exports have all fields.
+    pub(super) fn first_scope(&self) -> Scope {
+        Scope {
+            columns: self.fields.unwrap_or(ALL_COLUMNS),
+            unknown_fields: self.fields.is_none(),
+            version: digest::VERSION,
+        }
+    }
+
+    /// Reads the file and computes its digest over the columns that it has.
+    pub(super) fn scan_alone(&mut self) -> Result<(FileScan, Scope), Failure> {
+        let mut scope = self.first_scope();
+        loop {
+            let (scan, _) = self.index(&scope)?;
+            let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
+            let claim = scan.remarks.claim.as_ref();
+            let version = claim.map_or(scope.version, |claim| claim.digest_version);
+            let version = if version == 1 { 1 } else { digest::VERSION };
+            if (columns, version) == (scope.columns, scope.version) {
+                return Ok((scan, scope));
+            }
+            scope = Scope {
+                columns,
+                version,
+                ..scope
+            };
+        }
+    }
+}
+
+/// Warns of oddities in a file that are not a reason to refuse it.
+pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
+    if scan.flawed.count > 0 {
+        let values = if scan.flawed.count == 1 {
+            "1 value does not fit its field".to_owned()
+        } else {
+            format!("{} values do not fit their fields", scan.flawed.count)
+        };
+        let first = scan.flawed.first.as_deref().unwrap_or_default();
+        log::warn!("{name}: {values}; the first: {first}");
+    }
+    if scan.remarks.schema == Schema::Shared && !scan.remarks.unknown.is_empty() {
+        let names: Vec<String> = scan
+            .remarks
+            .unknown
+            .iter()
+            .map(|name| text::brief(name))
+            .collect();
+        terminal::note(&format!(
+            "{name} has unknown columns, which were not compared: {}",
+            names.join(", ")
+        ));
+    }
+    if scan.remarks.unended {
+        log::warn!("{name}: the last line has no line ending; the file may be truncated");
+    }
+}
