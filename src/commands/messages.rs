@@ -114,9 +114,10 @@ pub(super) fn figure_warnings(total: &Figures) -> Vec<String> {
         .filter(|(_, metric)| metric.beyond > 0);
     let values = values.map(|(column, metric)| {
         format!(
-            "{} more than 15 digits before or 10 after the decimal point in `{}`; treated as missing",
-            count(metric.beyond, "value has", "values have"),
-            COLUMNS[column].name
+            "{} of `{}` {} more than 15 digits before or 10 after the decimal point; treated as missing",
+            count(metric.beyond, "value", "values"),
+            COLUMNS[column].name,
+            if metric.beyond == 1 { "has" } else { "have" }
         )
     });
     let images = (total.odd_images > 0).then(|| {

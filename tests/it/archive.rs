@@ -576,7 +576,7 @@ fn people_are_told_which_archive_it_is() {
         child.wait().unwrap();
         found.unwrap()
     };
-    let from = format!("(`{}`, as it changes)", kept.name());
+    let from = format!("(`{}`, kept up to date)", kept.name());
     assert_eq!(
         line(&[]),
         format!("250 from 2023-11-09 to 2026-10-22 {from}")
@@ -633,7 +633,7 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
     let batches = ["--batches", "5"];
     expect(path, &batches, 2, "--batches");
     let unknown = ["--fault", "unknown-fields"];
-    expect(path, &unknown, 2, "goes with made-up batches");
+    expect(path, &unknown, 2, "cannot be used with `--archive`");
     kept.db().pragma_update(None, "user_version", 2).unwrap();
     expect(path, &[], 8, "a later trayscan (schema 2, here 1)");
     kept.db().pragma_update(None, "user_version", 1).unwrap();

@@ -626,7 +626,7 @@ fn faults_are_announced_and_off_by_default() {
     assert!(
         ended
             .stderr
-            .contains("warning: misbehaving on purpose: shuffle, 503:0.1\n"),
+            .contains("warning: injecting faults: shuffle, 503:0.1\n"),
         "{ended:?}"
     );
     let ended = with(&[]).stop();

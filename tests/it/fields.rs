@@ -22,10 +22,26 @@ fn a_column_that_one_side_lacks_is_a_difference() {
     let some = folder.export(&server, "some.csv", &["--fields", fields]);
     let left = folder.export(&server, "left.csv", &["--fields", "-comment"]);
     for (one, two, why) in [
-        (&some, &whole, format!("{some}` lacks fields: batch_name, ")),
-        (&whole, &some, format!("{some}` lacks fields: batch_name, ")),
-        (&left, &table, format!("{left}` lacks fields: comment\n")),
-        (&some, &left, format!("{some}` lacks fields: batch_name, ")),
+        (
+            &some,
+            &whole,
+            format!("{some}` is missing fields: batch_name, "),
+        ),
+        (
+            &whole,
+            &some,
+            format!("{some}` is missing fields: batch_name, "),
+        ),
+        (
+            &left,
+            &table,
+            format!("{left}` is missing fields: comment\n"),
+        ),
+        (
+            &some,
+            &left,
+            format!("{some}` is missing fields: batch_name, "),
+        ),
     ] {
         let ended = verify(&[one, "--against", two]);
         assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -62,7 +78,7 @@ fn a_column_that_one_side_lacks_is_a_difference() {
     let ended = verify_with(&server, &[&some]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
-        ended.stderr.contains("lacks fields: batch_name, "),
+        ended.stderr.contains("is missing fields: batch_name, "),
         "{ended:?}"
     );
     assert_equal(
@@ -93,7 +109,10 @@ fn in_json_an_absent_field_is_null() {
     // But a table that lacks a column lacks it, also where all of it is null.
     let ended = verify(&[&left, "--against", &nulls]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    assert!(ended.stderr.contains("lacks fields: comment"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("is missing fields: comment"),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -162,7 +181,7 @@ fn fields_without_ids_and_those_of_a_manifest() {
     ]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.stderr.contains("one digest over all its fields"),
+        ended.stderr.contains("one digest for all its fields"),
         "{ended:?}"
     );
 
@@ -300,9 +319,7 @@ fn unknown_fields_are_compared_where_both_sides_keep_them() {
         let ended = verify(&[path, "--against", &other]);
         assert_eq!(ended.code, Some(7), "{name} {ended:?}");
         assert!(
-            ended
-                .stderr
-                .contains("fields that the interface does not know"),
+            ended.stderr.contains("differ in unknown fields"),
             "{ended:?}"
         );
         assert!(
@@ -343,7 +360,7 @@ fn bytes_count_for_the_file_that_the_manifest_lists() {
     assert!(
         ended
             .stderr
-            .contains("the same batches, but other bytes (SHA-256)"),
+            .contains("the same batches, but different bytes (SHA-256)"),
         "{ended:?}"
     );
     // Elsewhere it is another file, and its batches are what counts.

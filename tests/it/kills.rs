@@ -437,10 +437,7 @@ fn a_signal_ends_it_soon_and_what_came_is_kept() {
             running.signal(signal);
             let told = running.ends_soon_with(code);
             assert!(told.contains(&format!("ended by SIG{signal}")), "{told}");
-            assert!(
-                told.contains("the next run carries on from there"),
-                "{told}"
-            );
+            assert!(told.contains("the next run continues from there"), "{told}");
             assert_eq!(shelf.names(), ["a.db"]);
             assert_sound(&shelf.path, signal);
             let kept = shelf.received();

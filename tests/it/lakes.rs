@@ -109,7 +109,7 @@ fn a_file_of_a_lake_that_is_not_the_manifests_is_told() {
     assert!(
         ended
             .stderr
-            .contains("its files are not those of the manifest"),
+            .contains("its files are not those in the manifest"),
         "{ended:?}"
     );
     fs::write(first, &bytes).unwrap();

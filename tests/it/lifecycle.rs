@@ -129,7 +129,8 @@ fn a_port_in_use_ends_with_code_8_and_a_way_out() {
         lines[1].starts_with("  caused by: Address already in use"),
         "{ended:?}"
     );
-    let hint = "another program listens there; choose another port, or `--listen 127.0.0.1:0` for a free one";
+    let hint =
+        "another program uses this port; choose another, or `--listen 127.0.0.1:0` for a free one";
     assert_eq!(lines[2..], [format!("  hint: {hint}")]);
     assert_eq!(ended.stdout, "");
 }
@@ -195,7 +196,7 @@ fn the_log_tells_requests_only_when_asked_twice() {
     };
     assert_eq!(log(&["-q"]), "");
     assert_eq!(log(&[]).lines().count(), 1);
-    assert!(log(&["-v"]).contains("info: made up 250 batches in "));
+    assert!(log(&["-v"]).contains("info: generated 250 batches in "));
     assert!(!log(&["-v"]).contains("GET"));
     let every = log(&["-vv"]);
     assert!(every.contains("debug: POST /v2/auth: 200, "), "{every}");
@@ -224,7 +225,7 @@ fn a_drain_that_runs_out_of_time_says_what_it_cut_off() {
     assert!(
         ended
             .stderr
-            .contains("note: finishing open requests, for 10 s at most"),
+            .contains("note: finishing open requests (at most 10 s)"),
         "{ended:?}"
     );
     assert!(

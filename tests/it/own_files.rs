@@ -53,7 +53,7 @@ impl Home {
         let ended = Ended::of(self.command(args).output().unwrap());
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(
-            ended.stderr.contains("would replace the "),
+            ended.stderr.contains("would overwrite the "),
             "{args:?}: {ended:?}"
         );
         assert_eq!(fs::read_to_string(self.config()).unwrap(), CONFIG);

@@ -303,7 +303,7 @@ fn a_table_of_many_exports_is_verified_range_by_range() {
             let ended = service.run(&[&args[..], more].concat());
             assert_eq!(ended.code, Some(0), "{ended:?}");
             assert!(
-                ended.stderr.contains("a table holds many exports"),
+                ended.stderr.contains("a table may contain many exports"),
                 "{ended:?}"
             );
         }
@@ -365,7 +365,7 @@ fn nulls_and_hostile_text_come_back() {
     let ended = service.export(&address, &["--manifest", &files.at("m.json")]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // Two texts with U+0000 or its escape, in three fields and one of the service's own each.
-    let told = "8 text cells with control characters that postgres cannot carry";
+    let told = "8 text cells contain control characters that postgres cannot store";
     assert!(ended.stderr.contains(told), "{ended:?}");
 
     let rows = database.sql(&name, "select json_agg(b order by batch_id) from batches b");

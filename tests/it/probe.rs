@@ -572,7 +572,7 @@ fn nobody_to_ask_is_told_for_every_question() {
     );
     assert_answers(
         &probe,
-        &[("gzip", "open: the settings are not complete")],
+        &[("gzip", "open: the settings are incomplete or invalid")],
         "nothing",
     );
 }
@@ -605,7 +605,7 @@ fn people_read_a_section_behind_the_steps() {
     let (lines, end) = probe.split_once("\n\n").unwrap();
     assert_eq!(
         end,
-        "20 of 30 questions answered with 23 requests that only read\n"
+        "20 of 30 questions answered with 23 read-only requests\n"
     );
     let is_evidence = |line: &&str| line.starts_with("          ");
     let answers: Vec<&str> = lines.lines().filter(|line| !is_evidence(line)).collect();

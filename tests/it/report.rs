@@ -865,7 +865,7 @@ fn what_was_seen_on_the_way_is_told_too() {
         [
             "1 batch lacks some of its figures such as lot c",
             "1 batch has no date that can be read, and stands in no week or month such as lot b",
-            "1 batch came again with other content; the first counts",
+            "1 batch arrived again with different content; the first version counts",
             "2 batches break the interface; values that cannot be read count as missing",
         ]
     );
@@ -1209,9 +1209,9 @@ fn a_page_has_one_title_and_says_whose_profile_it_is() {
 fn mistakes_are_told_before_anything_is_asked() {
     let nursery = nursery([sound("a", MADE)]);
     for (args, words) in [
-        (&["-o", "a.csv"][..], "a report is an HTML page"),
-        (&["-o", "a.PDF"], "a report is an HTML page"),
-        (&["-o", "a.html.gz"], "a report is an HTML page"),
+        (&["-o", "a.csv"][..], "a report is an HTML file"),
+        (&["-o", "a.PDF"], "a report is an HTML file"),
+        (&["-o", "a.html.gz"], "a report is an HTML file"),
         (&["-o", "{year}.html"], "a report is one file"),
         (&["-o", "{week}.html"], "{week}"),
         (&["-o", "html"], "did you mean `-o report.html`"),
@@ -1244,7 +1244,10 @@ fn a_terminal_gets_no_page() {
     let Some(told) = on_terminal(80, line, folder.path()) else {
         return;
     };
-    assert!(told.contains("a page is not for the terminal"), "{told}");
+    assert!(
+        told.contains("a report is an HTML file, not text for the terminal"),
+        "{told}"
+    );
     assert!(told.ends_with("code 2\n"), "{told}");
 }
 
@@ -1569,7 +1572,7 @@ fn values_that_cannot_be_computed_with_are_told_as_such() {
     let of_summary = Ended::of(command.output().unwrap()).stderr;
     let ended = report(&nursery, &[]);
     let warning =
-        "1 value of `avg_usable_seedling_rate` with more digits than can be counted exactly";
+        "1 value of `avg_usable_seedling_rate` has more than 15 digits before or 10 after";
     for told in [&of_summary, &ended.stderr] {
         assert!(told.contains(warning), "{told}");
     }
@@ -1592,7 +1595,7 @@ fn what_figures_do_without_is_told() {
     assert!(!html.contains("nothing left out"));
     let again = [sound("a", at), sound("a", at).with("comment", "\"again\"")];
     let html = page(&nursery(again), &[]);
-    assert!(html.contains("the first counts") && !html.contains("nothing left out"));
+    assert!(html.contains("the first version counts") && !html.contains("nothing left out"));
     let odd = sound("a", at).with("avg_non_usable_cells", "\"1.00\"");
     assert!(page(&nursery([odd]), &[]).contains("nothing left out"));
 }

@@ -462,7 +462,7 @@ fn values_of_any_size_and_precision_are_exact_or_told() {
     assert!(
         ended
             .stderr
-            .contains("1 value of `avg_usable_seedling_rate` with more digits"),
+            .contains("1 value of `avg_usable_seedling_rate` has more than 15 digits"),
         "{}",
         ended.stderr
     );

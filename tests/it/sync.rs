@@ -152,7 +152,9 @@ fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
     ] {
         let ended = shelf.complete(&server, later);
         shelf.assert_holds(&from("2025-06-01"), &format!("{later:?}"));
-        let told = ended.stderr.contains("the archive begins earlier");
+        let told = ended
+            .stderr
+            .contains("`--start` has no effect: the archive begins earlier");
         assert_eq!(told, later.contains(&"--start"), "{ended:?}");
         assert_eq!(shelf.status()["since"], "2025-06-01T00:00:00Z");
     }
@@ -290,7 +292,7 @@ fn status_tells_what_is_there() {
             "belongs to  {} at http://{}",
             server.client_id, server.address
         ),
-        &format!("holds       {count} batches"),
+        &format!("contains    {count} batches"),
         "complete    from 2025-01-01T00:00:00Z through ",
         "\u{2588} complete",
         "2025-06  \u{2588}\u{2588}",

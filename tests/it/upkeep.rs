@@ -401,7 +401,7 @@ fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend(
         assert_eq!(status["runs"][0]["outcome"], "failed");
         assert_eq!(status["runs"][0]["exit_code"], 7);
         let text = shelf.tell(&["--status"]).stdout;
-        assert!(text.contains("but for 1 gap"), "{text}");
+        assert!(text.contains("except for 1 gap"), "{text}");
         assert_eq!(shelf.one::<i64>("SELECT count(*) FROM gaps"), 1);
         let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
         let ended = crate::harness::Ended::of(command.arg(&shelf.path).output().unwrap());
@@ -573,10 +573,7 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
         let flags = ["--retries", "0", "--parallel", workers];
         let ended = shelf.sync(&nursery, &flags);
         assert_eq!(ended.code, Some(5), "{ended:?}");
-        assert!(
-            ended.stderr.contains("the next run carries on"),
-            "{ended:?}"
-        );
+        assert!(ended.stderr.contains("the next run continues"), "{ended:?}");
         let kept = shelf.received();
         // Where several are at work, whose answer is the last one is for chance to decide.
         let least = if workers == "1" { 50 } else { 1 };

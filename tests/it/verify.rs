@@ -119,7 +119,7 @@ fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
             let name = format!("a.{format}{packing}");
             let path = folder.export(&server, &name, &[]);
             let ended = verify(&[&path]);
-            let line = format!("`{path}` holds 250 batches, set digest {digest}\n");
+            let line = format!("`{path}` contains 250 batches, set digest {digest}\n");
             assert_eq!(
                 (ended.stdout, ended.stderr),
                 (line, String::new()),
@@ -279,7 +279,7 @@ fn one_that_is_there_twice_is_told_alone_and_on_both_sides() {
         let ended = verify(args);
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(
-            ended.stderr.contains("holds 1 batch more than once"),
+            ended.stderr.contains("contains 1 batch more than once"),
             "{ended:?}"
         );
         assert!(ended.stdout.contains(&id(&lines[0])), "{ended:?}");
@@ -336,7 +336,7 @@ fn a_manifest_knows_its_file_and_its_batches() {
     let other = folder.export(&server, "b.json.gz", &["--sort", "crop_type"]);
     let ended = verify(&[&other, "--manifest", &manifest]);
     assert_equal(&ended, "another format");
-    assert!(ended.stderr.contains("the bytes are not"), "{ended:?}");
+    assert!(ended.stderr.contains("but the bytes do not"), "{ended:?}");
     assert_eq!(
         report(&[&other, "--manifest", &manifest])["manifest"]["same_bytes"],
         false
@@ -411,11 +411,11 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
         ),
         (
             altered(&|m| m["request"]["start"] = json!("soon")),
-            "its dates are none",
+            "its dates are invalid",
         ),
         (
             altered(&|m| m["request"]["where"] = json!(["novelty=1"])),
-            "a condition is not known",
+            "a condition is invalid",
         ),
         (
             altered(&|m| drop(m.as_object_mut().unwrap().remove("set_digest"))),
@@ -437,7 +437,7 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
     let ended = verify(&[&path, "--manifest", &manifest]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
-        ended.stderr.contains("the manifest was altered"),
+        ended.stderr.contains("the manifest was modified"),
         "{ended:?}"
     );
     // A manifest is no export either.
@@ -626,12 +626,9 @@ fn what_the_service_has_by_now_is_told() {
         (&json!(99), &json!(250))
     );
     assert_eq!(report["manifest"]["equal"], true);
+    assert!(ended.stderr.contains("has changed since"), "{ended:?}");
     assert!(
-        ended.stderr.contains("has something else by now"),
-        "{ended:?}"
-    );
-    assert!(
-        ended.stderr.contains("note: the manifest is of http://"),
+        ended.stderr.contains("note: the manifest is from http://"),
         "{ended:?}"
     );
 
@@ -721,7 +718,11 @@ fn standard_input_is_a_file_like_any_other() {
     };
     let ended = piped(&csv, &["-"]);
     assert_equal(&ended, "alone");
-    assert!(ended.stdout.starts_with("standard input holds 250 batches"));
+    assert!(
+        ended
+            .stdout
+            .starts_with("standard input contains 250 batches")
+    );
     assert_equal(&piped(&csv, &["-", "--against", &json]), "first");
     assert_equal(&piped(&csv, &[&json, "--against", "-"]), "second");
     let ended = piped(&short, &["-", "--against", &json, "-f", "json"]);
@@ -878,7 +879,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         let ended = verify(&[&path, "--manifest", &manifest]);
         assert_equal(&ended, name);
         assert!(
-            ended.stderr.contains("not what their fields hold"),
+            ended.stderr.contains("do not fit their fields"),
             "{ended:?}"
         );
         let mut command = trayscan(&["verify", &path, "--service", "--manifest", &manifest]);
@@ -992,7 +993,7 @@ fn a_file_that_is_not_what_it_says_of_itself_is_told() {
         assert!(
             ended
                 .stderr
-                .contains("does not match the digest that it carries itself"),
+                .contains("does not match its own embedded digest"),
             "{ended:?}"
         );
         assert!(ended.stdout.contains(&other), "{ended:?}");
@@ -1058,7 +1059,7 @@ fn what_is_cut_short_is_never_whole() {
                     // All cells are there; what the last should hold, nobody can know.
                     assert_eq!(ended.code, Some(0), "{ended:?}");
                     assert!(
-                        ended.stderr.contains("the last line has no end"),
+                        ended.stderr.contains("the last line has no line ending"),
                         "{ended:?}"
                     );
                 } else {

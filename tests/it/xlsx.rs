@@ -155,10 +155,10 @@ fn columns_stand_in_the_order_of_the_fields() {
     assert_eq!(sheet.height(), 3);
     assert!(!book.ended.stderr.contains("more"), "{:?}", book.ended);
     let book = Book::of(&[&[("more", "1")], &[]], &[]);
-    let warning = "xlsx has no place for the field `more`: it is left out";
+    let warning = "xlsx has no column for the field `more`; it was left out";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
     let book = Book::of(&[&[("more", "1")], &[("a\nb, c", "2")]], &[]);
-    let warning = "xlsx has no place for the fields `a\\nb, c`, `more`: they are left out";
+    let warning = "xlsx has no column for the fields `a\\nb, c`, `more`; they were left out";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
 }
 
@@ -306,7 +306,7 @@ fn control_characters_are_seen_counted_and_come_back() {
     assert_eq!(book.cell(2, "comment"), text("\\u{5c}u{1} _x0041_ \r\n"));
     assert_eq!(book.cell(3, "comment"), text("plain\tC:\\u"));
     // What only looked like an escape is none of them.
-    let warning = "1 text cell with control characters that xlsx cannot carry";
+    let warning = "1 text cell contains control characters that xlsx cannot store";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
     let ended = run(&[
         "verify",

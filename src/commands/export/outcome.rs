@@ -89,7 +89,7 @@ pub(super) fn left_behind(destination: &Destination) -> String {
         // Each object is a request of its own, so some may be published and others not.
         (Location::Object(_), _) if cloud::may_be_published() => {
             let name = destination.name();
-            format!("each file of {name} is either unchanged or new and complete")
+            format!("each file of {name} is as it was before, or new and whole")
         }
         (Location::Object(_), _) | (_, 0) => "nothing was published".to_owned(),
         (_, 1) => "the new file is complete".to_owned(),

@@ -79,6 +79,6 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
         ));
     }
     if scan.remarks.unended {
-        log::warn!("{name}: the last line has no line ending; the file may be truncated");
+        log::warn!("{name}: the last line has no line ending; the file may be cut short");
     }
 }

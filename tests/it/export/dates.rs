@@ -170,12 +170,12 @@ fn the_range_is_told_with_v_and_at_the_end() {
     let range = "2026-04-01T00:00:00Z through 2026-04-30";
     let flags = ["--start", "2026-04", "--end", "2026-04"];
     let plain = succeeded(export(&server, &flags));
-    assert!(!plain.stderr.contains("asking "), "{plain:?}");
+    assert!(!plain.stderr.contains("requesting "), "{plain:?}");
     let told = succeeded(export(&server, &[&flags[..], &["-v"]].concat()));
     let first = told.stderr.lines().next().unwrap();
     assert_eq!(
         first,
-        format!("info: asking http://{} for {asked}", server.address)
+        format!("info: requesting {asked} from http://{}", server.address)
     );
     for ended in [plain, told] {
         assert!(ended.stderr.lines().last().unwrap().contains(range));

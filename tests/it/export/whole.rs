@@ -261,7 +261,8 @@ fn the_first_of_two_with_one_identifier_stays_and_the_other_is_told() {
     let stub = page_of([first.as_str(), &first, &other, &batch("two", "")].join(","));
     let ended = succeeded(stub.export(&["-f", "ndjson"]));
     assert_eq!(ended.stdout, format!("{first}\n{}\n", batch("two", "")));
-    let warning = "warning: 1 batch came again with other content; the first stays\n";
+    let warning =
+        "warning: 1 batch arrived again with different content; the first version was kept\n";
     assert!(ended.stderr.starts_with(warning), "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
 }

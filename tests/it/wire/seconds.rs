@@ -102,7 +102,7 @@ fn a_second_that_is_too_much_alone_is_kept_with_a_warning() {
         "{}",
         exported.stderr
     );
-    assert!(exported.has("so it is with"), "{}", exported.stderr);
+    assert!(exported.has("the same applies to"), "{}", exported.stderr);
 }
 
 #[test]

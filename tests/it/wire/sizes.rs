@@ -52,7 +52,7 @@ fn a_warning_lists_a_few_of_many_names() {
     many.extend((0..500).map(|number| (format!("f{number:03}"), "1".to_owned())));
     let exported = exported(&[object(&many)], &["-f", "csv"]).expect(0);
     assert!(
-        exported.has("`f018`, `f019` and others: they are left out"),
+        exported.has("`f018`, `f019` and others; they were left out"),
         "{}",
         exported.stderr
     );
