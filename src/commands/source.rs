@@ -12,10 +12,8 @@ use crate::archive::{Archive, ArchivePages};
 use crate::batch::Page;
 use crate::batch::range::{Range, written};
 use crate::cli::{ServiceArgs, SourceArgs};
-use crate::client::BaseUrl;
 use crate::client::retry::RetryPolicy;
-use crate::client::{ClientOptions, Credentials, Origin};
-use crate::client::{Service, Version};
+use crate::client::{BaseUrl, ClientOptions, Credentials, Origin, Service, Version};
 use crate::config::{Settings, file};
 use crate::error::Failure;
 use crate::fetch::{DataIssues, FetchOptions, FetchedWindow, PageOrder, Pages};
@@ -139,7 +137,7 @@ impl BatchSource {
         let missing: Vec<String> = coverage.missing(&needed).iter().map(describe_gap).collect();
         Ok((!missing.is_empty()).then(|| {
             format!(
-                "the archive is not known to be complete: {}; `trayscan sync` fetches that",
+                "the archive is not known to be complete: {}; `trayscan sync` fetches the rest",
                 missing.join(", ")
             )
         }))

@@ -213,8 +213,13 @@ fn print_warnings(report: &SyncReport, lenient: bool) {
     }
     if report.run.vanished > 0 {
         log::warn!(
-            "{} vanished from the service; the archive keeps them, marked with the time",
-            count(report.run.vanished, "batch has", "batches have")
+            "{} vanished from the service; the archive keeps {}, marked with the time",
+            count(report.run.vanished, "batch has", "batches have"),
+            if report.run.vanished == 1 {
+                "it"
+            } else {
+                "them"
+            }
         );
     }
 }
