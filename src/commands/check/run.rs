@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use chrono::Utc;
 
 use super::report::CheckResults;
-use crate::Secret;
+use crate::secret::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
