@@ -60,7 +60,7 @@ where
             ended
         }
         Ended::Signalled(kind) => {
-            terminal::hush();
+            terminal::silence();
             cleanup::sweep();
             cloud::sweep();
             cloud::settle();

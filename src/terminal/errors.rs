@@ -1,29 +1,47 @@
-//! Errors, as text for people or as one JSON object for programs.
+//! Prints errors, as text for people or as one JSON object for programs.
 
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ErrorFormat;
-use super::logger::{ERROR, HINT};
+use super::stderr::{ERROR, HINT, stderr_json, stderr_line};
 use super::stdout::print_styled;
-use super::{error_format, stderr_json, stderr_line};
 use crate::error::{self, Failure, Kind, Sent};
 use crate::secret::conceal;
 use crate::text;
 
+/// How errors are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ErrorFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
+
+/// Sets the format of all errors. Only the first call in a process has an effect.
+pub(super) fn set_format(format: ErrorFormat) {
+    let _ = FORMAT.set(format);
+}
+
+fn format() -> ErrorFormat {
+    FORMAT.get().copied().unwrap_or_default()
+}
+
 /// Why no command runs, and what is shown instead.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Help or version, with styles; for standard output.
+    /// Help or version with styles, for standard output.
     Help(String),
-    /// No command was given: the help, with styles, is for standard error.
+    /// No command was given. Contains the help with styles, for standard error.
     NoCommand(String),
     Mistake(UsageError),
 }
 
-/// A mistake on the command line or in a variable.
+/// A mistake on the command line or in an environment variable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UsageError {
     pub(crate) message: String,
@@ -37,13 +55,13 @@ impl UsageError {
     }
 }
 
-/// Shows `error` on standard error and returns the exit code of its class.
+/// Prints `error` to standard error and returns its exit code.
 pub(crate) fn report(error: &anyhow::Error) -> u8 {
     let kind = error::kind_of(error);
-    // The reader of the pipe is gone, so the error is not printed.
+    // The reader closed the pipe, so the error is not printed.
     if kind != Kind::ClosedPipe {
         let hint = error::hint_of(error);
-        match error_format() {
+        match format() {
             ErrorFormat::Text => stderr_line(&as_text(error, hint)),
             ErrorFormat::Json => {
                 stderr_json(&as_json(kind, &message(error), hint, error::sent_of(error)));
@@ -53,9 +71,10 @@ pub(crate) fn report(error: &anyhow::Error) -> u8 {
     kind.code()
 }
 
-/// Shows help and version on standard output, and mistakes on the command line on standard error.
+/// Prints help and version to standard output, and usage errors to standard error. Returns the exit
+/// code.
 pub(crate) fn report_usage(stop: &Stop) -> u8 {
-    let mistake = match (stop, error_format()) {
+    let mistake = match (stop, format()) {
         (Stop::Help(help), _) => {
             let shown = print_styled(help);
             return shown.map_or_else(|failure| report(&failure.into()), |()| 0);
@@ -70,7 +89,6 @@ pub(crate) fn report_usage(stop: &Stop) -> u8 {
         },
         (Stop::Mistake(mistake), _) => mistake,
     };
-    // The same as any other failure of this class.
     let failure = Failure::new(Kind::Usage, &mistake.message).hint(&mistake.hint);
     report(&failure.into())
 }
@@ -86,18 +104,18 @@ fn as_text(error: &anyhow::Error, hint: Option<&str>) -> String {
     text
 }
 
-/// Prepares a text for display. Conceals first: an escaped secret would not be recognised.
+/// Conceals secrets, then escapes control characters: an escaped secret would not be recognised.
 fn shown(text: &str) -> String {
     text::escape(&conceal(text)).into_owned()
 }
 
-/// Returns the whole chain on one line.
+/// Returns the error and all its causes on one line.
 fn message(error: &anyhow::Error) -> String {
     let parts: Vec<String> = error.chain().map(ToString::to_string).collect();
     parts.join(": ")
 }
 
-/// The format that scripts rely on: every key is always present.
+/// The JSON format that scripts rely on: every key is always present.
 #[derive(Serialize)]
 struct JsonError<'a> {
     code: u8,
@@ -119,10 +137,10 @@ fn as_json(kind: Kind, message: &str, hint: Option<&str>, sent: Option<&Sent>) -
         hint: hint.as_deref(),
         status: sent.and_then(|sent| sent.status),
         request: sent.map(|sent| sent.request.as_str()),
-        // Concealed where it was read, text by text.
+        // Secrets in it were concealed when the response was read.
         detail: sent.and_then(|sent| sent.detail.as_ref()),
         retry_later: kind.retry_later(),
     };
-    let object = serde_json::to_string(&error).expect("an error is made of text and numbers");
+    let object = serde_json::to_string(&error).expect("an error has only text and numbers");
     text::escape_json(&format!("{{\"error\":{object}}}"))
 }

@@ -1,4 +1,4 @@
-//! Rows of cells, aligned for people.
+//! Aligns rows of cells in columns.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -6,7 +6,7 @@ use crate::text::one_line;
 
 const GAP: &str = "  ";
 
-/// Aligns `rows`, the first of which names the columns; those in `right` stand to the right.
+/// Aligns `rows`, the first of which is the header. The columns in `right` are right-aligned.
 pub(crate) fn grid(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = String::new();
@@ -15,24 +15,24 @@ pub(crate) fn grid(rows: &[Vec<String>], right: &[usize]) -> String {
         .map(|row| row.iter().map(|cell| one_line(cell)).collect())
         .collect();
     let widths: Vec<usize> = (0..columns)
-        .map(|place| {
-            let cells = rows.iter().filter_map(|row| row.get(place));
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.width()).max().unwrap_or(0)
         })
         .collect();
     for row in &rows {
         let mut line = String::new();
-        for (place, cell) in row.iter().enumerate() {
-            if place > 0 {
+        for (column, cell) in row.iter().enumerate() {
+            if column > 0 {
                 line.push_str(GAP);
             }
-            let blank = " ".repeat(widths[place] - cell.width());
-            if right.contains(&place) {
-                line.push_str(&blank);
+            let padding = " ".repeat(widths[column] - cell.width());
+            if right.contains(&column) {
+                line.push_str(&padding);
                 line.push_str(cell);
             } else {
                 line.push_str(cell);
-                line.push_str(&blank);
+                line.push_str(&padding);
             }
         }
         text.push_str(line.trim_end());
@@ -46,7 +46,7 @@ mod tests {
     use crate::terminal::grid;
 
     #[test]
-    fn cells_stand_under_one_another() {
+    fn cells_are_aligned() {
         let rows = [["name", "n"], ["zaad", "12"], ["ü\n", "3"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(grid(&rows, &[1]), "name   n\nzaad  12\nü\\n    3\n");

@@ -1,21 +1,18 @@
-//! The log on standard error: short lines for people, levels by `-q`, `-v` and `-vv`.
+//! The log on standard error: one short line per record, filtered by `-q`, `-v` and `-vv`.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use super::stderr_line;
+use super::stderr::{ERROR, WARNING, stderr_line};
 use crate::secret::conceal;
 use crate::text;
 
-pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();
-pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-pub(super) const HINT: Style = AnsiColor::Cyan.on_default();
 const FAINT: Style = Style::new().dimmed();
 
 struct Logger;
 
 impl Log for Logger {
-    /// Speaks for trayscan alone: what libraries log may hold headers, and those hold tokens.
+    /// Accepts only trayscan's own records: libraries may log headers, which contain tokens.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with(env!("CARGO_CRATE_NAME"))
     }
@@ -30,7 +27,7 @@ impl Log for Logger {
             Level::Info => (FAINT, "info:"),
             Level::Debug | Level::Trace => (FAINT, "debug:"),
         };
-        // Before anything else: escaped, a secret would not be recognised any more.
+        // Conceal before escaping: an escaped secret would not be recognised.
         let text = record.args().to_string();
         let text = conceal(&text);
         stderr_line(&format!(
@@ -42,9 +39,9 @@ impl Log for Logger {
     fn flush(&self) {}
 }
 
-/// Makes this the program's log, showing warnings until told otherwise.
+/// Installs the logger. The level is `warn` until [`super::set_verbosity`] changes it.
 pub(super) fn install() {
-    // Fails only when it is installed already.
+    // Fails only if a logger is already installed.
     let _ = log::set_logger(&Logger);
     log::set_max_level(LevelFilter::Warn);
 }

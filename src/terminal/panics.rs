@@ -1,4 +1,4 @@
-//! A panic is a bug in trayscan: one line, exit code 1, and no secret on the way out.
+//! Handles panics. A panic is a bug in trayscan: one line, exit code 1, and no secrets shown.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
@@ -9,49 +9,49 @@ use std::time::Duration;
 
 use crate::error::{Failure, Kind};
 
-/// As large as that of a main thread usually is.
+/// The usual stack size of a main thread.
 const STACK: usize = 8 << 20;
-/// The longest that a message of a panic is waited for.
-const TELLING: Duration = Duration::from_secs(2);
+/// The longest wait for another thread to finish its panic message.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs `work` on a thread of its own, and turns a panic on any thread into exit code 1, after `clean_up`.
+/// Runs `work` on its own thread. If any thread panics, runs `clean_up` and returns exit code 1.
 ///
-/// The thread that panics is held, and the caller ends the process. Unwinding it instead would not always
-/// end the program: others may wait for that thread for ever, and the threads of a runtime abort.
+/// The panicking thread is parked, and the caller ends the process. Unwinding would not always end the
+/// program: other threads may wait for it forever, and the threads of a runtime abort.
 pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: fn()) -> u8 {
-    static TOLD: AtomicBool = AtomicBool::new(false);
+    static REPORTED: AtomicBool = AtomicBool::new(false);
 
-    let (tell, told) = mpsc::channel();
-    let panicked = tell.clone();
+    let (sender, receiver) = mpsc::channel();
+    let panic_sender = sender.clone();
     panic::set_hook(Box::new(move |info| {
         if EXPECTED.get() {
             return;
         }
-        // The first panic is the cause; those that follow only hide it, and must not end the process before
-        // its message is out.
-        if !TOLD.swap(true, Ordering::Relaxed) {
+        // Report only the first panic, which is the cause. Later ones must not end the process before
+        // its message is written.
+        if !REPORTED.swap(true, Ordering::Relaxed) {
             super::errors::report(&describe(info).into());
-            // If nobody listens, the process is about to end.
-            let _ = panicked.send(WorkEnd::Panicked);
+            // Fails only if the process is about to end.
+            let _ = panic_sender.send(WorkEnd::Panicked);
         }
         loop {
             thread::park();
         }
     }));
-    let working = thread::Builder::new().stack_size(STACK).spawn(move || {
+    let spawned = thread::Builder::new().stack_size(STACK).spawn(move || {
         let code = work();
-        let _ = tell.send(WorkEnd::Returned(code));
+        let _ = sender.send(WorkEnd::Returned(code));
     });
-    if let Err(error) = working {
+    if let Err(error) = spawned {
         let failure = Failure::new(Kind::Internal, "cannot start a thread").caused_by(error);
         return super::errors::report(&failure.into());
     }
-    let mut ended = told.recv().unwrap_or(WorkEnd::Panicked);
-    if TOLD.load(Ordering::Relaxed) && matches!(ended, WorkEnd::Returned(_)) {
-        // Another thread panicked meanwhile, and may still be telling.
-        ended = told.recv_timeout(TELLING).unwrap_or(ended);
+    let mut end = receiver.recv().unwrap_or(WorkEnd::Panicked);
+    if REPORTED.load(Ordering::Relaxed) && matches!(end, WorkEnd::Returned(_)) {
+        // Another thread panicked meanwhile and may still be writing its message.
+        end = receiver.recv_timeout(MESSAGE_TIMEOUT).unwrap_or(end);
     }
-    match ended {
+    match end {
         WorkEnd::Returned(code) => code,
         WorkEnd::Panicked => {
             clean_up();
@@ -60,7 +60,7 @@ pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: fn()) 
     }
 }
 
-/// How the work came to its end.
+/// How the work ended.
 #[derive(Clone, Copy)]
 enum WorkEnd {
     Returned(u8),
@@ -68,34 +68,35 @@ enum WorkEnd {
 }
 
 thread_local! {
-    /// A panic on this thread is dealt with by whoever asked for the work.
+    /// Whether the caller handles a panic on this thread.
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work` of a library that panics where it should return an error; returns what it said then.
+/// Runs `work` of a library that panics instead of returning an error. Returns the panic's message as
+/// the error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = EXPECTED.replace(true);
-    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
     EXPECTED.set(before);
-    done.map_err(|what| match what.downcast::<String>() {
+    result.map_err(|payload| match payload.downcast::<String>() {
         Ok(text) => *text,
-        Err(what) => what
+        Err(payload) => payload
             .downcast_ref::<&str>()
             .map_or_else(String::new, |text| (*text).to_owned()),
     })
 }
 
-/// Says where it happened, and what only where the words are fixed in the source: a formatted
-/// message may quote data, and data may be secret.
+/// Names the place of the panic. Quotes the message only if it is a literal: a formatted message may
+/// contain data, and data may be secret.
 fn describe(info: &PanicHookInfo<'_>) -> Failure {
     let place = info.location().map_or_else(
-        || "an unknown place".to_owned(),
+        || "an unknown location".to_owned(),
         |location| format!("{}:{}", location.file(), location.line()),
     );
-    let what = info.payload().downcast_ref::<&'static str>();
-    let message = what.map_or_else(
-        || format!("trayscan stopped at {place}"),
-        |what| format!("trayscan stopped at {place}: {what}"),
+    let literal = info.payload().downcast_ref::<&'static str>();
+    let message = literal.map_or_else(
+        || format!("trayscan panicked at {place}"),
+        |text| format!("trayscan panicked at {place}: {text}"),
     );
     let hint = "this is a bug in trayscan; please report it with the command that you ran";
     Failure::new(Kind::Internal, format!("{message}; {hint}"))

@@ -1,4 +1,4 @@
-//! The progress line: on a terminal only, redrawn from what the run counts.
+//! The progress line, redrawn from the counters of the run. By default only on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,23 +9,31 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
-use super::ProgressMode;
 use super::stats::Stats;
 
-/// The line that is shown now, so that other lines can step aside for it.
+/// When to show progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ProgressMode {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// The progress line on the screen, if any. Other lines must not overwrite it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Prints with `print` while the line is out of the way.
-pub(super) fn aside(print: impl FnOnce()) {
+/// Hides the progress line while `print` runs.
+pub(super) fn suspend(print: impl FnOnce()) {
     match &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(print),
         None => print(),
     }
 }
 
-/// Wipes the line, and lets nobody paint it again.
+/// Clears the line for good.
 pub(super) fn stop() {
-    // Painting happens under the same lock, so nothing is painted over the wiped line.
+    // The painter uses the same lock, so it cannot draw the line again.
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();
     }
@@ -37,13 +45,13 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Starts the line, unless there is nobody to see it or it would run into the data.
+    /// Starts the line. `None` if it is turned off, nobody would see it, or it would mix with the data.
     pub(crate) fn start(
-        when: ProgressMode,
+        mode: ProgressMode,
         data_on_terminal: bool,
         stats: &Arc<Stats>,
     ) -> Option<Self> {
-        let wanted = match when {
+        let is_shown = match mode {
             ProgressMode::Always => true,
             ProgressMode::Never => false,
             ProgressMode::Auto => {
@@ -52,7 +60,7 @@ impl ProgressLine {
                     && log::max_level() >= log::LevelFilter::Warn
             }
         };
-        if !wanted {
+        if !is_shown {
             return None;
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
@@ -66,8 +74,7 @@ impl ProgressLine {
     }
 }
 
-/// Paints the line now and then, for as long as it is there. Where it was asked for and there is no
-/// terminal to paint on, it is a line of its own each second.
+/// Redraws the line until it is stopped. Without a terminal, prints a new line each second instead.
 fn paint(stats: &Stats) {
     let started = Instant::now();
     for tick in 0_u64.. {
@@ -77,7 +84,7 @@ fn paint(stats: &Stats) {
                 bar.tick();
             }
             Some(_) if tick % 10 == 0 => {
-                // As with every other line: where this fails, nobody is left to be told.
+                // A failure is ignored: there is nowhere left to report it.
                 let _ = writeln!(anstream::stderr(), "{}", describe(stats, started.elapsed()));
             }
             Some(_) => {}
@@ -111,11 +118,11 @@ fn describe(stats: &Stats, elapsed: Duration) -> String {
     line
 }
 
-/// Says how much is done, and how long the rest will take where that can be told.
+/// Returns the percentage done and, if it can be estimated, the time left.
 fn progress(share: f64, elapsed: Duration) -> String {
     let percent = (share * 100.0).floor();
     let left = elapsed.mul_f64((1.0 - share) / share.max(1e-6));
-    // Before that it is a guess about a guess.
+    // Too early for a useful estimate.
     if share < 0.01 || elapsed < Duration::from_secs(1) {
         return format!("{percent} %: ");
     }
@@ -126,7 +133,7 @@ impl Drop for ProgressLine {
     fn drop(&mut self) {
         stop();
         if let Some(painter) = self.painter.take() {
-            // It only paints; if it panicked, there is nothing to paint.
+            // A panic of the painter is already reported.
             let _ = painter.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a run has done so far, for progress and for the closing line.
+//! Counters of a run, for the progress line and the closing line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,41 +12,42 @@ pub(crate) struct Stats {
     pub(crate) pages: Counter,
     pub(crate) batches: Counter,
     pub(crate) bytes: Counter,
-    /// How much of the range has come, in millionths; zero where that is not known.
+    /// The share of the range that was received, in millionths. Zero if unknown.
     share: AtomicU64,
     waiting: Mutex<Option<String>>,
-    /// What the service's clock is ahead of ours, in seconds, as its first answer told.
+    /// How far the service's clock is ahead of ours, in seconds, according to its first response.
     ahead: OnceLock<i64>,
 }
 
 impl Stats {
-    /// Tells what the run waits for; nothing when it goes on.
+    /// Sets what the run is waiting for. `None` if it is not waiting.
     pub(crate) fn set_waiting(&self, reason: Option<String>) {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// Tells how much of the range has come, from 0 to 1.
+    /// Sets the share of the range that was received, from 0 to 1.
     pub(crate) fn set_share(&self, share: f64) {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a share to look at"
+            reason = "only displayed"
         )]
         self.share.store((share * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// Takes note of the service's clock.
-    pub(crate) fn set_clock(&self, theirs: SystemTime) {
+    /// Records the service's clock. Only the first call has an effect.
+    pub(crate) fn set_clock(&self, service_time: SystemTime) {
         let seconds =
             |ahead: std::time::Duration| i64::try_from(ahead.as_secs()).unwrap_or(i64::MAX);
         self.ahead
-            .get_or_init(|| match theirs.duration_since(SystemTime::now()) {
+            .get_or_init(|| match service_time.duration_since(SystemTime::now()) {
                 Ok(ahead) => seconds(ahead),
                 Err(behind) => -seconds(behind.duration()),
             });
     }
 
-    /// Returns what the service's clock is ahead of ours, in seconds, where it tells.
+    /// Returns how far the service's clock is ahead of ours, in seconds. `None` if the service did not send
+    /// its time.
     pub(crate) fn clock_ahead(&self) -> Option<i64> {
         self.ahead.get().copied()
     }
