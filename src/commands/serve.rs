@@ -81,7 +81,7 @@ async fn serve(
         v1_limit: args.v1_limit.map(|limit| limit as usize),
     };
     let store = match source {
-        Some(source) => DataStore::following(catalog, source),
+        Some(source) => DataStore::watching(catalog, source),
         None => DataStore::from(catalog),
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();

@@ -1,4 +1,4 @@
-//! Credentials and tokens (interface, sections 4 and 5).
+//! Checks credentials and issues tokens (interface, sections 4 and 5).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,17 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::ApiVersion;
-use super::answer::{Invalid, ServerResponse};
 use super::faults::Faults;
+use super::response::{Invalid, ServerResponse};
 
-/// What a client must present. No `Debug`: one of the two is secret.
+/// The two versions of the interface (section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApiVersion {
+    V1,
+    V2,
+}
+
+/// The credentials that a client must send. Not `Debug`: the secret must not be logged.
 #[derive(Clone)]
 pub(crate) struct ExpectedCredentials {
     pub(crate) client_id: String,
@@ -24,8 +30,8 @@ pub(crate) struct ExpectedCredentials {
 }
 
 impl ExpectedCredentials {
-    /// Compares both in a time that tells nothing of either: digests have one length.
-    fn are(&self, client_id: &str, client_secret: &str) -> bool {
+    /// Compares both in constant time. Digests make the lengths equal.
+    fn matches(&self, client_id: &str, client_secret: &str) -> bool {
         let digest = |text: &str| Sha256::digest(text.as_bytes());
         let same_id = digest(&self.client_id).ct_eq(&digest(client_id));
         let same_secret = digest(&self.client_secret).ct_eq(&digest(client_secret));
@@ -37,7 +43,7 @@ impl ExpectedCredentials {
 pub(crate) fn random_secret() -> Result<String, getrandom::Error> {
     loop {
         let secret = BASE64_URL_SAFE_NO_PAD.encode(random_key()?);
-        // On a command line, a leading hyphen would make a flag of it.
+        // A leading hyphen would look like a flag on a command line.
         if !secret.starts_with('-') {
             return Ok(secret);
         }
@@ -50,7 +56,7 @@ pub(super) fn random_key() -> Result<[u8; 32], getrandom::Error> {
     Ok(key)
 }
 
-/// Reads the credentials from a form; a field that is wrong in any way is named.
+/// Reads the credentials from a form. The error response names each invalid field.
 pub(super) fn read_form(
     headers: &HeaderMap,
     body: &Bytes,
@@ -61,31 +67,31 @@ pub(super) fn read_form(
         let msg = "Body should be form-encoded text (application/x-www-form-urlencoded)";
         return Err(Invalid::new("form_parsing", ["body"], msg).into());
     }
-    let mut wrong = Vec::new();
+    let mut invalid = Vec::new();
     let mut field = |name: &'static str| {
         let loc = ["body", name];
         let mut values = form_urlencoded::parse(body).filter(|(key, _)| key == name);
         let found = match (values.next(), values.next()) {
             (None, _) => Err(Invalid::missing(loc)),
-            (Some(_), Some(_)) => Err(Invalid::doubled(loc)),
+            (Some(_), Some(_)) => Err(Invalid::duplicate(loc)),
             (Some((_, value)), None) if value.is_empty() => Err(Invalid::empty(loc)),
             (Some((_, value)), None) => Ok(value.into_owned()),
         };
-        found.map_err(|invalid| wrong.push(invalid)).ok()
+        found.map_err(|field| invalid.push(field)).ok()
     };
     let client_id = field("client_id");
     let client_secret = field("client_secret");
     let grant_type = field("grant_type");
     if grant_type.is_some_and(|grant_type| grant_type != "client_credentials") {
         let msg = "Input should be 'client_credentials'";
-        wrong.push(Invalid::new("literal_error", ["body", "grant_type"], msg));
+        invalid.push(Invalid::new("literal_error", ["body", "grant_type"], msg));
     }
     match (client_id, client_secret) {
-        (Some(client_id), Some(client_secret)) if wrong.is_empty() => Ok(ExpectedCredentials {
+        (Some(client_id), Some(client_secret)) if invalid.is_empty() => Ok(ExpectedCredentials {
             client_id,
             client_secret,
         }),
-        _ => Err(ServerResponse::invalid(&wrong)),
+        _ => Err(ServerResponse::invalid(&invalid)),
     }
 }
 
@@ -103,29 +109,29 @@ fn is_form(headers: &HeaderMap) -> bool {
         .eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// The tokens that were given out and are still good.
+/// The valid tokens.
 ///
-/// Only digests are kept: they can be looked up without comparing secrets byte by byte, and a copy
-/// of this memory lets nobody in.
+/// Only their digests are stored: a lookup does not compare secrets byte by byte, and a leaked copy of
+/// this memory grants no access.
 pub(super) struct IssuedTokens {
     credentials: ExpectedCredentials,
     ttl: Duration,
     uses: Option<u32>,
     shared: bool,
-    tell_expiry: bool,
-    given: Mutex<Given>,
+    send_expiry: bool,
+    tokens: Mutex<TokenTable>,
 }
 
 #[derive(Default)]
-struct Given {
+struct TokenTable {
     grants: HashMap<[u8; 32], TokenGrant>,
-    /// In order of issue, which is the order of expiry.
-    ages: VecDeque<[u8; 32]>,
+    /// Digests in order of issue, which is also the order of expiry.
+    by_age: VecDeque<[u8; 32]>,
 }
 
 struct TokenGrant {
     version: ApiVersion,
-    /// Nothing where that lies past all time.
+    /// `None` if it is too far in the future to represent.
     expires: Option<Instant>,
     uses_left: Option<u32>,
 }
@@ -137,8 +143,8 @@ impl TokenGrant {
 }
 
 impl IssuedTokens {
-    /// Tokens to remember; past that the oldest is forgotten, so that memory stays bounded.
-    const REMEMBERED: usize = 100_000;
+    /// The maximum number of stored tokens. Beyond it the oldest is removed, to limit memory.
+    const MAX_TOKENS: usize = 100_000;
 
     pub(super) fn new(credentials: ExpectedCredentials, ttl: Duration, faults: &Faults) -> Self {
         Self {
@@ -146,20 +152,20 @@ impl IssuedTokens {
             ttl,
             uses: faults.token_uses,
             shared: faults.tokens_shared,
-            tell_expiry: faults.expires_in,
-            given: Mutex::default(),
+            send_expiry: faults.expires_in,
+            tokens: Mutex::default(),
         }
     }
 
-    /// Answers a token for the right credentials.
+    /// Responds with a token if the credentials are correct.
     pub(super) fn issue(
         &self,
         version: ApiVersion,
-        presented: &ExpectedCredentials,
+        credentials: &ExpectedCredentials,
     ) -> ServerResponse {
         if !self
             .credentials
-            .are(&presented.client_id, &presented.client_secret)
+            .matches(&credentials.client_id, &credentials.client_secret)
         {
             return ServerResponse::error(
                 StatusCode::UNAUTHORIZED,
@@ -169,13 +175,13 @@ impl IssuedTokens {
         let Ok(token) = random_secret() else {
             return ServerResponse::error(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "No randomness for a token",
+                "Cannot generate a token",
             );
         };
-        self.remember(version, &token);
+        self.store(version, &token);
         let mut body = json!({ "access_token": token });
         // Other fields of the token response: not shown (interface, section 4).
-        if self.tell_expiry {
+        if self.send_expiry {
             body["token_type"] = "bearer".into();
             body["expires_in"] = self.ttl.as_secs().into();
         }
@@ -183,24 +189,24 @@ impl IssuedTokens {
             .with(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))
     }
 
-    fn remember(&self, version: ApiVersion, token: &str) {
+    fn store(&self, version: ApiVersion, token: &str) {
         let now = Instant::now();
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = &mut *given;
-        while let Some(oldest) = given.ages.front() {
-            let expired = given
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = &mut *tokens;
+        while let Some(oldest) = tokens.by_age.front() {
+            let expired = tokens
                 .grants
                 .get(oldest)
                 .is_none_or(|grant| grant.is_expired(now));
-            if !expired && given.ages.len() < Self::REMEMBERED {
+            if !expired && tokens.by_age.len() < Self::MAX_TOKENS {
                 break;
             }
-            given.grants.remove(oldest);
-            given.ages.pop_front();
+            tokens.grants.remove(oldest);
+            tokens.by_age.pop_front();
         }
         let digest = Sha256::digest(token.as_bytes()).into();
         let expires = now.checked_add(self.ttl);
-        given.grants.insert(
+        tokens.grants.insert(
             digest,
             TokenGrant {
                 version,
@@ -208,17 +214,18 @@ impl IssuedTokens {
                 uses_left: self.uses,
             },
         );
-        given.ages.push_back(digest);
+        tokens.by_age.push_back(digest);
     }
 
-    /// Tells whether the request with `headers` may have the batches of `version`.
+    /// Returns whether the request with `headers` may read the batches of `version`. Counts as one use of
+    /// the token.
     pub(super) fn admit(&self, version: ApiVersion, headers: &HeaderMap) -> bool {
         let Some(token) = bearer(headers) else {
             return false;
         };
         let digest: [u8; 32] = Sha256::digest(token).into();
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(grant) = given.grants.get_mut(&digest) else {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(grant) = tokens.grants.get_mut(&digest) else {
             return false;
         };
         // Whether versions share tokens: not shown (interface, section 5, rule 5).
@@ -236,7 +243,7 @@ impl IssuedTokens {
     }
 }
 
-/// Returns the bearer token; `None` where there is none, or more than one header to choose from.
+/// Returns the bearer token. `None` if it is missing or if there is more than one header.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else {

@@ -1,4 +1,4 @@
-//! The batches of a range, whole (version 1) or page by page (version 2).
+//! Responds with the batches of a range: all at once (version 1) or page by page (version 2).
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -6,26 +6,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::answer::{BodyPart, Invalid, ServerResponse};
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Sealer};
 use super::faults::{BatchOrder, DatesWithCursor, Excess, Faults};
+use super::response::{BodyPart, Invalid, ServerResponse};
 use super::rng::{happens, mix};
 use super::shuffle::Shuffle;
 use super::store::Snapshot;
 use super::{dates, query};
 
-/// What version 1 takes where it has a limit (interface, section 8).
+/// The default limit of version 1 for the faults that need one (interface, section 8).
 const V1_LIMIT: usize = 1000;
 
-/// All that decides how batches are handed out.
+/// The number of batches that are joined at a time.
+const PIECE: usize = 512;
+
+/// The options that decide how batches are returned.
 pub(super) struct BatchHandler {
     pub(super) faults: Faults,
     pub(super) seed: u64,
     pub(super) page_size: usize,
     pub(super) v1_limit: Option<usize>,
     pub(super) cursors: Sealer,
-    /// Ranges whose cursor has expired already, as `cursor-expiry` does once for each.
+    /// Ranges whose cursor has already expired: `cursor-expiry` applies once to each range.
     pub(super) expired: Mutex<HashSet<Bounds>>,
 }
 
@@ -33,14 +36,14 @@ pub(super) struct BatchHandler {
 type Bounds = (Option<i64>, Option<i64>);
 
 impl BatchHandler {
-    /// Answers `GET /v1/batches`: everything in one flat array.
-    pub(super) fn flat(
+    /// Responds to `GET /v1/batches`: all batches in one flat array.
+    pub(super) fn v1_array(
         &self,
-        edition: &Snapshot,
+        snapshot: &Snapshot,
         query: &str,
     ) -> Result<ServerResponse, ServerResponse> {
-        let (start, end) = bounds(query).map_err(|wrong| ServerResponse::invalid(&wrong))?;
-        let all = edition.catalog.between(start, end);
+        let (start, end) = bounds(query).map_err(|invalid| ServerResponse::invalid(&invalid))?;
+        let all = snapshot.catalog.between(start, end);
         let mut count = all.len();
         let excess = self.faults.v1_excess;
         let limit = self
@@ -57,29 +60,29 @@ impl BatchHandler {
             }
             count = limit;
         }
-        let selection = RangeSelection::new(self, edition, all);
-        let again = selection.doubled(0..count);
-        let answered = count + again.len();
-        let mut parts = vec![fixed("[")];
+        let selection = RangeSelection::new(self, snapshot, all);
+        let repeated = selection.duplicates(0..count);
+        let total = count + repeated.len();
+        let mut parts = vec![literal("[")];
         parts.extend(selection.text(0..count));
-        parts.extend(selection.behind(count, &again));
-        parts.push(fixed("]"));
-        Ok(ServerResponse::of_batches(parts, answered))
+        parts.extend(selection.appended(count, &repeated));
+        parts.push(literal("]"));
+        Ok(ServerResponse::of_batches(parts, total))
     }
 
-    /// Answers `GET /v2/batches`: one page, with the cursor of the next.
-    pub(super) fn page(
+    /// Responds to `GET /v2/batches`: one page, with the cursor of the next.
+    pub(super) fn v2_page(
         &self,
-        edition: &Snapshot,
+        snapshot: &Snapshot,
         query: &str,
     ) -> Result<ServerResponse, ServerResponse> {
-        let cursor = self.cursor(edition, query)?;
-        let all = edition.catalog.between(cursor.start, cursor.end);
-        let selection = RangeSelection::new(self, edition, all);
+        let cursor = self.cursor(snapshot, query)?;
+        let all = snapshot.catalog.between(cursor.start, cursor.end);
+        let selection = RangeSelection::new(self, snapshot, all);
         let len = selection.batches.len();
         let is_ignored = self.faults.cursor_ignored;
-        let asked_for = if is_ignored { 0 } else { cursor.position };
-        let first = usize::try_from(asked_for).unwrap_or(usize::MAX).min(len);
+        let requested = if is_ignored { 0 } else { cursor.position };
+        let first = usize::try_from(requested).unwrap_or(usize::MAX).min(len);
 
         let leave_empty = happens(mix(self.seed, cursor.position), self.faults.empty_pages);
         if leave_empty && !cursor.after_empty {
@@ -87,38 +90,38 @@ impl BatchHandler {
                 after_empty: true,
                 ..cursor
             };
-            let next = self.cursors.seal(&next, edition.number);
+            let next = self.cursors.seal(&next, snapshot.number);
             return Ok(envelope(Vec::new(), 0, Some(next)));
         }
-        let past = len.min(first.saturating_add(self.page_size));
-        // What was on the page before may come again, and on the last page its own.
-        let mut again = selection.doubled(first.saturating_sub(self.page_size)..first);
-        if past == len {
-            again.extend(selection.doubled(first..past));
+        let end_index = len.min(first.saturating_add(self.page_size));
+        // Batches of the previous page may be repeated, and on the last page also its own.
+        let mut repeated = selection.duplicates(first.saturating_sub(self.page_size)..first);
+        if end_index == len {
+            repeated.extend(selection.duplicates(first..end_index));
         }
-        let count = past - first + again.len();
-        let mut parts = selection.text(first..past);
-        parts.extend(selection.behind(past - first, &again));
-        // A cursor that is ignored still counts on, so that no two are the same.
+        let count = end_index - first + repeated.len();
+        let mut parts = selection.text(first..end_index);
+        parts.extend(selection.appended(end_index - first, &repeated));
+        // An ignored cursor still advances, so that no two are equal.
         let passed = if is_ignored { cursor.position } else { 0 };
         let next = Cursor {
-            position: passed.saturating_add(past as u64),
+            position: passed.saturating_add(end_index as u64),
             after_empty: false,
             ..cursor
         };
-        let next = (past < len).then(|| self.cursors.seal(&next, edition.number));
+        let next = (end_index < len).then(|| self.cursors.seal(&next, snapshot.number));
         Ok(envelope(parts, count, next))
     }
 
-    /// Returns where the request goes on: at its `next_token`, or at the first page of its range.
-    fn cursor(&self, edition: &Snapshot, query: &str) -> Result<Cursor, ServerResponse> {
+    /// Returns the position of the requested page: from its `next_token`, or the start of its range.
+    fn cursor(&self, snapshot: &Snapshot, query: &str) -> Result<Cursor, ServerResponse> {
         let token = query::parameter(query, "next_token");
         let (token, (start, end)) = match (token, bounds(query)) {
             (Ok(token), Ok(bounds)) => (token, bounds),
             (token, bounds) => {
-                let mut wrong = bounds.err().unwrap_or_default();
-                wrong.extend(token.err());
-                return Err(ServerResponse::invalid(&wrong));
+                let mut invalid = bounds.err().unwrap_or_default();
+                invalid.extend(token.err());
+                return Err(ServerResponse::invalid(&invalid));
             }
         };
         let Some(token) = token else {
@@ -133,14 +136,15 @@ impl BatchHandler {
             return Err(self.bad_cursor("Not a next_token of this service"));
         };
         self.check_dates(&cursor, start, end)?;
-        // Its place is one among the batches as they were.
-        if number != edition.number || self.expires_now(&cursor) {
+        // The position is only valid in the snapshot that it was made for.
+        if number != snapshot.number || self.expires_now(&cursor) {
             return Err(self.bad_cursor("This next_token has expired"));
         }
         Ok(cursor)
     }
 
-    /// Dates beside a cursor are not needed, for it carries them; but they must not contradict it.
+    /// Checks the dates of a request with a cursor. They are optional, since the cursor contains them, but
+    /// must not contradict it.
     fn check_dates(
         &self,
         cursor: &Cursor,
@@ -151,26 +155,26 @@ impl BatchHandler {
             ("start_date", start, cursor.start),
             ("end_date", end, cursor.end),
         ];
-        let mut wrong = Vec::new();
-        for (name, given, carried) in dates {
+        let mut invalid = Vec::new();
+        for (name, given, in_cursor) in dates {
             let loc = ["query", name];
             match self.faults.dates_with_cursor {
-                DatesWithCursor::Required if given.is_none() && carried.is_some() => {
-                    wrong.push(Invalid::missing(loc));
+                DatesWithCursor::Required if given.is_none() && in_cursor.is_some() => {
+                    invalid.push(Invalid::missing(loc));
                 }
                 DatesWithCursor::Refused if given.is_some() => {
                     let msg = "Not allowed together with next_token";
-                    wrong.push(Invalid::new("extra_forbidden", loc, msg));
+                    invalid.push(Invalid::new("extra_forbidden", loc, msg));
                 }
                 _ => {}
             }
         }
-        if !wrong.is_empty() {
-            return Err(ServerResponse::invalid(&wrong));
+        if !invalid.is_empty() {
+            return Err(ServerResponse::invalid(&invalid));
         }
         if dates
             .iter()
-            .any(|(_, given, carried)| given.is_some() && given != carried)
+            .any(|(_, given, in_cursor)| given.is_some() && given != in_cursor)
         {
             return Err(self.bad_cursor("This next_token belongs to another range"));
         }
@@ -183,32 +187,32 @@ impl BatchHandler {
             return false;
         }
         let mut expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
-        // Ranges to remember; past that, some expire a second time rather than memory growing.
+        // Limits memory: beyond this number, some ranges expire a second time.
         if expired.len() >= 1 << 16 {
             expired.clear();
         }
         expired.insert((cursor.start, cursor.end))
     }
 
-    /// Error for an invalid `next_token`: not shown (interface, section 7).
+    /// Returns the error for an invalid `next_token`: not shown (interface, section 7).
     fn bad_cursor(&self, msg: &str) -> ServerResponse {
         let field = Invalid::new("value_error", ["query", "next_token"], msg);
         ServerResponse::refusal(self.faults.bad_cursor, field)
     }
 }
 
-/// Puts a page around `batches`, with the cursor of the next.
+/// Returns a page with `batches` and the cursor of the next page.
 fn envelope(batches: Vec<BodyPart>, count: usize, next: Option<String>) -> ServerResponse {
-    let mut parts = vec![fixed("{\"data\":[")];
+    let mut parts = vec![literal("{\"data\":[")];
     parts.extend(batches);
     parts.push(match next {
         Some(next) => BodyPart::from(format!("],\"next_token\":\"{next}\"}}")),
-        None => fixed("],\"next_token\":null}"),
+        None => literal("],\"next_token\":null}"),
     });
     ServerResponse::of_batches(parts, count)
 }
 
-/// Reads both dates; each that is wrong is named.
+/// Reads both dates. The error names each invalid one.
 fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
     let date = |name: &'static str| match query::parameter(query, name)? {
         Some(text) => dates::parse(&text, ["query", name]).map(Some),
@@ -220,53 +224,52 @@ fn bounds(query: &str) -> Result<Bounds, Vec<Invalid>> {
     }
 }
 
-/// The batches of one range, in the order of the answer.
+/// The batches of one range, in the order of the response.
 struct RangeSelection<'a> {
-    service: &'a BatchHandler,
+    handler: &'a BatchHandler,
     catalog: &'a Arc<Catalog>,
     batches: Range<usize>,
     shuffle: Shuffle,
 }
 
 impl<'a> RangeSelection<'a> {
-    fn new(service: &'a BatchHandler, edition: &'a Snapshot, batches: Range<usize>) -> Self {
+    fn new(handler: &'a BatchHandler, snapshot: &'a Snapshot, batches: Range<usize>) -> Self {
         Self {
-            service,
-            catalog: &edition.catalog,
-            shuffle: Shuffle::new(service.seed, batches.len()),
+            handler,
+            catalog: &snapshot.catalog,
+            shuffle: Shuffle::new(handler.seed, batches.len()),
             batches,
         }
     }
 
-    /// Returns which batch of the catalogue stands at `place` of the answer.
-    fn at(&self, place: usize) -> usize {
-        match self.service.faults.order {
-            BatchOrder::OldestFirst => self.batches.start + place,
-            BatchOrder::NewestFirst => self.batches.end - 1 - place,
-            BatchOrder::Shuffled => self.batches.start + self.shuffle.at(place),
+    /// Returns the catalogue index of the batch at `position` in the response.
+    fn at(&self, position: usize) -> usize {
+        match self.handler.faults.order {
+            BatchOrder::OldestFirst => self.batches.start + position,
+            BatchOrder::NewestFirst => self.batches.end - 1 - position,
+            BatchOrder::Shuffled => self.batches.start + self.shuffle.at(position),
         }
     }
 
-    /// Returns the text of what stands at `places`.
-    fn text(&self, places: Range<usize>) -> Vec<BodyPart> {
-        if self.service.faults.order == BatchOrder::OldestFirst {
+    /// Returns the text of the batches at `positions`.
+    fn text(&self, positions: Range<usize>) -> Vec<BodyPart> {
+        if self.handler.faults.order == BatchOrder::OldestFirst {
             let start = self.batches.start;
             let slices = self
                 .catalog
-                .slices(start + places.start..start + places.end);
+                .slices(start + positions.start..start + positions.end);
             return slices.into_iter().map(BodyPart::from).collect();
         }
-        let batches: Vec<usize> = places.map(|place| self.at(place)).collect();
+        let batches: Vec<usize> = positions.map(|position| self.at(position)).collect();
         self.gathered(&batches)
     }
 
-    /// Returns the text of `batches`, in pieces of a size that is worth putting together.
+    /// Returns the text of `batches`, in pieces of at most `PIECE` batches.
     fn gathered(&self, batches: &[usize]) -> Vec<BodyPart> {
-        const PIECE: usize = 512;
         let mut parts = Vec::new();
         for batches in batches.chunks(PIECE) {
             if !parts.is_empty() {
-                parts.push(fixed(","));
+                parts.push(literal(","));
             }
             let catalog = Arc::clone(self.catalog);
             parts.push(BodyPart::Gathered {
@@ -277,28 +280,28 @@ impl<'a> RangeSelection<'a> {
         parts
     }
 
-    /// Returns those batches at `places` that are answered twice.
-    fn doubled(&self, places: Range<usize>) -> Vec<usize> {
-        let probability = self.service.faults.duplicates;
+    /// Returns the batches at `positions` that are repeated because of a fault.
+    fn duplicates(&self, positions: Range<usize>) -> Vec<usize> {
+        let probability = self.handler.faults.duplicates;
         if probability <= 0.0 {
             return Vec::new();
         }
-        let batches = places.map(|place| self.at(place));
+        let batches = positions.map(|position| self.at(position));
         batches
-            .filter(|&batch| happens(mix(self.service.seed, batch as u64), probability))
+            .filter(|&batch| happens(mix(self.handler.seed, batch as u64), probability))
             .collect()
     }
 
-    /// Returns the text of `batches` as it follows `count` others.
-    fn behind(&self, count: usize, batches: &[usize]) -> Vec<BodyPart> {
+    /// Returns the text of `batches` to append after `count` others.
+    fn appended(&self, count: usize, batches: &[usize]) -> Vec<BodyPart> {
         let mut parts = self.gathered(batches);
         if count > 0 && !parts.is_empty() {
-            parts.insert(0, fixed(","));
+            parts.insert(0, literal(","));
         }
         parts
     }
 }
 
-fn fixed(text: &'static str) -> BodyPart {
+fn literal(text: &'static str) -> BodyPart {
     BodyPart::Ready(Bytes::from_static(text.as_bytes()))
 }

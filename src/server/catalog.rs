@@ -1,8 +1,8 @@
-//! The batches of the service, as bytes that are ready to be sent.
+//! The batches of the server, as bytes that are ready to send.
 //!
-//! Batches lie in order of their creation, as JSON objects joined by commas, in segments. A page, or
-//! all of version 1's array, is then a few slices of memory between two brackets: nothing is
-//! serialised, or even copied, to answer a request.
+//! Batches are stored in order of creation, as JSON objects joined by commas, in segments. A page, or the
+//! whole array of version 1, is then a few slices of memory between two brackets. A response needs no
+//! serialisation and no copy.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::thread;
 use bytes::Bytes;
 use chrono::{DateTime, NaiveDate};
 
-/// Batches in a segment: large enough to be sent in few writes, small enough to be made in parallel.
+/// Batches per segment: large enough for few writes, small enough to build segments in parallel.
 const SEGMENT: usize = 4096;
 
 #[derive(Default, PartialEq, Eq)]
@@ -30,39 +30,43 @@ struct Segment {
 }
 
 impl Catalog {
-    /// Makes a catalogue of batches created at `created` (microseconds since 1970, ascending), each
-    /// written as a JSON object by `write`, on all cores.
+    /// Builds a catalogue of batches created at `created` (microseconds since 1970, ascending), on all
+    /// cores. `write` writes the JSON object of each.
     pub(super) fn prepare(created: Vec<i64>, write: impl Fn(usize, &mut Vec<u8>) + Sync) -> Self {
         debug_assert!(created.is_sorted());
         let count = created.len();
-        let wanted = count.div_ceil(SEGMENT);
+        let segment_count = count.div_ceil(SEGMENT);
         let next = AtomicUsize::new(0);
-        let make_some = || {
-            let mut made = Vec::new();
+        let write_segments = || {
+            let mut written = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= wanted {
-                    return made;
+                if number >= segment_count {
+                    return written;
                 }
                 let first = number * SEGMENT;
                 let batches = first..count.min(first + SEGMENT);
-                made.push((number, Segment::write(batches, &write)));
+                written.push((number, Segment::write(batches, &write)));
             }
         };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let mut segments: Vec<(usize, Segment)> = thread::scope(|scope| {
-            // Where no more threads are to be had, those that are there do the work.
-            let workers: Vec<_> = (1..cores.min(wanted))
-                .map_while(|_| thread::Builder::new().spawn_scoped(scope, make_some).ok())
+            // If no more threads can be started, the existing ones do the work.
+            let workers: Vec<_> = (1..cores.min(segment_count))
+                .map_while(|_| {
+                    thread::Builder::new()
+                        .spawn_scoped(scope, write_segments)
+                        .ok()
+                })
                 .collect();
-            let mut made = make_some();
+            let mut written = write_segments();
             for worker in workers {
                 let more = worker
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                made.extend(more);
+                written.extend(more);
             }
-            made
+            written
         });
         segments.sort_unstable_by_key(|&(number, _)| number);
         Self {
@@ -75,30 +79,29 @@ impl Catalog {
         self.created.len()
     }
 
-    /// Returns the days of the first and the last batch that have one.
+    /// Returns the days of the first and the last batch with a creation date.
     pub(crate) fn span(&self) -> Option<(NaiveDate, NaiveDate)> {
         let day = |micros: &i64| Some(DateTime::from_timestamp_micros(*micros)?.date_naive());
         let first = self.created.iter().find_map(day)?;
         Some((first, self.created.iter().rev().find_map(day)?))
     }
 
-    /// Returns which batches were created on or after `start` and on or before `end`, both in
-    /// seconds since 1970.
+    /// Returns the batches created on or after `start` and on or before `end`, both in seconds since 1970.
     pub(super) fn between(&self, start: Option<i64>, end: Option<i64>) -> Range<usize> {
         let micros = |second: i64| second.saturating_mul(1_000_000);
         let first = start.map_or(0, |start| {
             self.created
                 .partition_point(|&created| created < micros(start))
         });
-        let past = end.map_or(self.created.len(), |end| {
+        let end_index = end.map_or(self.created.len(), |end| {
             self.created
                 .partition_point(|&created| created <= micros(end))
         });
-        // A start after the end holds nothing, and is no error.
-        first..past.max(first)
+        // A start after the end selects nothing; it is not an error.
+        first..end_index.max(first)
     }
 
-    /// Returns the objects of `batches`, joined by commas, as slices to be sent one after another.
+    /// Returns the objects of `batches`, joined by commas, as consecutive slices.
     pub(super) fn slices(&self, batches: Range<usize>) -> Vec<Bytes> {
         let mut slices = Vec::with_capacity(2 * (batches.len() / SEGMENT + 2));
         let mut first = batches.start;
@@ -107,10 +110,10 @@ impl Catalog {
                 slices.push(Bytes::from_static(b","));
             }
             let number = first / SEGMENT;
-            let past = batches.end.min((number + 1) * SEGMENT);
-            let inside = first - number * SEGMENT..past - number * SEGMENT;
+            let end_index = batches.end.min((number + 1) * SEGMENT);
+            let inside = first - number * SEGMENT..end_index - number * SEGMENT;
             slices.push(self.segments[number].slice(inside));
-            first = past;
+            first = end_index;
         }
         slices
     }
@@ -121,15 +124,15 @@ impl Catalog {
         Bytes::from(objects.join(&b','))
     }
 
-    /// Returns how long that is.
+    /// Returns the length of [`gather`](Self::gather) in bytes.
     pub(super) fn gathered_len(&self, batches: &[usize]) -> u64 {
         let objects: usize = batches.iter().map(|&batch| self.object(batch).len()).sum();
         (objects + batches.len().saturating_sub(1)) as u64
     }
 
     fn object(&self, batch: usize) -> Bytes {
-        let place = batch % SEGMENT;
-        self.segments[batch / SEGMENT].slice(place..place + 1)
+        let position = batch % SEGMENT;
+        self.segments[batch / SEGMENT].slice(position..position + 1)
     }
 }
 
@@ -151,14 +154,14 @@ impl Segment {
         }
     }
 
-    /// Returns the objects at `places`, which is not empty, joined by commas.
-    fn slice(&self, places: Range<usize>) -> Bytes {
-        let start = match places.start {
+    /// Returns the objects at `positions`, which must not be empty, joined by commas.
+    fn slice(&self, positions: Range<usize>) -> Bytes {
+        let start = match positions.start {
             0 => 0,
-            // One past the comma behind the object before.
-            place => self.ends[place - 1] + 1,
+            // Skip the comma after the previous object.
+            position => self.ends[position - 1] + 1,
         };
-        self.text.slice(start..self.ends[places.end - 1])
+        self.text.slice(start..self.ends[positions.end - 1])
     }
 }
 
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_join_to_the_same_text_wherever_they_are_cut() {
+    fn slices_join_to_the_same_text_for_any_range() {
         let catalog = numbers(2 * SEGMENT + 5);
         let edges = [
             0,
@@ -198,15 +201,15 @@ mod tests {
             2 * SEGMENT + 5,
         ];
         for first in edges {
-            for past in edges.into_iter().filter(|past| *past >= first) {
-                let text = catalog.slices(first..past).concat();
-                assert_eq!(String::from_utf8_lossy(&text), joined(first..past));
+            for end in edges.into_iter().filter(|end| *end >= first) {
+                let text = catalog.slices(first..end).concat();
+                assert_eq!(String::from_utf8_lossy(&text), joined(first..end));
             }
         }
     }
 
     #[test]
-    fn gathering_follows_the_order_asked_for() {
+    fn gathering_keeps_the_requested_order() {
         let catalog = numbers(SEGMENT + 3);
         let order = [SEGMENT, 2, SEGMENT + 2, 2];
         assert_eq!(catalog.gather(&order), joined(order.into_iter()));
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_catalogue_answers_nothing() {
+    fn an_empty_catalogue_has_no_slices() {
         let catalog = numbers(0);
         assert_eq!(catalog.span(), None);
         assert!(catalog.slices(catalog.between(None, None)).is_empty());

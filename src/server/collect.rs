@@ -1,4 +1,4 @@
-//! Batches that were received elsewhere, and are handed out as they are.
+//! Builds a catalogue from the JSON text of existing batches, which is served unchanged.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use serde_json::value::RawValue;
 use super::catalog::Catalog;
 use super::dates;
 
-/// Stands for the creation date of a batch that has none that can be read.
+/// The creation date of a batch whose own date is missing or invalid.
 const UNDATED: i64 = i64::MIN;
 
-/// Makes a catalogue of `objects`, each the JSON text of a batch.
+/// Builds a catalogue of `objects`, each the JSON text of a batch.
 ///
-/// A batch whose creation date cannot be read counts as older than all others: it is answered unless a
-/// `start_date` is asked for, so that nobody misses it who asks for one window of dates after another.
+/// A batch without a valid creation date counts as older than all others. It is returned unless the
+/// request has a `start_date`, so that a client that requests one window after another still gets it.
 ///
-/// Where a text is no JSON object, its place is returned.
+/// If a text is not a JSON object, returns its index as the error.
 pub(crate) fn collect(objects: &[Box<str>]) -> Result<Catalog, usize> {
     let mut order = Vec::with_capacity(objects.len());
-    for (place, object) in objects.iter().enumerate() {
-        let Created(created) = serde_json::from_str(object).map_err(|_| place)?;
-        order.push((created.unwrap_or(UNDATED), place));
+    for (index, object) in objects.iter().enumerate() {
+        let Created(created) = serde_json::from_str(object).map_err(|_| index)?;
+        order.push((created.unwrap_or(UNDATED), index));
     }
     order.sort_unstable();
     let created = order.iter().map(|(created, _)| *created).collect();
@@ -30,7 +30,7 @@ pub(crate) fn collect(objects: &[Box<str>]) -> Result<Catalog, usize> {
     }))
 }
 
-/// When a batch was created, in microseconds since 1970; read from its object.
+/// The creation date in a batch's JSON object, in microseconds since 1970.
 struct Created(Option<i64>);
 
 impl<'de> Deserialize<'de> for Created {
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for CreatedVisitor {
         let mut created = None;
         while let Some(IsDate(is_date)) = map.next_key()? {
             if is_date {
-                // Of two that contradict each other the later holds.
+                // If the field appears twice, the last one counts.
                 let value: &RawValue = map.next_value()?;
                 let text: Option<String> = serde_json::from_str(value.get()).ok();
                 created = text.and_then(|text| micros(&text));
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for CreatedVisitor {
     }
 }
 
-/// Whether a name is that of the creation date.
+/// Whether a field name is that of the creation date.
 struct IsDate(bool);
 
 impl<'de> Deserialize<'de> for IsDate {
@@ -107,9 +107,9 @@ fn micros(text: &str) -> Option<i64> {
     }
     let kept = &fraction[..fraction.len().min(6)];
     let micros: i64 = format!("{kept:0<6}").parse().ok()?;
-    // Bounds are whole seconds: what lies behind one, however little, must not fall on it.
-    let is_behind = fraction.bytes().any(|digit| digit != b'0');
-    Some(second * 1_000_000 + micros.max(i64::from(is_behind)))
+    // Bounds are whole seconds: a date just after one must not be rounded to it.
+    let is_after = fraction.bytes().any(|digit| digit != b'0');
+    Some(second * 1_000_000 + micros.max(i64::from(is_after)))
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utc_is_no_date() {
+    fn a_date_must_be_in_utc() {
         for text in [
             "",
             "Z",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_stand_in_order_of_creation_and_those_without_a_date_first() {
+    fn batches_are_in_order_of_creation_and_those_without_a_date_first() {
         let late = r#"{"batch_creation_date":"2026-05-02T06:00:00Z"}"#;
         let early = r#"{ "x":{"batch_creation_date":7}, "batch_\u0063reation_date":"2026-05-01T06:00:00.5Z"}"#;
         let twice = r#"{"batch_creation_date":"2027-01-01T00:00:00Z","batch_creation_date":"2026-05-01T07:00:00Z"}"#;
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_named_by_its_place() {
+    fn a_text_that_is_not_an_object_is_named_by_its_index() {
         for text in ["", "[]", "7", "{", "{}{}", r#"{"a":}"#, r#"{"a":1,}"#] {
             assert_eq!(collected(&["{}", text]), Err(1), "{text}");
         }

@@ -1,5 +1,5 @@
-//! One connection, below HTTP: a peer that takes no bytes is cut off, a connection can be reset on
-//! purpose, and what hyper answers by itself gets the `detail` that every error has.
+//! One connection, below HTTP: times out a client that does not read, resets the connection if a
+//! fault says so, and adds the `detail` that every error has to hyper's own error responses.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,27 +12,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_io_timeout::TimeoutWriter;
 
-/// How long a peer may take no byte of its answer.
+/// The timeout for a client that does not read its response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a connection is doing: it decides who has to go when there is no room.
+/// What a connection is doing. Decides which connection is closed if there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Activity {
-    /// It has never sent a whole request.
+    /// No complete request has been received yet.
     Silent,
-    /// It waits between two requests.
+    /// Waiting for the next request.
     Idle,
-    /// A request is being answered.
+    /// Processing a request.
     Busy,
-    /// The answer is complete, but not all of it has left.
+    /// The response is complete but not yet flushed.
     Flushing,
 }
 
-/// What is known of a connection on both sides of HTTP.
+/// The state of a connection, shared by the code above and below HTTP.
 pub(super) struct ConnectionState {
     activity: AtomicU8,
-    /// When that began, in milliseconds since the connection did.
+    /// When the activity started, in milliseconds since the connection was opened.
     since: AtomicU64,
     opened: Instant,
     reset: AtomicBool,
@@ -60,12 +60,12 @@ impl ConnectionState {
         self.activity.load(Ordering::Relaxed) == activity as u8
     }
 
-    /// Returns when it began to do what it does.
+    /// Returns when the current activity started.
     pub(super) fn since(&self) -> Instant {
         self.opened + Duration::from_millis(self.since.load(Ordering::Relaxed))
     }
 
-    /// Lets the connection end in a reset.
+    /// Makes the connection end with a reset.
     pub(super) fn reset(&self) {
         self.reset.store(true, Ordering::Relaxed);
     }
@@ -73,32 +73,32 @@ impl ConnectionState {
 
 pub(super) struct TrackedStream {
     stream: Pin<Box<TimeoutWriter<TcpStream>>>,
-    link: Arc<ConnectionState>,
-    /// What goes out in place of an answer of hyper's own, and how much of it is gone.
-    instead: Option<(Vec<u8>, usize)>,
+    state: Arc<ConnectionState>,
+    /// The replacement for an error response of hyper, and the number of bytes already sent.
+    replacement: Option<(Vec<u8>, usize)>,
 }
 
 impl TrackedStream {
-    pub(super) fn new(stream: TcpStream, link: Arc<ConnectionState>) -> Self {
+    pub(super) fn new(stream: TcpStream, state: Arc<ConnectionState>) -> Self {
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(WRITE_TIMEOUT));
         Self {
             stream: Box::pin(stream),
-            link,
-            instead: None,
+            state,
+            replacement: None,
         }
     }
 
-    /// Sends the replacement of `original`; done when all of it is out.
-    fn poll_instead(
+    /// Sends the replacement. When it is complete, returns `original`, the length that hyper expects.
+    fn poll_replacement(
         &mut self,
         context: &mut Context<'_>,
         original: usize,
     ) -> Poll<io::Result<usize>> {
-        while let Some((bytes, sent)) = &mut self.instead {
+        while let Some((bytes, sent)) = &mut self.replacement {
             *sent += ready!(self.stream.as_mut().poll_write(context, &bytes[*sent..]))?;
             if *sent == bytes.len() {
-                self.instead = None;
+                self.replacement = None;
             }
         }
         Poll::Ready(Ok(original))
@@ -107,8 +107,8 @@ impl TrackedStream {
 
 impl Drop for TrackedStream {
     fn drop(&mut self) {
-        if self.link.reset.load(Ordering::Relaxed) {
-            // Where this fails the connection is closed in the ordinary way.
+        if self.state.reset.load(Ordering::Relaxed) {
+            // If this fails, the connection is closed normally.
             let _ = self.stream.get_ref().set_zero_linger();
         }
     }
@@ -130,11 +130,11 @@ impl AsyncWrite for TrackedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.instead.is_none() {
-            self.instead = with_detail(bytes).map(|bytes| (bytes, 0));
+        if self.replacement.is_none() {
+            self.replacement = with_detail(bytes).map(|bytes| (bytes, 0));
         }
-        if self.instead.is_some() {
-            return self.poll_instead(context, bytes.len());
+        if self.replacement.is_some() {
+            return self.poll_replacement(context, bytes.len());
         }
         self.stream.as_mut().poll_write(context, bytes)
     }
@@ -144,7 +144,7 @@ impl AsyncWrite for TrackedStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // An answer without a body is one slice; ours have more, or their body comes later.
+        // Only a response without a body is a single slice with a complete head.
         if let [only] = slices {
             return self.poll_write(context, only);
         }
@@ -157,9 +157,9 @@ impl AsyncWrite for TrackedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = self.stream.as_mut().poll_flush(context);
-        // hyper flushes when it has nothing left to write.
-        if flushed.is_ready() && self.link.is(Activity::Flushing) {
-            self.link.set(Activity::Idle);
+        // hyper flushes after its last write.
+        if flushed.is_ready() && self.state.is(Activity::Flushing) {
+            self.state.set(Activity::Idle);
         }
         flushed
     }
@@ -169,10 +169,11 @@ impl AsyncWrite for TrackedStream {
     }
 }
 
-/// Returns an answer that hyper gave by itself (to a request it could not read), with a body.
+/// Adds a body to an error response of hyper itself, sent for a request that it cannot parse. `None`
+/// for all other bytes.
 ///
-/// Such an answer is a whole head with an error status and no content; an answer of the service
-/// always has content.
+/// Such a response is a complete head with an error status and no content. The server's own responses
+/// always have content.
 fn with_detail(bytes: &[u8]) -> Option<Vec<u8>> {
     const EMPTY: &str = "content-length: 0\r\n";
     let is_refusal = bytes.starts_with(b"HTTP/1.1 4") || bytes.starts_with(b"HTTP/1.0 4");
@@ -182,7 +183,7 @@ fn with_detail(bytes: &[u8]) -> Option<Vec<u8>> {
     let head = str::from_utf8(bytes).ok()?;
     let detail = match head.get(9..12)? {
         "431" => "The headers are too large",
-        _ => "This is no HTTP request",
+        _ => "This is not an HTTP request",
     };
     let body = format!("{{\"detail\":\"{detail}\"}}");
     let described = format!(
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_says_is_left_alone() {
+    fn responses_of_the_service_are_unchanged() {
         let whole =
             b"HTTP/1.1 404 Not Found\r\ncontent-length: 22\r\n\r\n{\"detail\":\"Not Found\"}";
         assert_eq!(with_detail(whole), None);

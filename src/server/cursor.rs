@@ -1,30 +1,30 @@
-//! `next_token`: where a walk through the pages goes on, sealed so that nobody else can make one.
+//! `next_token`: the position of the next page, signed so that only this server can create one.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// A place in the answer to one request: the range that was asked for, and how far the client is.
+/// A position in the batches of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
     /// Bounds of the range, in seconds since 1970.
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
-    /// Batches of the range that come before this page.
+    /// The number of batches in the range before this page.
     pub(super) position: u64,
-    /// The page before was left empty on purpose, so this one is not.
+    /// The previous page was empty because of a fault, so this one is not.
     pub(super) after_empty: bool,
 }
 
-/// Length of the plain cursor: flags, two bounds, position.
+/// Length of the unsigned cursor: flags, two bounds, position.
 const PLAIN: usize = 1 + 8 + 8 + 8;
-/// Length of the number of an edition.
-const EDITION: usize = 8;
-/// Half of the digest is ample against guessing and keeps addresses short.
+/// Length of the snapshot number.
+const SNAPSHOT: usize = 8;
+/// Length of the signature. Half of the digest is safe against guessing and keeps URLs short.
 const SEAL: usize = 16;
 
-/// Makes cursors and recognises its own. A new key each start: cursors of another run are foreign.
+/// Signs cursors and verifies them. The key is new on each start, so cursors of another run are invalid.
 pub(super) struct Sealer {
     key: Hmac<Sha256>,
 }
@@ -36,10 +36,10 @@ impl Sealer {
         }
     }
 
-    /// Makes the text of a `cursor` through one edition of the batches.
-    pub(super) fn seal(&self, cursor: &Cursor, edition: u64) -> String {
+    /// Returns the text of a `cursor` for one snapshot of the batches.
+    pub(super) fn seal(&self, cursor: &Cursor, snapshot: u64) -> String {
         let mut bytes = cursor.to_bytes().to_vec();
-        bytes.extend_from_slice(&edition.to_be_bytes());
+        bytes.extend_from_slice(&snapshot.to_be_bytes());
         let seal = self
             .key
             .clone()
@@ -50,10 +50,10 @@ impl Sealer {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Returns what `text` stands for, and the edition; `None` where this sealer did not make it.
+    /// Returns the cursor and the snapshot number of `text`. `None` if this sealer did not create it.
     pub(super) fn open(&self, text: &str) -> Option<(Cursor, u64)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (sealed, seal) = bytes.split_at_checked(PLAIN + EDITION)?;
+        let (sealed, seal) = bytes.split_at_checked(PLAIN + SNAPSHOT)?;
         if seal.len() != SEAL {
             return None;
         }
@@ -63,9 +63,9 @@ impl Sealer {
             .chain_update(sealed)
             .verify_truncated_left(seal)
             .ok()?;
-        let (plain, edition) = sealed.split_first_chunk::<PLAIN>()?;
-        let edition = u64::from_be_bytes(edition.try_into().ok()?);
-        Some((Cursor::from_bytes(plain), edition))
+        let (plain, snapshot) = sealed.split_first_chunk::<PLAIN>()?;
+        let snapshot = u64::from_be_bytes(snapshot.try_into().ok()?);
+        Some((Cursor::from_bytes(plain), snapshot))
     }
 }
 
@@ -111,18 +111,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_comes_back_as_it_was(
+        fn a_cursor_round_trips(
             start: Option<i64>, end: Option<i64>, position: u64, after_empty: bool,
-            edition: u64,
+            snapshot: u64,
         ) {
             let cursor = Cursor { start, end, position, after_empty };
             let sealer = Sealer::new([7; 32]);
-            prop_assert_eq!(sealer.open(&sealer.seal(&cursor, edition)), Some((cursor, edition)));
-            prop_assert_eq!(Sealer::new([8; 32]).open(&sealer.seal(&cursor, edition)), None);
+            prop_assert_eq!(sealer.open(&sealer.seal(&cursor, snapshot)), Some((cursor, snapshot)));
+            prop_assert_eq!(Sealer::new([8; 32]).open(&sealer.seal(&cursor, snapshot)), None);
         }
 
         #[test]
-        fn an_altered_cursor_is_nobodys(position: u64, place: prop::sample::Index, to in "[A-Za-z0-9_-]") {
+        fn an_altered_cursor_is_refused(position: u64, place: prop::sample::Index, to in "[A-Za-z0-9_-]") {
             let sealer = Sealer::new([7; 32]);
             let cursor = Cursor { start: None, end: None, position, after_empty: false };
             let mut text = sealer.seal(&cursor, 0);

@@ -1,22 +1,22 @@
-//! The date format of requests (interface, section 2: Date format), and that of headers.
+//! Date formats: of requests (interface, section 2), and of HTTP headers.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use hyper::header::HeaderValue;
 
-use super::answer::Invalid;
+use super::response::Invalid;
 
 /// Reads `YYYY-MM-DDTHH:MM:SS` followed by `Z` or `+00:00`, as seconds since 1970.
 pub(super) fn parse(text: &str, loc: [&'static str; 2]) -> Result<i64, Invalid> {
-    let broken = Invalid::new(
+    let invalid = Invalid::new(
         "datetime_parsing",
         loc,
         "Input should be a valid UTC datetime in the form YYYY-MM-DDTHH:MM:SSZ",
     );
     let Some((moment, zone)) = text.split_at_checked("YYYY-MM-DDTHH:MM:SS".len()) else {
-        return Err(broken);
+        return Err(invalid);
     };
     let Some(seconds) = seconds(moment.as_bytes()) else {
-        return Err(broken);
+        return Err(invalid);
     };
     match zone {
         "Z" | "+00:00" => Ok(seconds),
@@ -25,17 +25,17 @@ pub(super) fn parse(text: &str, loc: [&'static str; 2]) -> Result<i64, Invalid> 
             loc,
             "Input should have timezone info: it must end with Z or +00:00",
         )),
-        _ => Err(broken),
+        _ => Err(invalid),
     }
 }
 
-/// Writes `moment` as the header `Date` has it (RFC 9110, section 5.6.7).
+/// Formats `moment` for the `Date` header (RFC 9110, section 5.6.7).
 pub(super) fn header(moment: DateTime<Utc>) -> HeaderValue {
     let text = moment.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     HeaderValue::from_str(&text).expect("a date is plain text")
 }
 
-/// Reads the part before the zone; `None` where it has another shape or is no day or time.
+/// Reads the part before the zone. `None` if the format is wrong or the date or time does not exist.
 pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let number = |place: std::ops::Range<usize>| {
         text[place].iter().try_fold(0, |number, &digit| {
@@ -76,18 +76,18 @@ mod tests {
     }
 
     #[test]
-    fn headers_have_dates_in_the_form_of_http() {
+    fn headers_use_the_http_date_format() {
         let moment = DateTime::from_timestamp(1_709_251_199, 999_999_999).expect("a moment");
         assert_eq!(header(moment), "Thu, 29 Feb 2024 23:59:59 GMT");
     }
 
     #[test]
-    fn a_datetime_without_a_zone_is_told_apart() {
+    fn a_datetime_without_a_zone_has_its_own_error() {
         assert_eq!(read("2026-05-01T06:00:00"), Err("timezone_aware"));
     }
 
     #[test]
-    fn everything_else_is_no_datetime() {
+    fn everything_else_is_not_a_datetime() {
         for text in [
             "",
             "2026-05-01",

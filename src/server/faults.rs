@@ -1,7 +1,7 @@
-//! Misbehaviour on purpose: what `--fault` may ask for.
+//! The faults that `--fault` can simulate.
 //!
-//! Some faults are those of any network; the others are readings of what the interface leaves open
-//! ("not shown"), so that a client can be tried under each of them.
+//! Some are faults of any network. The others are readings of what the interface leaves open ("not
+//! shown"), so that a client can be tested with each of them.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// Every fault: its name, its value (empty where it takes none), and what it does.
+/// Every fault: its name, its value (empty if it has none), and its effect.
 const ALL: [(&str, &str, &str); 27] = [
     ("503", "P", "answer 503 with probability P"),
     ("500", "P", "answer 500 with probability P"),
@@ -79,21 +79,21 @@ const ALL: [(&str, &str, &str); 27] = [
     ),
 ];
 
-/// What `--fault` is for, in a sentence or two.
+/// A short description of `--fault`.
 pub(crate) const ABOUT: &str = "Simulate a fault; can be repeated. The same `--seed` gives the same faults. P is a probability \
     from 0 to 1 per request. If two faults contradict each other, the later one wins.";
 
-/// Returns every fault as it is written, with what it does.
+/// Returns every fault as it is written on the command line, with its effect.
 pub(crate) fn spellings() -> impl Iterator<Item = (String, &'static str)> {
     ALL.iter()
         .map(|(name, value, meaning)| (spelling(name, value), *meaning))
 }
 
-/// Returns the help text of `--fault`, with every fault in it.
+/// Returns the help text of `--fault`, with a list of all faults.
 pub(crate) fn help() -> String {
     let mut text = format!("{ABOUT}\n");
     for (spelling, meaning) in spellings() {
-        // A long one gets a line of its own; writing to a string cannot fail.
+        // A long spelling gets its own line. Writing to a string cannot fail.
         let gap = if spelling.len() > 21 {
             format!("\n{:21}", "")
         } else {
@@ -112,16 +112,16 @@ fn spelling(name: &str, value: &str) -> String {
     }
 }
 
-/// How the service misbehaves; by default, not at all.
+/// The faults to simulate. By default there are none.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a fault of its own, on or off"
+    reason = "each is a separate fault, on or off"
 )]
 pub(crate) struct Faults {
-    /// Statuses answered at random, each with its probability.
+    /// Random error statuses, each with its probability.
     pub(super) statuses: Vec<(u16, f64)>,
-    /// Requests for batches that are answered at a time.
+    /// The number of batches requests that are served at a time.
     pub(super) busy: Option<usize>,
     pub(super) retry_after: Option<Duration>,
     pub(super) latency: Duration,
@@ -130,12 +130,12 @@ pub(crate) struct Faults {
     pub(super) gzip: bool,
     /// Megabits per second.
     pub(super) bandwidth: Option<u32>,
-    /// What the clock is ahead.
+    /// How far the clock is ahead.
     pub(super) clock: Option<TimeDelta>,
     pub(super) v2_missing: bool,
     pub(super) v1_excess: Option<Excess>,
     pub(super) cursor_expiry: Option<u64>,
-    /// Every cursor is answered with the first page and a new cursor.
+    /// Every cursor returns the first page and a new cursor.
     pub(super) cursor_ignored: bool,
     pub(super) dates_with_cursor: DatesWithCursor,
     pub(super) empty_pages: f64,
@@ -164,7 +164,7 @@ pub(super) enum DatesWithCursor {
     Refused,
 }
 
-/// In which order batches are answered (interface, section 4: not shown).
+/// The order of batches in a response (interface, section 4: not shown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BatchOrder {
     OldestFirst,
@@ -203,7 +203,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Reads `NAME` and `NAME:VALUE` words; of two that contradict each other the later holds.
+    /// Parses `NAME` and `NAME:VALUE` words. If two contradict each other, the later one wins.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
         let mut faults = Self::default();
         for word in words {
@@ -239,7 +239,7 @@ impl Faults {
             ("v1-truncate", None) => self.v1_excess = Some(Excess::Truncate),
             ("v1-refuse", None) => self.v1_excess = Some(Excess::Refuse(422)),
             ("v1-refuse", Some(value)) => self.v1_excess = Some(Excess::Refuse(status(value)?)),
-            // Page 1 has no cursor that could be refused.
+            // Page 1 has no cursor.
             ("cursor-expiry", Some(value)) => self.cursor_expiry = Some(at_least(2, value)?),
             ("cursor-ignored", None) => self.cursor_ignored = true,
             ("dates-with-cursor", Some("required")) => {
@@ -263,8 +263,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Tells whether anything depends on chance, so that draws are worth dealing.
-    pub(super) fn any_chance(&self) -> bool {
+    /// Returns whether any network fault is random.
+    pub(super) fn has_random(&self) -> bool {
         !self.statuses.is_empty()
             || [self.reset, self.truncate]
                 .iter()
@@ -288,7 +288,7 @@ fn refuse(word: &str, reason: &str) -> Failure {
     )
 }
 
-/// Says what is wrong with an unknown name, or with the value of a known one.
+/// Explains an unknown name, or a wrong value of a known one.
 fn misspelt(name: &str, given: Option<&str>) -> String {
     if let Some((_, value, _)) = ALL.iter().find(|(known, ..)| *known == name) {
         return match *value {
@@ -325,7 +325,7 @@ fn duration(word: &str) -> Result<Duration, String> {
     text::duration(word).map_err(|expected| format!("`{word}` must be {expected}"))
 }
 
-/// Accepts a duration with a sign.
+/// Parses a duration with a sign.
 fn offset(word: &str) -> Result<TimeDelta, String> {
     let (sign, duration) = match word.split_at_checked(1) {
         Some(("+", duration)) => (1, duration),

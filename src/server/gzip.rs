@@ -1,4 +1,4 @@
-//! Answers packed with gzip, for whoever says that they take it.
+//! Compresses responses with gzip if the client accepts it.
 
 use std::io::Write as _;
 
@@ -7,14 +7,14 @@ use flate2::write::GzEncoder;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderValue};
 
-use super::answer::{BodyPart, ServerResponse};
+use super::response::{BodyPart, ServerResponse};
 
-/// The most that is packed in passing; more takes milliseconds, and other connections would wait.
-const IN_PASSING: u64 = 64 * 1024;
+/// The maximum size that is compressed inline. More would block other connections for milliseconds.
+const INLINE_LIMIT: u64 = 64 * 1024;
 
-/// Tells whether a request with `headers` takes gzip: what it says of gzip itself comes before
-/// what it says of everything (RFC 9110, section 12.5.3).
-pub(super) fn is_taken(headers: &HeaderMap) -> bool {
+/// Returns whether a request with `headers` accepts gzip. The weight of `gzip` takes precedence over that
+/// of `*` (RFC 9110, section 12.5.3).
+pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     let codings = || {
         headers
             .get_all(header::ACCEPT_ENCODING)
@@ -23,15 +23,15 @@ pub(super) fn is_taken(headers: &HeaderMap) -> bool {
             .flat_map(|value| value.split(','))
             .map(|coding| coding.split_once(';').unwrap_or((coding, "")))
     };
-    let said_of = |name| {
+    let accepted = |name| {
         codings()
             .find(|(coding, _)| coding.trim().eq_ignore_ascii_case(name))
             .map(|(_, weight)| !is_zero(weight))
     };
-    said_of("gzip").or_else(|| said_of("*")).unwrap_or(false)
+    accepted("gzip").or_else(|| accepted("*")).unwrap_or(false)
 }
 
-/// Tells whether a weight, as `q=0.5`, is nothing, or makes no sense.
+/// Returns whether a weight, such as `q=0.5`, is zero or invalid.
 fn is_zero(weight: &str) -> bool {
     let weight = weight.trim();
     let number = weight.strip_prefix(['q', 'Q']).map(str::trim_start);
@@ -41,32 +41,32 @@ fn is_zero(weight: &str) -> bool {
     }
 }
 
-/// Packs `answer` where it `is_taken`, and says in either case what that depends on.
-pub(super) async fn pack(answer: ServerResponse, is_taken: bool) -> ServerResponse {
-    let answer = answer.with(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    if !is_taken {
-        return answer;
+/// Compresses `response` if gzip `is_accepted`. Adds the `Vary` header in either case.
+pub(super) async fn compress(response: ServerResponse, is_accepted: bool) -> ServerResponse {
+    let response = response.with(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    if !is_accepted {
+        return response;
     }
-    if answer.len() <= IN_PASSING {
-        return packed(answer);
+    if response.len() <= INLINE_LIMIT {
+        return compressed(response);
     }
-    match tokio::task::spawn_blocking(|| packed(answer)).await {
-        Ok(answer) => answer,
+    match tokio::task::spawn_blocking(|| compressed(response)).await {
+        Ok(response) => response,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => ServerResponse::error(StatusCode::SERVICE_UNAVAILABLE, "The service is stopping"),
     }
 }
 
-fn packed(mut answer: ServerResponse) -> ServerResponse {
+fn compressed(mut response: ServerResponse) -> ServerResponse {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    for part in std::mem::take(&mut answer.parts) {
+    for part in std::mem::take(&mut response.parts) {
         encoder
             .write_all(&part.into_bytes())
-            .expect("memory takes everything");
+            .expect("writing to memory cannot fail");
     }
-    let bytes = encoder.finish().expect("memory takes everything");
-    answer.parts = vec![BodyPart::from(bytes)];
-    answer.with(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+    let bytes = encoder.finish().expect("writing to memory cannot fail");
+    response.parts = vec![BodyPart::from(bytes)];
+    response.with(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
 }
 
 #[cfg(test)]
@@ -74,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_taken_where_it_is_named_with_a_weight() {
-        let is_taken = |values: &[&'static str]| {
+    fn gzip_is_accepted_if_its_weight_is_not_zero() {
+        let is_accepted = |values: &[&'static str]| {
             let values = values.iter().copied().map(HeaderValue::from_static);
-            is_taken(
+            is_accepted(
                 &values
                     .map(|value| (header::ACCEPT_ENCODING, value))
                     .collect(),
@@ -91,7 +91,7 @@ mod tests {
             &["deflate", "gzip ; Q = 1.0"],
             &["*;q=0, gzip"],
         ] {
-            assert!(is_taken(values), "{values:?}");
+            assert!(is_accepted(values), "{values:?}");
         }
         for values in [
             &[][..],
@@ -104,7 +104,7 @@ mod tests {
             &["gzip;quality"],
             &["gzipped"],
         ] {
-            assert!(!is_taken(values), "{values:?}");
+            assert!(!is_accepted(values), "{values:?}");
         }
     }
 }

@@ -1,91 +1,47 @@
-//! The batch scan service, embedded: everything its interface document promises, on this machine.
+//! The batch scan service, built in: `serve` and `--sandbox` run it on this machine.
 //!
-//! A request passes [`server`] (connections and their limits), [`routes`] (which endpoint, which
-//! fault), [`auth`] or [`batches`], and leaves as an [`answer`]. Batches come from a [`Catalog`],
-//! bytes made ready before the first request; [`stock`] makes it anew where they change.
+//! Read [`serve`] first: it accepts connections and limits them. [`routes`] finds the endpoint of a
+//! request and the faults that apply; [`auth`] or [`batches`] builds the [`response`]. The data is a
+//! [`Catalog`] of bytes that are ready to send. [`store`] replaces it if the source changes.
 //!
-//! Nothing here is shared with a client of the service: a server that shares the client's code
-//! shares its mistakes. Where the interface leaves a reading open, [`faults`] can play the others.
+//! The server shares no types with the client: if both used the same code, they would share its bugs.
+//! Where the interface document leaves something open, [`faults`] can simulate each reading. Flags and
+//! messages are left to `commands`.
 
-// What can go wrong on purpose, and when.
+// The faults that `--fault` can simulate.
 pub(crate) mod faults;
 
-// Sockets, limits, draining.
+// Connections.
 mod connection;
-mod server;
+mod serve;
 mod throttle;
 
-// From a request to an answer.
-mod answer;
+// From a request to its response.
 mod auth;
 mod batches;
 mod gzip;
+mod response;
 mod routes;
 
-// Luck that repeats itself.
-mod rng;
-
-// What requests carry.
+// The parts of a request.
 mod cursor;
 mod dates;
 mod query;
 
-// What answers carry.
+// The data.
 mod catalog;
 mod collect;
 mod generate;
-mod shuffle;
 mod store;
 
-use std::future::Future;
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::net::TcpListener;
+// Repeatable randomness.
+mod rng;
+mod shuffle;
 
 pub(crate) use auth::{ExpectedCredentials, random_secret};
 pub(crate) use catalog::Catalog;
 pub(crate) use collect::collect;
 pub(crate) use generate::generate;
-pub(crate) use server::listen;
+pub(crate) use routes::ServerOptions;
+pub(crate) use serve::{listen, run};
 pub(crate) use store::{DataStore, Source};
-
-use faults::Faults;
-use routes::ServerState;
-
-/// How the service behaves.
-pub(crate) struct ServerOptions {
-    pub(crate) credentials: ExpectedCredentials,
-    pub(crate) faults: Faults,
-    /// Decides which requests the random faults strike.
-    pub(crate) seed: u64,
-    pub(crate) page_size: usize,
-    pub(crate) token_ttl: Duration,
-    pub(crate) v1_limit: Option<usize>,
-}
-
-/// Serves `stock` on `listener` until `shutdown` resolves and open requests are finished.
-///
-/// Returns how many requests were answered.
-pub(crate) async fn run(
-    listener: TcpListener,
-    stock: impl Into<DataStore>,
-    options: ServerOptions,
-    shutdown: impl Future<Output = ()>,
-) -> anyhow::Result<u64> {
-    // A service for this machine alone must not be reachable through a browser that was given a
-    // foreign name for it (DNS rebinding).
-    let local_only = listener
-        .local_addr()
-        .is_ok_and(|address| address.ip().is_loopback());
-    let sandbox = Arc::new(ServerState::new(stock.into(), options, local_only)?);
-    server::serve(listener, Arc::clone(&sandbox), shutdown).await;
-    Ok(sandbox.answered())
-}
-
-/// The two versions of the interface (section 9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ApiVersion {
-    V1,
-    V2,
-}

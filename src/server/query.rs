@@ -1,13 +1,13 @@
-//! The query of a request, parameter by parameter.
+//! Reads the query parameters of a request.
 
 use percent_encoding::percent_decode_str;
 
-use super::answer::Invalid;
+use super::response::Invalid;
 
-/// Returns the value of `name` in `query`, percent-decoded; `None` where it is not given.
+/// Returns the value of `name` in `query`, percent-decoded. `None` if absent.
 ///
-/// A plus sign stands for itself, as in any URI: the offset `+00:00` must survive unescaped. What
-/// parameters the interface does not know is not looked at.
+/// A plus sign is not decoded as a space, so that the offset `+00:00` works unescaped. Parameters that
+/// are not in the interface are ignored.
 pub(super) fn parameter(query: &str, name: &'static str) -> Result<Option<String>, Invalid> {
     let loc = ["query", name];
     let mut values = values(query, name);
@@ -15,7 +15,7 @@ pub(super) fn parameter(query: &str, name: &'static str) -> Result<Option<String
         return Ok(None);
     };
     if values.next().is_some() {
-        return Err(Invalid::doubled(loc));
+        return Err(Invalid::duplicate(loc));
     }
     let Ok(value) = percent_decode_str(value).decode_utf8() else {
         return Err(Invalid::new(
@@ -30,7 +30,7 @@ pub(super) fn parameter(query: &str, name: &'static str) -> Result<Option<String
     Ok(Some(value.into_owned()))
 }
 
-/// Tells whether `query` has `name` at all, whatever its value.
+/// Returns whether `query` contains `name`, with any value.
 pub(super) fn has(query: &str, name: &'static str) -> bool {
     values(query, name).next().is_some()
 }
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn doubled_empty_and_broken_values_are_refused() {
+    fn duplicate_empty_and_invalid_values_are_refused() {
         assert_eq!(find("end_date=1&end_date=1"), Err("doubled"));
         assert_eq!(find("end_date="), Err("string_too_short"));
         assert_eq!(find("end_date"), Err("string_too_short"));

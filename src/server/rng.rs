@@ -1,5 +1,5 @@
-//! Chance that repeats itself: each draw is computed from the seed and from what it is about, never
-//! from the order of events, so that a run with many workers meets the same luck as one with few.
+//! Repeatable randomness. Each draw depends on the seed and the request, never on the order of
+//! requests, so that any number of workers gets the same faults.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,42 +21,42 @@ pub(super) fn mix_bytes(seed: u64, bytes: &[u8]) -> u64 {
         })
 }
 
-/// Requests to remember; past that, counting starts anew rather than memory growing.
-const REMEMBERED: usize = 1 << 20;
+/// The maximum number of counted requests. Beyond it the counts start again, to limit memory.
+const MAX_COUNTED: usize = 1 << 20;
 
-/// Deals a [`Draw`] to each request.
+/// Returns a [`Draw`] for each request.
 pub(super) struct RequestRng {
     seed: u64,
-    /// How often each request was made before, so that a retry gets a draw of its own.
-    seen: Mutex<HashMap<u64, u64>>,
+    /// How often each request was made before, so that each retry gets its own draw.
+    counts: Mutex<HashMap<u64, u64>>,
 }
 
 impl RequestRng {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
-            seen: Mutex::default(),
+            counts: Mutex::default(),
         }
     }
 
-    /// Returns the draw of a request, which `identity` tells from all others.
+    /// Returns the draw for the request with this `identity`.
     pub(super) fn draw(&self, identity: u64) -> Draw {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() >= REMEMBERED {
-            seen.clear();
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= MAX_COUNTED {
+            counts.clear();
         }
-        let count = seen.entry(identity).or_default();
+        let count = counts.entry(identity).or_default();
         *count += 1;
         Draw(mix(mix(self.seed, identity), *count))
     }
 }
 
-/// The luck of one request.
+/// The random numbers of one request.
 #[derive(Clone, Copy)]
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// Tells whether what is called `name` happens, with `probability` from 0 to 1.
+    /// Returns whether the event `name` happens, with `probability` from 0 to 1.
     pub(super) fn happens(self, name: &str, probability: f64) -> bool {
         happens(mix_bytes(self.0, name.as_bytes()), probability)
     }
@@ -67,10 +67,10 @@ impl Draw {
     }
 }
 
-/// Tells whether something with `probability` happens, given a mixed number.
+/// Returns whether an event with `probability` happens, given a mixed number.
 #[allow(
     clippy::cast_precision_loss,
-    reason = "53 bits are kept, as many as a float holds"
+    reason = "53 bits are kept, the precision of a float"
 )]
 pub(super) fn happens(mixed: u64, probability: f64) -> bool {
     ((mixed >> 11) as f64) < probability * (1_u64 << 53) as f64
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_and_always_hold() {
+    fn never_and_always_are_exact() {
         let draws = (0..1000).map(|number| mix(1, number));
         assert!(draws.clone().all(|mixed| happens(mixed, 1.0)));
         assert!(!draws.clone().any(|mixed| happens(mixed, 0.0)));
@@ -91,12 +91,12 @@ mod tests {
 
     #[test]
     fn a_request_and_its_retry_draw_apart_and_repeatably() {
-        let luck = |seed| {
-            let chance = RequestRng::new(seed);
-            [chance.draw(5).0, chance.draw(6).0, chance.draw(5).0]
+        let draws = |seed| {
+            let rng = RequestRng::new(seed);
+            [rng.draw(5).0, rng.draw(6).0, rng.draw(5).0]
         };
-        assert_eq!(luck(1), luck(1));
-        assert_ne!(luck(1), luck(2));
-        assert_ne!(luck(1)[0], luck(1)[2]);
+        assert_eq!(draws(1), draws(1));
+        assert_ne!(draws(1), draws(2));
+        assert_ne!(draws(1)[0], draws(1)[2]);
     }
 }

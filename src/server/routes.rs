@@ -1,4 +1,4 @@
-//! Which endpoint a request is for, who may have it, and which fault strikes it.
+//! Finds the endpoint of a request, checks access, and applies the faults around the response.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,34 +12,46 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::answer::{Invalid, ServerResponse};
-use super::auth::{self, IssuedTokens};
+use super::auth::{self, ApiVersion, ExpectedCredentials, IssuedTokens};
 use super::batches::BatchHandler;
 use super::cursor::Sealer;
+use super::faults::Faults;
+use super::response::{Invalid, ServerResponse};
 use super::rng::{Draw, RequestRng, mix_bytes};
 use super::store::DataStore;
 use super::throttle::{Throttle, ThrottledStream};
-use super::{ApiVersion, ServerOptions, dates, gzip, query};
+use super::{dates, gzip, query};
 
-/// The most a form may hold: three fields, generously.
+/// The maximum size of a form, in bytes. It has three fields.
 const BODY_LIMIT: usize = 16 * 1024;
-/// How long a form may take to arrive.
+/// The timeout for receiving a form.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The service behind its sockets.
+/// How the server behaves.
+pub(crate) struct ServerOptions {
+    pub(crate) credentials: ExpectedCredentials,
+    pub(crate) faults: Faults,
+    /// Decides which requests the random faults affect.
+    pub(crate) seed: u64,
+    pub(crate) page_size: usize,
+    pub(crate) token_ttl: Duration,
+    pub(crate) v1_limit: Option<usize>,
+}
+
+/// The state that all connections share.
 pub(super) struct ServerState {
     tokens: IssuedTokens,
     batches: BatchHandler,
-    stock: DataStore,
-    chance: RequestRng,
-    pace: Option<Arc<Throttle>>,
-    /// Places for requests for batches, where there are only so many.
-    places: Option<Arc<Semaphore>>,
+    store: DataStore,
+    rng: RequestRng,
+    throttle: Option<Arc<Throttle>>,
+    /// Limits the batches requests that are served at a time. `None` if there is no limit.
+    permits: Option<Arc<Semaphore>>,
     local_only: bool,
     answered: AtomicU64,
 }
 
-/// What the four addresses of the interface lead to.
+/// The four endpoints of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Auth(ApiVersion),
@@ -70,7 +82,7 @@ impl Endpoint {
     }
 }
 
-/// How a connection ends before its answer does.
+/// How a connection ends before its response is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Close,
@@ -79,7 +91,7 @@ pub(super) enum Ending {
 
 impl ServerState {
     pub(super) fn new(
-        stock: DataStore,
+        store: DataStore,
         options: ServerOptions,
         local_only: bool,
     ) -> Result<Self, getrandom::Error> {
@@ -92,11 +104,11 @@ impl ServerState {
             v1_limit,
         } = options;
         Ok(Self {
-            stock,
+            store,
             tokens: IssuedTokens::new(credentials, token_ttl, &faults),
-            chance: RequestRng::new(seed),
-            pace: faults.bandwidth.map(Throttle::new),
-            places: faults
+            rng: RequestRng::new(seed),
+            throttle: faults.bandwidth.map(Throttle::new),
+            permits: faults
                 .busy
                 .map(|count| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))),
             local_only,
@@ -112,29 +124,29 @@ impl ServerState {
         })
     }
 
-    /// Returns how many requests were answered so far.
+    /// Returns the number of requests answered so far.
     pub(super) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Tells whether its clock is right.
+    /// Returns whether the server's clock is not shifted.
     pub(super) fn is_on_time(&self) -> bool {
         self.batches.faults.clock.is_none()
     }
 
-    /// Returns the way that the next body takes, where the link is narrow.
-    pub(super) fn lane(&self) -> Option<ThrottledStream> {
-        self.pace.as_ref().map(ThrottledStream::new)
+    /// Returns the stream for the next body if the bandwidth is limited.
+    pub(super) fn throttled_stream(&self) -> Option<ThrottledStream> {
+        self.throttle.as_ref().map(ThrottledStream::new)
     }
 
-    /// Answers one request; where a fault breaks the answer off, tells how the connection ends.
-    pub(super) async fn answer(
+    /// Responds to one request. If a fault cuts the response off, also returns how the connection ends.
+    pub(super) async fn respond(
         &self,
         request: Request<Incoming>,
     ) -> (ServerResponse, Option<Ending>) {
         let started = Instant::now();
-        // The method and the path of the interface are safe to log; a query holds cursors, and an
-        // address that is none of ours could hold anything.
+        // Known methods and paths are safe to log. A query may contain a cursor, and an unknown path
+        // may contain anything.
         let path = match Endpoint::at(request.uri().path()) {
             Some(_) => request.uri().path().to_owned(),
             None => "an unknown path".to_owned(),
@@ -146,49 +158,52 @@ impl ServerState {
             _ => "Another method on".to_owned(),
         };
 
-        let (mut answer, ending) = self.struck(request).await;
+        let (mut response, ending) = self.respond_with_faults(request).await;
         if let Some(ahead) = self.batches.faults.clock {
-            answer = answer.with(header::DATE, dates::header(Utc::now() + ahead));
+            response = response.with(header::DATE, dates::header(Utc::now() + ahead));
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
-        let batches = answer
+        let batches = response
             .batches
             .map_or_else(String::new, |count| format!(", {count} batches"));
         let fault = ending.map_or_else(String::new, |ending| format!(", cut off: {ending:?}"));
         log::debug!(
             "{method} {path}: {}{batches}, {} bytes, {:.1?}{fault}",
-            answer.status.as_u16(),
-            answer.len(),
+            response.status.as_u16(),
+            response.len(),
             started.elapsed(),
         );
-        (answer, ending)
+        (response, ending)
     }
 
-    /// Answers with the faults of the network around it.
-    async fn struck(&self, request: Request<Incoming>) -> (ServerResponse, Option<Ending>) {
+    /// Responds with the faults of the network.
+    async fn respond_with_faults(
+        &self,
+        request: Request<Incoming>,
+    ) -> (ServerResponse, Option<Ending>) {
         let faults = &self.batches.faults;
-        // Places are taken on arrival: whoever waits for the answer has one already.
+        // The permit is taken on arrival, before the latency, so that waiting requests count too.
         let admitted = self
             .endpoint(&request)
-            .and_then(|endpoint| Ok((endpoint, self.place(endpoint)?)));
+            .and_then(|endpoint| Ok((endpoint, self.permit(endpoint)?)));
         if !faults.latency.is_zero() {
             tokio::time::sleep(faults.latency).await;
         }
-        let draw = faults.any_chance().then(|| {
-            self.chance
+        let draw = faults.has_random().then(|| {
+            self.rng
                 .draw(self.identity(request.method(), request.uri()))
         });
-        let takes_gzip = faults.gzip && gzip::is_taken(request.headers());
-        let (mut answer, place) = match admitted {
-            Ok((endpoint, place)) => (self.routed(endpoint, request, draw).await, place),
+        let accepts_gzip = faults.gzip && gzip::is_accepted(request.headers());
+        let (mut response, permit) = match admitted {
+            Ok((endpoint, permit)) => (self.dispatch(endpoint, request, draw).await, permit),
             Err(refusal) => (refusal, None),
         };
         if faults.gzip {
-            answer = gzip::pack(answer, takes_gzip).await;
+            response = gzip::compress(response, accepts_gzip).await;
         }
-        answer.place = place;
+        response.permit = permit;
         let Some(draw) = draw else {
-            return (answer, None);
+            return (response, None);
         };
         let ending = if draw.happens("reset", faults.reset) {
             Some(Ending::Reset)
@@ -197,11 +212,11 @@ impl ServerState {
         } else {
             None
         };
-        answer.cut = ending.map(|_| draw.below(answer.len()));
-        (answer, ending)
+        response.cut = ending.map(|_| draw.below(response.len()));
+        (response, ending)
     }
 
-    /// Returns what a request is for; a refusal where that is nothing.
+    /// Returns the endpoint of a request, or an error response.
     fn endpoint(&self, request: &Request<Incoming>) -> Result<Endpoint, ServerResponse> {
         let faults = &self.batches.faults;
         self.check_host(request)?;
@@ -218,15 +233,15 @@ impl ServerState {
         Ok(endpoint)
     }
 
-    /// Takes a place for a request for batches, where they are counted; a refusal where none is left.
-    fn place(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, ServerResponse> {
-        match (&self.places, endpoint) {
-            (Some(places), Endpoint::Batches(_)) => {
+    /// Takes a permit for a batches request if they are limited. Returns an error response if none is left.
+    fn permit(&self, endpoint: Endpoint) -> Result<Option<OwnedSemaphorePermit>, ServerResponse> {
+        match (&self.permits, endpoint) {
+            (Some(permits), Endpoint::Batches(_)) => {
                 let busy = |_| {
                     let detail = "The service is busy with other requests";
                     self.transient(StatusCode::SERVICE_UNAVAILABLE, detail)
                 };
-                Arc::clone(places)
+                Arc::clone(permits)
                     .try_acquire_owned()
                     .map(Some)
                     .map_err(busy)
@@ -235,26 +250,26 @@ impl ServerState {
         }
     }
 
-    async fn routed(
+    async fn dispatch(
         &self,
         endpoint: Endpoint,
         request: Request<Incoming>,
         draw: Option<Draw>,
     ) -> ServerResponse {
-        if let Some(answer) = draw.and_then(|draw| self.random_status(draw)) {
-            return answer;
+        if let Some(response) = draw.and_then(|draw| self.random_status(draw)) {
+            return response;
         }
         match endpoint {
-            Endpoint::Auth(version) => self.token(version, request).await,
-            Endpoint::Batches(version) => self.listing(version, &request).await,
+            Endpoint::Auth(version) => self.issue_token(version, request).await,
+            Endpoint::Batches(version) => self.list_batches(version, &request).await,
         }
     }
 
-    /// Refuses a name for this machine that somebody else may have given it.
+    /// Refuses a host name that may belong to someone else (DNS rebinding).
     fn check_host(&self, request: &Request<Incoming>) -> Result<(), ServerResponse> {
-        let host = named_host(request)?;
+        let host = requested_host(request)?;
         if self.local_only && !host.is_none_or(is_local) {
-            let detail = "This service answers to localhost only";
+            let detail = "This service is only available as localhost";
             return Err(ServerResponse::error(
                 StatusCode::MISDIRECTED_REQUEST,
                 detail,
@@ -265,9 +280,9 @@ impl ServerState {
 
     fn random_status(&self, draw: Draw) -> Option<ServerResponse> {
         let faults = &self.batches.faults;
-        let strikes =
+        let applies =
             |&&(status, probability): &&(u16, f64)| draw.happens(&status.to_string(), probability);
-        let &(status, _) = faults.statuses.iter().find(strikes)?;
+        let &(status, _) = faults.statuses.iter().find(applies)?;
         let (status, detail) = match status {
             429 => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
             500 => (StatusCode::INTERNAL_SERVER_ERROR, "Internal server error"),
@@ -279,21 +294,21 @@ impl ServerState {
         Some(self.transient(status, detail))
     }
 
-    /// An error after which the same request is worth another try.
+    /// Returns an error after which the client may retry the request.
     fn transient(&self, status: StatusCode, detail: &str) -> ServerResponse {
-        let answer = ServerResponse::error(status, detail);
+        let response = ServerResponse::error(status, detail);
         match self.batches.faults.retry_after {
-            // Whole seconds, and never fewer than were asked for.
+            // In whole seconds, rounded up.
             Some(wait) => {
                 let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                answer.with(header::RETRY_AFTER, seconds.into())
+                response.with(header::RETRY_AFTER, seconds.into())
             }
-            None => answer,
+            None => response,
         }
     }
 
-    /// Answers an auth request.
-    async fn token(&self, version: ApiVersion, request: Request<Incoming>) -> ServerResponse {
+    /// Responds to an auth request.
+    async fn issue_token(&self, version: ApiVersion, request: Request<Incoming>) -> ServerResponse {
         let (parts, body) = request.into_parts();
         let read = Limited::new(body, BODY_LIMIT).collect();
         let body = match tokio::time::timeout(BODY_TIMEOUT, read).await {
@@ -301,44 +316,48 @@ impl ServerState {
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return closing(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
             }
-            Ok(Err(_)) => return closing(StatusCode::BAD_REQUEST, "The body did not arrive whole"),
+            Ok(Err(_)) => return closing(StatusCode::BAD_REQUEST, "The body is incomplete"),
             Err(_) => return closing(StatusCode::REQUEST_TIMEOUT, "The body took too long"),
         };
         match auth::read_form(&parts.headers, &body) {
-            Ok(presented) => self.tokens.issue(version, &presented),
-            Err(answer) => answer,
+            Ok(credentials) => self.tokens.issue(version, &credentials),
+            Err(response) => response,
         }
     }
 
-    /// Answers a batches request.
-    async fn listing(&self, version: ApiVersion, request: &Request<Incoming>) -> ServerResponse {
+    /// Responds to a batches request.
+    async fn list_batches(
+        &self,
+        version: ApiVersion,
+        request: &Request<Incoming>,
+    ) -> ServerResponse {
         if !self.tokens.admit(version, request.headers()) {
             return self.bad_token();
         }
         let query = request.uri().query().unwrap_or_default();
-        let begins = version == ApiVersion::V1 || !query::has(query, "next_token");
-        let edition = if begins {
-            self.stock.latest().await
+        let is_first = version == ApiVersion::V1 || !query::has(query, "next_token");
+        let snapshot = if is_first {
+            self.store.latest().await
         } else {
-            self.stock.current()
+            self.store.current()
         };
-        let answer = match version {
-            ApiVersion::V1 => self.batches.flat(&edition, query),
-            ApiVersion::V2 => self.batches.page(&edition, query),
+        let response = match version {
+            ApiVersion::V1 => self.batches.v1_array(&snapshot, query),
+            ApiVersion::V2 => self.batches.v2_page(&snapshot, query),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        response.unwrap_or_else(|refusal| refusal)
     }
 
     /// Status and body for a missing or invalid token: not shown (interface, section 7).
     fn bad_token(&self) -> ServerResponse {
-        let msg = "The access token is missing, wrong, expired or of the other version";
+        let msg = "The access token is missing, invalid, expired or from the other version";
         let field = Invalid::new("value_error", ["header", "Authorization"], msg);
         ServerResponse::refusal(self.batches.faults.bad_token, field)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    /// Tells requests apart by what they ask for: a cursor by its meaning, since its text differs
-    /// from run to run.
+    /// Returns a number that identifies a request by its content. A cursor is identified by its decoded
+    /// value, since its text differs from run to run.
     fn identity(&self, method: &Method, uri: &Uri) -> u64 {
         let mut identity = mix_bytes(0, method.as_str().as_bytes());
         identity = mix_bytes(identity, uri.path().as_bytes());
@@ -358,30 +377,34 @@ impl ServerState {
     }
 }
 
-/// An error after which the rest of the body is not waited for.
+/// Returns an error that also closes the connection, without waiting for the rest of the body.
 fn closing(status: StatusCode, detail: &str) -> ServerResponse {
     ServerResponse::error(status, detail)
         .with(header::CONNECTION, HeaderValue::from_static("close"))
 }
 
-/// Returns the host that a request names; an error where it must name one and does not.
-fn named_host(request: &Request<Incoming>) -> Result<Option<&str>, ServerResponse> {
+/// Returns the host of a request. An error response if it is required but missing.
+fn requested_host(request: &Request<Incoming>) -> Result<Option<&str>, ServerResponse> {
     if let Some(authority) = request.uri().authority() {
         return Ok(Some(authority.as_str()));
     }
     let mut values = request.headers().get_all(header::HOST).iter();
-    let named = match (values.next(), values.next()) {
+    let host = match (values.next(), values.next()) {
         (Some(host), None) => host.to_str().ok(),
-        // Before version 1.1 of HTTP requests need not name a host; browsers always do.
+        // Before HTTP/1.1 the host was optional. Browsers always send it.
         (None, _) if request.version() < hyper::Version::HTTP_11 => return Ok(None),
         _ => None,
     };
-    let missing =
-        || ServerResponse::error(StatusCode::BAD_REQUEST, "A request names its host, once");
-    named.map(Some).ok_or_else(missing)
+    let missing = || {
+        ServerResponse::error(
+            StatusCode::BAD_REQUEST,
+            "The request must have exactly one Host header",
+        )
+    };
+    host.map(Some).ok_or_else(missing)
 }
 
-/// Tells whether `host`, perhaps with a port, is a name that means this machine everywhere.
+/// Returns whether `host`, with or without a port, always means this machine.
 fn is_local(host: &str) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => (address, rest),

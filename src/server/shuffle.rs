@@ -1,12 +1,12 @@
-//! A fixed disorder: a permutation that is computed place by place, so that it needs no memory and
-//! every page of it can be answered alone.
+//! A repeatable random order. Each position is computed on its own, so that it needs no memory and any
+//! page can be served alone.
 
 use super::rng::mix;
 
 /// A permutation of `0..len`, the same for the same seed and length.
 ///
-/// A Feistel network permutes the next power of four; a result past the end is put through again
-/// until it falls inside, which keeps it one-to-one.
+/// A Feistel network permutes the next power of four. A result past the end is permuted again until it
+/// is in range, which keeps the mapping one-to-one.
 pub(super) struct Shuffle {
     seed: u64,
     len: u64,
@@ -24,9 +24,9 @@ impl Shuffle {
         }
     }
 
-    /// Returns what stands at `place`, which is below the length.
-    pub(super) fn at(&self, place: usize) -> usize {
-        let mut value = place as u64;
+    /// Returns the value at `position`, which must be below the length.
+    pub(super) fn at(&self, position: usize) -> usize {
+        let mut value = position as u64;
         loop {
             value = self.round_trip(value);
             if value < self.len {
@@ -51,10 +51,10 @@ mod tests {
     use crate::server::shuffle::Shuffle;
 
     #[test]
-    fn every_place_comes_exactly_once() {
+    fn every_position_appears_exactly_once() {
         for len in [1, 2, 3, 4, 5, 250, 1000, 4097] {
             let shuffle = Shuffle::new(1, len);
-            let mut all: Vec<usize> = (0..len).map(|place| shuffle.at(place)).collect();
+            let mut all: Vec<usize> = (0..len).map(|position| shuffle.at(position)).collect();
             if len > 5 {
                 assert!(!all.is_sorted());
             }
@@ -67,7 +67,7 @@ mod tests {
     fn the_seed_decides_the_order() {
         let order = |seed| {
             (0..100)
-                .map(|place| Shuffle::new(seed, 100).at(place))
+                .map(|position| Shuffle::new(seed, 100).at(position))
                 .collect()
         };
         let orders: [Vec<usize>; 3] = [order(1), order(1), order(2)];

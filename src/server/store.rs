@@ -1,7 +1,7 @@
-//! What is served at this moment: batches that stay as they are, or follow those of somebody else.
+//! The batches that are served now: fixed, or updated from a source.
 //!
-//! A change makes a new edition. Whoever begins to ask gets the latest one, and whoever goes on asking is
-//! told to begin again: no walk through the pages mixes two states.
+//! Each change creates a new snapshot. A first page is served from the latest one. A cursor of an older
+//! snapshot is refused, so that no walk through the pages mixes two states.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use super::catalog::Catalog;
 use crate::error::{Failure, Kind};
 
-/// How long a request waits for the latest edition before it is answered from the one that is there.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request waits for the latest snapshot before it is served from the current one.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns all batches where they have changed since it was last called; nothing where they have not.
+/// Returns all batches if they have changed since the last call. `None` if not.
 pub(crate) type Source = Box<dyn FnMut() -> Result<Option<Catalog>, Failure> + Send>;
 
-/// Batches in one state.
+/// The batches in one state.
 #[derive(Clone)]
 pub(super) struct Snapshot {
     pub(super) catalog: Arc<Catalog>,
@@ -25,70 +25,73 @@ pub(super) struct Snapshot {
 /// The batches that are served.
 pub(crate) struct DataStore {
     current: Arc<Mutex<Snapshot>>,
-    followed: Option<Arc<tokio::sync::Mutex<WatchedData>>>,
+    watched: Option<Arc<tokio::sync::Mutex<WatchedData>>>,
 }
 
-/// Batches that may change, and what is known of that.
+/// A source of batches, and the state of watching it.
 struct WatchedData {
     source: Source,
-    /// When the last look at them began.
-    looked: Option<Instant>,
-    /// Why they could not be looked at, as was said already.
-    trouble: Option<String>,
+    /// When the last check started.
+    last_check: Option<Instant>,
+    /// The last error, which was already logged.
+    last_error: Option<String>,
 }
 
 impl From<Catalog> for DataStore {
     fn from(catalog: Catalog) -> Self {
-        let edition = Snapshot {
+        let snapshot = Snapshot {
             catalog: Arc::new(catalog),
             number: 0,
         };
         Self {
-            current: Arc::new(Mutex::new(edition)),
-            followed: None,
+            current: Arc::new(Mutex::new(snapshot)),
+            watched: None,
         }
     }
 }
 
 impl DataStore {
-    /// Serves `catalog`, and whatever `source` has after it.
-    pub(crate) fn following(catalog: Catalog, source: Source) -> Self {
-        let followed = WatchedData {
+    /// Serves `catalog`, then each update from `source`.
+    pub(crate) fn watching(catalog: Catalog, source: Source) -> Self {
+        let watched = WatchedData {
             source,
-            looked: None,
-            trouble: None,
+            last_check: None,
+            last_error: None,
         };
         Self {
-            followed: Some(Arc::new(tokio::sync::Mutex::new(followed))),
+            watched: Some(Arc::new(tokio::sync::Mutex::new(watched))),
             ..Self::from(catalog)
         }
     }
 
-    /// Returns the edition that was made last.
+    /// Returns the current snapshot.
     pub(super) fn current(&self) -> Snapshot {
         lock(&self.current).clone()
     }
 
-    /// Returns an edition with everything that has changed before this was called.
+    /// Checks the source, then returns a snapshot with all changes made before this call.
     pub(super) async fn latest(&self) -> Snapshot {
-        if let Some(followed) = &self.followed {
-            // What is still being made then is there for those who come later.
-            let _ = tokio::time::timeout(PATIENCE, self.look(Arc::clone(followed))).await;
+        if let Some(watched) = &self.watched {
+            // After a timeout, the update goes on and is available to later requests.
+            let _ = tokio::time::timeout(REFRESH_TIMEOUT, self.refresh(Arc::clone(watched))).await;
         }
         self.current()
     }
 
-    async fn look(&self, followed: Arc<tokio::sync::Mutex<WatchedData>>) {
-        let asked = Instant::now();
-        let mut followed = followed.lock_owned().await;
-        // Somebody may have looked while this waited for its turn.
-        if followed.looked.is_some_and(|looked| looked >= asked) {
+    async fn refresh(&self, watched: Arc<tokio::sync::Mutex<WatchedData>>) {
+        let requested = Instant::now();
+        let mut watched = watched.lock_owned().await;
+        // Another request may have checked the source while this one waited for the lock.
+        if watched
+            .last_check
+            .is_some_and(|checked| checked >= requested)
+        {
             return;
         }
         let current = Arc::clone(&self.current);
-        // It ends what it has begun, whether or not anybody still waits for it.
-        let looking = tokio::task::spawn_blocking(move || followed.look(&current));
-        if let Err(error) = looking.await
+        // The check runs to its end even if the request times out.
+        let refresh = tokio::task::spawn_blocking(move || watched.refresh(&current));
+        if let Err(error) = refresh.await
             && error.is_panic()
         {
             std::panic::resume_unwind(error.into_panic());
@@ -97,43 +100,44 @@ impl DataStore {
 }
 
 impl WatchedData {
-    fn look(&mut self, current: &Mutex<Snapshot>) {
-        self.looked = Some(Instant::now());
+    fn refresh(&mut self, current: &Mutex<Snapshot>) {
+        self.last_check = Some(Instant::now());
         match (self.source)() {
             Ok(catalog) => {
-                self.trouble = None;
+                self.last_error = None;
                 if let Some(catalog) = catalog {
                     replace(current, catalog);
                 }
             }
-            Err(failure) => self.tell(failure),
+            Err(failure) => self.log_once(failure),
         }
     }
 
-    /// Says why the batches stay as they were, once.
-    fn tell(&mut self, failure: Failure) {
-        let is_moment = failure.kind == Kind::Locked;
-        let trouble = format!("{:#}", anyhow::Error::new(failure));
-        if self.trouble.as_ref() == Some(&trouble) {
+    /// Logs why the batches were not updated, once for each error.
+    fn log_once(&mut self, failure: Failure) {
+        let is_temporary = failure.kind == Kind::Locked;
+        let last_error = format!("{:#}", anyhow::Error::new(failure));
+        if self.last_error.as_ref() == Some(&last_error) {
             return;
         }
-        let level = if is_moment {
+        let level = if is_temporary {
             log::Level::Info
         } else {
             log::Level::Warn
         };
-        log::log!(level, "serving batches as they were read last: {trouble}");
-        self.trouble = Some(trouble);
+        log::log!(level, "still serving the previous batches: {last_error}");
+        self.last_error = Some(last_error);
     }
 }
 
-/// Makes `catalog` the current edition, unless it is the same as before: then cursors stay good.
+/// Makes `catalog` the current snapshot. If nothing changed, keeps the old one, so that cursors remain
+/// valid.
 fn replace(current: &Mutex<Snapshot>, catalog: Catalog) {
     let before = lock(current).clone();
     if *before.catalog == catalog {
         return;
     }
-    log::info!("the batches have changed: {} now", catalog.len());
+    log::info!("the batches have changed; now serving {}", catalog.len());
     *lock(current) = Snapshot {
         catalog: Arc::new(catalog),
         number: before.number + 1,

@@ -476,7 +476,7 @@ fn nobody_is_kept_from_writing_and_a_lock_keeps_what_was_read_last() {
     assert!(
         ended
             .stderr
-            .contains("info: serving batches as they were read last: another program is using"),
+            .contains("info: still serving the previous batches: another program is using"),
         "{ended:?}"
     );
 }
@@ -523,7 +523,7 @@ fn another_file_in_its_place_is_noticed_and_none_is_borne() {
     let stderr = server.stop().stderr;
     let warnings: Vec<&str> = stderr
         .lines()
-        .filter_map(|line| line.strip_prefix("warning: serving batches as they were read last: "))
+        .filter_map(|line| line.strip_prefix("warning: still serving the previous batches: "))
         .collect();
     assert_eq!(warnings.len(), 4, "each once: {warnings:?}");
     for (warning, says) in warnings.iter().zip([

@@ -137,7 +137,7 @@ fn what_is_no_http_is_refused_with_detail() {
         let reply = Reply::parse(&server.exchange(nonsense.as_bytes()));
         assert_eq!(
             (reply.status, detail(&reply).as_str()),
-            (400, "This is no HTTP request")
+            (400, "This is not an HTTP request")
         );
     }
     let tls = server.exchange(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n");
@@ -254,7 +254,7 @@ fn errors_of_old_clients_have_their_detail_too() {
     let answers = String::from_utf8(server.exchange(requests)).unwrap();
     assert!(answers.contains("HTTP/1.0 404"), "{answers}");
     assert!(
-        answers.ends_with("{\"detail\":\"This is no HTTP request\"}"),
+        answers.ends_with("{\"detail\":\"This is not an HTTP request\"}"),
         "{answers}"
     );
 }

@@ -1,8 +1,8 @@
-//! What is grown: how it germinates, how large it is, when it is sown.
+//! The crops: their usual germination, size and sowing season.
 
 pub(super) struct CropProfile {
     pub(super) name: &'static str,
-    /// Trays that it is sown in, by their cells.
+    /// Cells of the trays in which it is sown.
     pub(super) trays: &'static [u32],
     /// Usual share of cells that germinate, and of those that are usable, in per mille.
     pub(super) germination: u32,

@@ -1,20 +1,19 @@
-//! Made-up batches: believable, awkward where real ones are, and the same for the same seed.
+//! Generates demo batches: realistic, with the difficult cases of real data, and the same for the same
+//! seed. Read `record.rs` first; the other files are its tables.
 
-// What is grown: how it germinates, how large it is, when it is sown.
-mod crops;
+// The creation dates.
+mod season;
 
-// What people write beside a scan.
-mod remarks;
-
-// One batch, from its place in the sequence.
+// One batch.
 mod record;
 
-// When scans happen.
-mod season;
+// The crops and the comments.
+mod crops;
+mod remarks;
 
 use super::catalog::Catalog;
 
-/// Makes up `count` batches. They depend on `seed`, `count` and `unknown_fields` alone.
+/// Generates `count` batches. They depend only on `seed`, `count` and `unknown_fields`.
 pub(crate) fn generate(seed: u64, count: usize, unknown_fields: bool) -> Catalog {
     let created = season::moments(seed, count);
     Catalog::prepare(created.clone(), |index, text| {

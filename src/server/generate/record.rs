@@ -1,8 +1,8 @@
-//! One batch, from its place in the sequence.
+//! Generates one batch from its index.
 //!
-//! Counts add up: what germinated and what did not are all cells, what is usable has germinated, and
-//! the rates follow from the counts. Nulls stand where the interface allows them and where a scan
-//! would leave them.
+//! Counts add up: germinated and non-germinated cells are all cells, usable seedlings have germinated,
+//! and the rates follow from the counts. Fields are null where the interface allows it and a real scan
+//! would leave them empty.
 
 use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 use fastrand::Rng;
@@ -24,7 +24,7 @@ const PEOPLE: [&str; 9] = [
     "jan.de.vries",
 ];
 
-/// The batch as it is answered, in the order of the interface (section 2).
+/// A batch as it is sent, in the field order of the interface (section 2).
 #[derive(Serialize)]
 struct BatchRecord<'a> {
     batch_id: &'a str,
@@ -51,14 +51,14 @@ struct BatchRecord<'a> {
     scanner: Option<Scanner>,
 }
 
-/// A field that the interface does not know, and no plain text or number either.
+/// A nested field that is not in the interface.
 #[derive(Serialize)]
 struct Scanner {
     id: u32,
     lamps: [Option<bool>; 2],
 }
 
-/// A decimal with two fraction digits, carried as a JSON string.
+/// A decimal with two fraction digits, sent as a JSON string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hundredths(u32);
 
@@ -68,7 +68,7 @@ impl Serialize for Hundredths {
     }
 }
 
-/// What went well in an average tray of a batch.
+/// The counts of an average tray of a batch.
 #[derive(Clone, Copy, Debug)]
 struct TrayCounts {
     cells: u32,
@@ -77,7 +77,7 @@ struct TrayCounts {
 }
 
 impl TrayCounts {
-    /// Averages `germinated` and `usable` seedlings, counted in `trays` trays, half up.
+    /// Averages the seedlings counted in `trays` trays, rounded half up.
     fn average(cells: u32, trays: u32, germinated: u32, usable: u32) -> Self {
         let average = |sum: u32| Hundredths((sum * 100 + trays / 2) / trays);
         Self {
@@ -87,18 +87,18 @@ impl TrayCounts {
         }
     }
 
-    /// The cells that are not among `those`.
+    /// Returns the number of cells that are not in `those`.
     fn others(&self, those: Hundredths) -> Hundredths {
         Hundredths(self.cells * 100 - those.0)
     }
 
-    /// What `those` are of all cells, in percent, half up.
+    /// Returns the share of `those` in all cells, in percent, rounded half up.
     fn rate(&self, those: Hundredths) -> Hundredths {
         Hundredths((those.0 * 100 + self.cells / 2) / self.cells)
     }
 }
 
-/// Writes batch number `index`, created at `created`, as a JSON object to the end of `text`.
+/// Appends batch number `index`, created at `created`, to `text` as a JSON object.
 pub(super) fn write(
     seed: u64,
     index: usize,
@@ -113,7 +113,7 @@ pub(super) fn write(
     let house = rng.u32(1..=8);
     let lot = rng.u32(1000..10_000);
 
-    // Now and then a scan fails: there are pictures, or not even those, but no figures.
+    // Some scans fail: they have few images or none, and no figures.
     let failed = one_in(40, &mut rng);
     let images = if failed {
         rng.u32(0..3)
@@ -123,7 +123,7 @@ pub(super) fn write(
     let cells = *rng.choice(crop.trays).expect("every crop has its trays");
     let cells_known = !one_in(60, &mut rng);
     let counts = (!failed && cells_known).then(|| counted(crop, cells, images, &mut rng));
-    // Where nothing came up there is nothing to measure.
+    // Without seedlings there is nothing to measure.
     let any_seedlings = !failed && counts.is_none_or(|counts| counts.germinated.0 > 0);
     let size = around(crop.size, 250, &mut rng);
     let variation = around(crop.variation, 300, &mut rng);
@@ -164,14 +164,14 @@ pub(super) fn write(
         }),
         batch_id: &batch_id,
     };
-    serde_json::to_writer(text, &record).expect("memory takes every record");
+    serde_json::to_writer(text, &record).expect("writing to memory cannot fail");
 }
 
 fn one_in(often: u32, rng: &mut Rng) -> bool {
     rng.u32(0..often) == 0
 }
 
-/// An identifier in the form of a random UUID.
+/// Returns an identifier in the format of a random UUID.
 fn identifier(rng: &mut Rng) -> String {
     let bits = rng.u128(..) & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");
@@ -185,7 +185,7 @@ fn identifier(rng: &mut Rng) -> String {
     .join("-")
 }
 
-/// Picks a crop by what is sown in the month.
+/// Picks a crop, weighted by what is sown in the month.
 fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static CropProfile {
     let month = created.month0() as usize;
     let mut share = rng.u32(0..CROPS.iter().map(|crop| crop.months[month]).sum());
@@ -198,10 +198,10 @@ fn sown_in(created: DateTime<Utc>, rng: &mut Rng) -> &'static CropProfile {
     &CROPS[0]
 }
 
-/// Counts seedlings in `images` trays: mostly near what the crop does, sometimes far below.
+/// Counts seedlings in `images` trays: mostly near the usual rates of the crop, sometimes far below.
 fn counted(crop: &CropProfile, cells: u32, images: u32, rng: &mut Rng) -> TrayCounts {
-    let ill = one_in(30, rng);
-    let germination = if ill {
+    let failing = one_in(30, rng);
+    let germination = if failing {
         rng.u32(0..crop.germination * 3 / 4)
     } else {
         around(crop.germination, 45, rng).0.min(1000)
@@ -215,10 +215,10 @@ fn counted(crop: &CropProfile, cells: u32, images: u32, rng: &mut Rng) -> TrayCo
     TrayCounts::average(cells, images, germinated.min(sown), usable)
 }
 
-/// Returns a number around `usual`, most often within `spread` per mille of it.
+/// Returns a number near `usual`, usually within `spread` per mille of it.
 fn around(usual: u32, spread: u32, rng: &mut Rng) -> Hundredths {
     let swing = 2 * u64::from(usual) * u64::from(spread) / 1000;
-    // Three draws, averaged: a hill with its top in the middle.
+    // The average of three draws has its peak in the middle.
     let drawn = (0..3).map(|_| rng.u64(0..=2 * swing)).sum::<u64>() / 3;
     let moved = u64::from(usual) + drawn - swing;
     Hundredths(u32::try_from(moved).expect("near a number of this size"))

@@ -1,5 +1,5 @@
-//! What people write beside a scan: several languages and scripts, quotes, commas, line breaks, and
-//! the signs that spreadsheets take for formulas.
+//! The comments: several languages and scripts, quotes, commas, line breaks, and characters that start
+//! a formula in a spreadsheet.
 
 pub(super) const REMARKS: [&str; 32] = [
     "ok",

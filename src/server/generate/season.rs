@@ -1,11 +1,11 @@
-//! When scans happen: three years of working days, busy in spring and quiet around the new year.
+//! The creation dates: three years of working days, busy in spring and quiet around the new year.
 
 use chrono::{Datelike as _, Days, NaiveDate, Weekday};
 use fastrand::Rng;
 
 use crate::server::rng::mix;
 
-/// The first day of the three years. They are over, so that nothing is dated in the future.
+/// The first day of the three years. They are in the past, so that no date is in the future.
 const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(2023, 11, 1).expect("a day");
 const DAYS: u64 = 1096;
 
@@ -13,13 +13,13 @@ const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const DAY: i64 = 24 * HOUR;
 
-/// Scans in each month against the others, January first.
+/// The relative number of scans in each month, January first.
 const MONTHS: [u64; 12] = [5, 9, 14, 13, 10, 8, 8, 9, 8, 6, 4, 3];
 
-/// Returns when each of `count` batches was created, in microseconds since 1970, ascending.
+/// Returns the creation dates of `count` batches, in microseconds since 1970, ascending.
 pub(super) fn moments(seed: u64, count: usize) -> Vec<i64> {
     let mut rng = Rng::with_seed(mix(seed, count as u64));
-    // The share of all scans that lies before the end of each day.
+    // The cumulative weight at the end of each day.
     let before: Vec<u64> = (0..DAYS)
         .scan(0, |sum, day| {
             *sum += weight(FIRST_DAY + Days::new(day));
@@ -51,8 +51,8 @@ fn weight(day: NaiveDate) -> u64 {
     MONTHS[day.month0() as usize] * weekday
 }
 
-/// Most scans fall into working hours; a few stand exactly on, or just before, midnight, where
-/// daily exports meet. Half have a fraction of a second.
+/// Most scans are in working hours. A few are exactly at midnight or just before it, where daily exports
+/// meet. Half have a fraction of a second.
 fn time_of_day(rng: &mut Rng) -> i64 {
     let milliseconds = rng.i64(1..1000) * (SECOND / 1000);
     match rng.u32(0..100) {

@@ -1,4 +1,4 @@
-//! Answers: a status, headers, and a body made of slices that are ready to be sent.
+//! Responses: a status, headers, and a body of slices that are ready to send.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 
 use super::catalog::Catalog;
 
-/// One field that a request has wrong: an entry of a 422's detail (interface, section 7).
+/// An invalid field of a request: one entry in the detail of a 422 (interface, section 7).
 #[derive(Debug, Serialize)]
 pub(super) struct Invalid {
     #[serde(rename = "type")]
@@ -50,7 +50,7 @@ impl Invalid {
         )
     }
 
-    pub(super) fn doubled(loc: [&'static str; 2]) -> Self {
+    pub(super) fn duplicate(loc: [&'static str; 2]) -> Self {
         Self::new("doubled", loc, "Field given more than once")
     }
 }
@@ -61,21 +61,21 @@ struct Detail<T> {
     detail: T,
 }
 
-/// What the service says to one request.
+/// The response to one request.
 pub(super) struct ServerResponse {
     pub(super) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) parts: Vec<BodyPart>,
-    /// How many batches are in it; for the log.
+    /// The number of batches in it, for the log.
     pub(super) batches: Option<usize>,
-    /// Bytes after which the body breaks off on purpose.
+    /// The number of bytes after which a fault cuts the body off.
     pub(super) cut: Option<u64>,
-    /// Its place among those that are answered at a time, taken until its body is handed over.
-    pub(super) place: Option<OwnedSemaphorePermit>,
+    /// The permit of the request, held until the body is sent.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 impl ServerResponse {
-    /// A success whose body is `parts`, one after another.
+    /// Returns a success whose body is the concatenation of `parts`.
     pub(super) fn of(parts: Vec<BodyPart>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -86,11 +86,11 @@ impl ServerResponse {
             parts,
             batches: None,
             cut: None,
-            place: None,
+            permit: None,
         }
     }
 
-    /// A success that holds `count` batches.
+    /// Returns a success with `count` batches.
     pub(super) fn of_batches(parts: Vec<BodyPart>, count: usize) -> Self {
         Self {
             batches: Some(count),
@@ -99,11 +99,11 @@ impl ServerResponse {
     }
 
     pub(super) fn json(value: &impl Serialize) -> Self {
-        let text = serde_json::to_vec(value).expect("an answer has text for keys");
+        let text = serde_json::to_vec(value).expect("a response has text keys");
         Self::of(vec![BodyPart::from(text)])
     }
 
-    /// An error: every one has a `detail` (interface, section 7).
+    /// Returns an error. Every error has a `detail` (interface, section 7).
     pub(super) fn error(status: StatusCode, detail: impl Serialize) -> Self {
         Self {
             status,
@@ -111,12 +111,12 @@ impl ServerResponse {
         }
     }
 
-    /// A refusal that names each field at fault.
+    /// Returns a 422 that names each invalid field.
     pub(super) fn invalid(fields: &[Invalid]) -> Self {
         Self::error(StatusCode::UNPROCESSABLE_ENTITY, fields)
     }
 
-    /// A refusal with the status that a fault chose, in the shape that goes with it.
+    /// Returns an error with the status of a fault, and a body in the format for that status.
     pub(super) fn refusal(status: u16, field: Invalid) -> Self {
         match StatusCode::from_u16(status) {
             Ok(status) if status != StatusCode::UNPROCESSABLE_ENTITY => {
@@ -138,10 +138,10 @@ impl ServerResponse {
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let body = ResponseBody {
             left: self.len(),
-            until_cut: self.cut,
+            before_cut: self.cut,
             pause: None,
-            waiting: self.parts.into(),
-            _place: self.place,
+            parts: self.parts.into(),
+            _permit: self.permit,
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -159,8 +159,7 @@ impl From<Invalid> for ServerResponse {
 /// A part of a body.
 pub(super) enum BodyPart {
     Ready(Bytes),
-    /// Batches that lie apart; they are put together when their turn comes, so that an answer takes
-    /// no more memory than what is on its way.
+    /// Batches that are not adjacent. They are joined only when they are sent, to limit memory.
     Gathered {
         catalog: Arc<Catalog>,
         batches: Vec<usize>,
@@ -189,16 +188,16 @@ impl<T: Into<Bytes>> From<T> for BodyPart {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) struct ResponseBody {
-    waiting: VecDeque<BodyPart>,
+    parts: VecDeque<BodyPart>,
     left: u64,
-    until_cut: Option<u64>,
+    before_cut: Option<u64>,
     pause: Option<Pin<Box<Sleep>>>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Ends a body before its length, on purpose.
+/// Ends a body before its announced length, as a fault.
 #[derive(Debug)]
 pub(super) struct Cut;
 
@@ -211,8 +210,7 @@ impl fmt::Display for Cut {
 impl std::error::Error for Cut {}
 
 impl ResponseBody {
-    /// What was sent so far leaves for the network while this waits; an error at once would
-    /// overtake it in hyper's buffer.
+    /// Gives hyper time to send what it has buffered: an immediate error would discard it.
     const BEFORE_CUT: Duration = Duration::from_millis(20);
 
     fn poll_cut(&mut self, context: &mut Context<'_>) -> Poll<Cut> {
@@ -223,27 +221,27 @@ impl ResponseBody {
         Poll::Ready(Cut)
     }
 
-    /// Returns how much is still to come, were it not cut.
+    /// Returns the remaining length, as if it were not cut off.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Hands over what comes next.
+    /// Returns the next bytes.
     pub(super) fn poll_bytes(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, Cut>>> {
-        if self.until_cut == Some(0) {
+        if self.before_cut == Some(0) {
             let cut = ready!(self.poll_cut(context));
             return Poll::Ready(Some(Err(cut)));
         }
-        let Some(part) = self.waiting.pop_front() else {
+        let Some(part) = self.parts.pop_front() else {
             return Poll::Ready(None);
         };
         let mut part = part.into_bytes();
-        if let Some(until_cut) = &mut self.until_cut {
-            part.truncate(usize::try_from(*until_cut).unwrap_or(usize::MAX));
-            *until_cut -= part.len() as u64;
+        if let Some(before_cut) = &mut self.before_cut {
+            part.truncate(usize::try_from(*before_cut).unwrap_or(usize::MAX));
+            *before_cut -= part.len() as u64;
         }
         self.left -= part.len() as u64;
         Poll::Ready(Some(Ok(part)))
