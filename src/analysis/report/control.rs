@@ -1,12 +1,13 @@
 //! A control chart of the usable rate, where a page is about one crop: others differ by more than chance.
 
+use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
+use super::escape::Escaped;
 use super::format::{drawn, minute, plural};
 use super::gather::{CropData, ReportData};
 use super::newest::Scan;
 use super::outliers::usual_least;
-use super::page::{Chart, crop_name};
-use super::svg::{AltText, Escaped, rounded_out};
+use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, two_digits};
 
 /// Values that limits are worth computing of, at least.

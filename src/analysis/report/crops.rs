@@ -1,12 +1,11 @@
 //! Crops side by side: the table, and the charts with a row for each.
 
+use super::chart::{Chart, crop_name, spread};
 use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses, spark};
 use super::format::{drawn, figure, plural};
-use super::gather::{CropData, ReportData};
-use super::outliers::usual_most;
-use super::page::{Chart, crop_name, spread};
+use super::gather::ReportData;
+use super::outliers::{rate_scale, usual_most};
 use super::svg::AltText;
-use super::trends::{last_steps, scale};
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
 use crate::analysis::{Target, Targets};
 
@@ -53,25 +52,10 @@ pub(super) struct CropTable {
     pub(super) spark_steps: usize,
 }
 
-/// Returns the crops, those with the most batches first.
-pub(super) fn by_size(gathered: &ReportData) -> Vec<(Option<&str>, &CropData)> {
-    let mut crops: Vec<(Option<&str>, &CropData, u64)> = gathered
-        .crops
-        .iter()
-        .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
-        .collect();
-    // What has no name comes last; else by name where they are even.
-    crops.sort_by_key(|(name, _, batches)| (name.is_none(), u64::MAX - batches, *name));
-    crops
-        .into_iter()
-        .map(|(name, crop, _)| (name, crop))
-        .collect()
-}
-
 pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Period>) -> CropTable {
     let words = gathered.step_words();
-    let steps = newest.map_or_else(Vec::new, |newest| last_steps(gathered, newest, SPARKS));
-    let crops = by_size(gathered);
+    let steps = newest.map_or_else(Vec::new, |newest| gathered.last_steps(newest, SPARKS));
+    let crops = gathered.by_size();
     let medians: Vec<Vec<Option<Decimal>>> = crops
         .iter()
         .map(|(_, crop)| medians(&steps, |period| crop.steps.get(&period).cloned()))
@@ -83,7 +67,7 @@ pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Per
         .flatten()
         .flatten()
         .map(|median| drawn(*median));
-    let scale = scale(drawn_ones.collect(), std::iter::empty());
+    let scale = rate_scale(drawn_ones.collect(), std::iter::empty());
     let rows = crops.iter().zip(&medians).take(ROWS);
     let rows = rows.map(|((name, crop), medians)| {
         let total = crop.total();
@@ -247,7 +231,7 @@ pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
     let mut crops = Vec::new();
     let left_out = gathered.crops.values().map(|crop| crop.losses.left_out);
     let left_out: u64 = left_out.sum();
-    for (name, crop) in by_size(gathered) {
+    for (name, crop) in gathered.by_size() {
         let Some(shares) = crop.losses.shares() else {
             continue;
         };
@@ -315,7 +299,7 @@ pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
 pub(super) fn variation_chart(gathered: &ReportData) -> Option<Chart> {
     let mut crops = Vec::new();
     let mut rows = Vec::new();
-    for (name, crop) in by_size(gathered) {
+    for (name, crop) in gathered.by_size() {
         let figures = crop.total();
         let metric = &figures.coefficient_of_variation;
         let Some(spread) = spread(metric, "%") else {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::chart::{Chart, crop_name};
 use super::charts::{Scatter, ScatterPoint, scatter};
 use super::format::{drawn, plural};
 use super::gather::ReportData;
 use super::outliers::usual_least;
-use super::page::{Chart, crop_name};
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
 

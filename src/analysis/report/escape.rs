@@ -1,9 +1,10 @@
 //! Text on the page: harmless as HTML, and with nothing in it that cannot be seen.
 
-use crate::text;
-use std::fmt::{self, Write};
+use std::fmt::{self, Display, Write};
 
 use askama::filters::{Escaper, Html};
+
+use crate::text;
 
 /// Escapes HTML, and shows control characters and bidirectional overrides as visible escapes.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,15 @@ impl Escaper for VisibleHtml {
 
     fn write_escaped_char<W: Write>(&self, page: W, character: char) -> fmt::Result {
         self.write_escaped_str(page, character.encode_utf8(&mut [0; 4]))
+    }
+}
+
+/// Makes text harmless between tags and in attributes.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        VisibleHtml.write_escaped_str(f, self.0)
     }
 }
 

@@ -1,33 +1,7 @@
 //! Numbers and steps in words.
 
-use super::gather::ReportData;
 use crate::analysis::statistics::{Decimal, Period, Step, two_digits};
 use chrono::DateTime;
-
-/// What a step is called.
-pub(super) struct StepWords {
-    pub(super) one: &'static str,
-    pub(super) many: &'static str,
-}
-
-impl ReportData {
-    pub(super) fn step_words(&self) -> StepWords {
-        match self.step {
-            Step::Day => StepWords {
-                one: "day",
-                many: "days",
-            },
-            Step::Week => StepWords {
-                one: "week",
-                many: "weeks",
-            },
-            Step::Month => StepWords {
-                one: "month",
-                many: "months",
-            },
-        }
-    }
-}
 
 /// Names a period and its days.
 pub(super) fn period_name(period: Period) -> (String, String) {

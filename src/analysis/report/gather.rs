@@ -18,9 +18,6 @@ use crate::text::nearest;
 /// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
 const MOST: usize = 200_000;
 
-/// Steps that one is compared with, at most; the page calls them four.
-pub(super) const TRAILING: usize = 4;
-
 /// Everything that is told of a range.
 pub(crate) struct ReportData {
     pub(super) step: Step,
@@ -70,33 +67,6 @@ impl ReportData {
         self.digest.finish()
     }
 
-    /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
-    pub(super) fn last_step(&self) -> Option<Period> {
-        let last = |crop: &CropData| {
-            let mut begun = crop.steps.keys().rev();
-            begun.find(|step| step.first() <= self.span.made).copied()
-        };
-        self.crops.values().filter_map(last).max()
-    }
-
-    /// The oldest one.
-    pub(super) fn first_step(&self) -> Option<Period> {
-        let first = |crop: &CropData| crop.steps.keys().next().copied();
-        self.crops.values().filter_map(first).min()
-    }
-
-    /// The steps before `period` that it can be compared with, nearest first: those of which all batches are
-    /// known, though there may be none.
-    pub(super) fn before(&self, period: Period) -> Vec<Period> {
-        let first = self.first_step().filter(|_| !self.span.has_start());
-        let is_known =
-            |step: &Period| self.span.has(*step) && first.is_none_or(|first| *step >= first);
-        std::iter::successors(Some(period.previous()), |step| Some(step.previous()))
-            .take(TRAILING)
-            .filter(is_known)
-            .collect()
-    }
-
     /// The figures of all crops in one step.
     pub(super) fn at(&self, period: Period) -> Figures {
         let parts = self
@@ -124,6 +94,21 @@ impl ReportData {
             Some((crop, found.1))
         });
         meant.collect()
+    }
+
+    /// Returns the crops, those with the most batches first.
+    pub(super) fn by_size(&self) -> Vec<(Option<&str>, &CropData)> {
+        let mut crops: Vec<(Option<&str>, &CropData, u64)> = self
+            .crops
+            .iter()
+            .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
+            .collect();
+        // What has no name comes last; else by name where they are even.
+        crops.sort_by_key(|(name, _, batches)| (name.is_none(), u64::MAX - batches, *name));
+        crops
+            .into_iter()
+            .map(|(name, crop, _)| (name, crop))
+            .collect()
     }
 
     /// The figures of all batches.

@@ -1,5 +1,7 @@
 //! Where an axis ends, so that one value far off does not squeeze all the others.
 
+use super::svg::rounded_out;
+
 /// Values nearer than this to the middle half are never far off, in what the axis shows.
 const NEAR: f64 = 5.0;
 
@@ -35,6 +37,15 @@ pub(super) fn usual_most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     usual_least(turned).map(|least| -least)
 }
 
+/// One scale for all, up to 100. The lowest twentieth does not decide where it begins, or one failed week
+/// would flatten all the others.
+pub(super) fn rate_scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.sort_unstable_by(f64::total_cmp);
+    let usual = values.get(values.len() / 20).copied();
+    let least = targets.chain(usual).fold(90.0, f64::min).max(0.0);
+    (rounded_out(least, 100.0, 4).0, 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +72,26 @@ mod tests {
         assert_eq!(usual_least(vec![(90.0, 38), (3.0, 2)]), Some(90.0));
         assert_eq!(usual_least(vec![(90.0, 37), (3.0, 3)]), Some(3.0));
         assert_eq!(usual_most([10.0, 12.0, 14.0, 15.0, 900.0]), Some(15.0));
+    }
+
+    #[test]
+    fn one_failed_week_does_not_flatten_the_others() {
+        let none = std::iter::empty;
+        let mut values = vec![85.0; 39];
+        assert!(same(rate_scale(values.clone(), none()), (85.0, 100.0)));
+        values.push(3.0);
+        assert!(same(rate_scale(values.clone(), none()), (85.0, 100.0)));
+        values.extend([3.0, 3.0]);
+        assert!(same(rate_scale(values, none()), (0.0, 100.0)));
+        assert!(same(
+            rate_scale(vec![99.0], [55.0].into_iter()),
+            (40.0, 100.0)
+        ));
+        assert!(same(rate_scale(Vec::new(), none()), (90.0, 100.0)));
+        assert!(same(rate_scale(vec![-50.0], none()), (0.0, 100.0)));
+    }
+
+    fn same(left: (f64, f64), right: (f64, f64)) -> bool {
+        (left.0 - right.0).abs() < 1e-9 && (left.1 - right.1).abs() < 1e-9
     }
 }

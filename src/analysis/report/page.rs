@@ -2,24 +2,57 @@
 
 use askama::Template;
 
-use super::ReportInfo;
 use super::attention::{Attention, FlaggedBatch};
-use super::charts::Spread;
+use super::chart::{Chart, crop_name};
 use super::control;
 use super::crops::{self, CropRow};
 use super::dots;
-use super::format::{ago, drawn, figure, minute, period_name, plural};
+use super::format::{ago, figure, minute, period_name};
 use super::gather::ReportData;
 use super::quality::QualityIssue;
 use super::tiles::{Tile, tiles};
 use super::trends::Trends;
 use crate::analysis::Targets;
 use crate::analysis::statistics::{Metric, Step, two_digits};
-use crate::text;
+use crate::error::{Failure, Kind};
+
+/// What a page tells of itself.
+pub(crate) struct ReportInfo {
+    pub(crate) title: String,
+    /// The profile of the settings, where it has a name.
+    pub(crate) profile: Option<String>,
+    /// Where the batches came from.
+    pub(crate) source: String,
+    /// Of dates, in words.
+    pub(crate) range: String,
+    /// What batches had to fulfil.
+    pub(crate) conditions: Vec<String>,
+    /// The version of the interface, where a service was asked.
+    pub(crate) version: Option<String>,
+    /// When it was made, in seconds since 1970.
+    pub(crate) made: i64,
+    /// Whether the page names who scanned.
+    pub(crate) has_emails: bool,
+    /// What was noticed on the way here: how many batches, and what of them.
+    pub(crate) noticed: Vec<(u64, String)>,
+    /// Whether something that came is in no figure.
+    pub(crate) has_left_out: bool,
+}
+
+/// Returns the page.
+pub(crate) fn render(
+    gathered: &ReportData,
+    facts: &ReportInfo,
+    targets: &Targets,
+) -> Result<String, Failure> {
+    ReportPage::new(gathered, facts, targets)
+        .render()
+        .map_err(|error| Failure::new(Kind::Internal, "cannot make the page").caused_by(error))
+}
 
 #[derive(Template)]
 #[template(path = "page.html", config = "src/analysis/report/askama.toml")]
-pub(super) struct ReportPage {
+struct ReportPage {
     title: String,
     facts: Vec<(&'static str, String)>,
     /// The step that the page is about; nothing where no batch came.
@@ -54,31 +87,6 @@ struct NewestStep {
     part: Option<String>,
 }
 
-/// A chart with what stands around it.
-#[derive(Default)]
-pub(super) struct Chart {
-    pub(super) caption: String,
-    pub(super) aside: String,
-    pub(super) legend: Vec<(&'static str, String)>,
-    pub(super) svg: String,
-    /// The same as a table, where the chart alone does not say it all.
-    pub(super) rows_caption: String,
-    pub(super) head: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<String>>,
-    /// Where rows lead to, as far as they do.
-    pub(super) links: Vec<Option<String>>,
-}
-
-impl Chart {
-    #[allow(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "templates pass everything so"
-    )]
-    fn link(&self, row: &usize) -> Option<&str> {
-        self.links.get(*row)?.as_deref()
-    }
-}
-
 struct AttentionRow {
     created: String,
     name: String,
@@ -96,11 +104,8 @@ struct Weighted {
     usable: String,
 }
 
-/// What a batch without a crop is called.
-pub(super) const NO_CROP: &str = "no crop given";
-
 impl ReportPage {
-    pub(super) fn new(gathered: &ReportData, facts: &ReportInfo, targets: &Targets) -> Self {
+    fn new(gathered: &ReportData, facts: &ReportInfo, targets: &Targets) -> Self {
         let steps = gathered.step_words();
         let newest = gathered.last_step();
         let total = gathered.total();
@@ -237,29 +242,4 @@ fn attention_row(noticed: &FlaggedBatch<'_>) -> AttentionRow {
         comment: scan.comment(),
         email: scan.email(),
     }
-}
-
-pub(super) fn crop_name(crop: Option<&str>) -> String {
-    crop.map_or_else(|| NO_CROP.to_owned(), text::brief)
-}
-
-/// Returns the spread of some values, to be drawn.
-pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
-    let values = &metric.distribution;
-    let quartiles = values.quartiles()?;
-    let words = format!(
-        "median {} {unit}, middle half {} to {}, {}",
-        two_digits(quartiles.median),
-        two_digits(quartiles.low),
-        two_digits(quartiles.high),
-        plural(values.count(), "batch", "batches"),
-    );
-    Some(Spread {
-        least: drawn(values.min()?),
-        low: drawn(quartiles.low),
-        median: drawn(quartiles.median),
-        high: drawn(quartiles.high),
-        most: drawn(values.max()?),
-        words,
-    })
 }

@@ -4,18 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use askama::filters::Escaper as _;
-
-use super::escape::VisibleHtml;
-
-/// Makes text harmless between tags and in attributes.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        VisibleHtml.write_escaped_str(f, self.0)
-    }
-}
+use super::escape::Escaped;
 
 /// A length or a place: a tenth of a unit is finer than any screen shows.
 #[derive(Clone, Copy, Debug)]

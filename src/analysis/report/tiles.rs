@@ -1,7 +1,8 @@
 //! Five figures of the newest step, beside the step before and the four before it, as far as those are known.
 
-use super::format::{StepWords, figure, points};
-use super::gather::{ReportData, TRAILING, together};
+use super::format::{figure, points};
+use super::gather::{ReportData, together};
+use super::steps::{StepWords, TRAILING};
 use crate::analysis::statistics::{Decimal, Figures, Period, two_digits};
 
 pub(super) struct Tile {

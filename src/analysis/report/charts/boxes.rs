@@ -1,6 +1,6 @@
 //! How even seedlings are: boxes of the coefficient of variation, one per crop.
 
-use super::{ROW, Spread, WIDTH, short};
+use super::layout::{ROW, Spread, WIDTH, short};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, rounded_out, tick_label};
 
 const LEFT: f64 = 104.0;

@@ -1,6 +1,6 @@
 //! The batches of one crop in order of time, with their mean and the limits that few pass by chance.
 
-use super::WIDTH;
+use super::layout::WIDTH;
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 220.0;

@@ -1,6 +1,6 @@
 //! Where the cells of a tray went: usable, germinated but not usable, not germinated.
 
-use super::{ROW, WIDTH, short};
+use super::layout::{ROW, WIDTH, short};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg};
 
 const LEFT: f64 = 104.0;

@@ -1,96 +1,22 @@
-//! The charts of the report. Each takes figures and words, and returns the text of a picture.
+//! The charts of the report. Each function takes figures and labels and returns an SVG image as text.
+//!
+//! Which figures to show is decided by the sections of the page (`crops.rs`, `trends.rs`, `dots.rs`,
+//! `control.rs`). Shapes and axes are in `svg.rs`.
 
-#![allow(
-    clippy::cast_precision_loss,
-    reason = "nothing on a page is counted in more than thousands"
-)]
+#![allow(clippy::cast_precision_loss, reason = "counts on a page are small")]
 
 mod boxes;
 mod control;
 mod losses;
 mod scatter;
-mod spark;
 mod trend;
+
+// Shared by the charts.
+mod layout;
 
 pub(super) use boxes::{BoxPlot, boxes, scale as boxes_scale};
 pub(super) use control::{ControlLimits, ControlPoint, control};
+pub(super) use layout::Spread;
 pub(super) use losses::{Loss, losses};
 pub(super) use scatter::{Scatter, ScatterPoint, scatter};
-pub(super) use spark::spark;
-pub(super) use trend::{TrendChart, trend};
-
-/// The middle half of some values, their median and their ends, to be drawn.
-#[derive(Clone, Debug)]
-pub(super) struct Spread {
-    pub(super) least: f64,
-    pub(super) low: f64,
-    pub(super) median: f64,
-    pub(super) high: f64,
-    pub(super) most: f64,
-    /// The same in words, exact.
-    pub(super) words: String,
-}
-
-/// The width of every chart: what a phone has room for without shrinking letters.
-const WIDTH: f64 = 360.0;
-/// The height of a line of labels.
-const ROW: f64 = 26.0;
-
-/// The width of a name beside a bar, in letters as high as wide.
-const NAME: f64 = 7.9;
-
-/// Cuts a name to what fits beside a bar: in the middle, for names of one kind often differ in their ends.
-fn short(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if width(&letters) <= NAME {
-        return name.to_owned();
-    }
-    let cut = |kept: usize| {
-        let head = kept.div_ceil(2);
-        let tail = &letters[letters.len() - (kept - head)..];
-        [&letters[..head], &['…'], tail].concat()
-    };
-    let most = (0..letters.len())
-        .take_while(|kept| width(&cut(*kept)) <= NAME)
-        .last();
-    cut(most.unwrap_or(0)).into_iter().collect()
-}
-
-/// Returns about how wide letters are, rather more than less: which font there is nobody knows.
-fn width(letters: &[char]) -> f64 {
-    let of = |letter: &char| match letter {
-        ' ' | '!' | '\'' | '(' | ')' | ',' | '-' | '.' | ':' | ';' | 'I' | 'f' | 'i' | 'j'
-        | 'l' | 'r' | 't' | '|' => 0.42,
-        'M' | 'W' | 'm' | 'w' | '@' | '%' | '…' => 1.0,
-        'A'..='Z' => 0.76,
-        '\0'..='\u{7f}' => 0.61,
-        // Letters of the East are squares.
-        '\u{1100}'.. => 1.05,
-        _ => 0.72,
-    };
-    letters.iter().map(of).sum()
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_cut_where_they_do_not_fit() {
-        for name in ["", "Tomato", "Sweet pepper", "White cabbage"] {
-            assert_eq!(short(name), name);
-        }
-        let wide = "W".repeat(120);
-        for (name, shown) in [
-            ("Lollo bionda, house 11", "Lollo …use 11"),
-            (wide.as_str(), "WWW…WWW"),
-            (
-                "\u{756a}\u{8304}\u{306e}\u{54c1}\u{7a2e}\u{540d}\u{524d}\u{4e00}",
-                "\u{756a}\u{8304}\u{306e}…\u{540d}\u{524d}\u{4e00}",
-            ),
-        ] {
-            assert_eq!(short(name), shown);
-            assert!(width(&short(name).chars().collect::<Vec<_>>()) <= NAME);
-        }
-    }
-}
+pub(super) use trend::{TrendChart, spark, trend};

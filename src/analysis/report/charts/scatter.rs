@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::WIDTH;
-use crate::analysis::report::svg::{AltText, Anchor, Axis, Escaped, Svg, tick_label};
+use super::layout::WIDTH;
+use crate::analysis::report::escape::Escaped;
+use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 42.0;

@@ -1,0 +1,112 @@
+//! The days, weeks or months of the report: which are shown, which are compared, and their names.
+
+use super::gather::{CropData, ReportData};
+use crate::analysis::statistics::{Period, Step};
+
+/// Steps that one is compared with, at most; the page calls them four.
+pub(super) const TRAILING: usize = 4;
+
+/// What a step is called.
+pub(super) struct StepWords {
+    pub(super) one: &'static str,
+    pub(super) many: &'static str,
+}
+
+impl ReportData {
+    pub(super) fn step_words(&self) -> StepWords {
+        match self.step {
+            Step::Day => StepWords {
+                one: "day",
+                many: "days",
+            },
+            Step::Week => StepWords {
+                one: "week",
+                many: "weeks",
+            },
+            Step::Month => StepWords {
+                one: "month",
+                many: "months",
+            },
+        }
+    }
+
+    /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
+    pub(super) fn last_step(&self) -> Option<Period> {
+        let last = |crop: &CropData| {
+            let mut begun = crop.steps.keys().rev();
+            begun.find(|step| step.first() <= self.span.made).copied()
+        };
+        self.crops.values().filter_map(last).max()
+    }
+
+    /// The oldest one.
+    pub(super) fn first_step(&self) -> Option<Period> {
+        let first = |crop: &CropData| crop.steps.keys().next().copied();
+        self.crops.values().filter_map(first).min()
+    }
+
+    /// The steps before `period` that it can be compared with, nearest first: those of which all batches are
+    /// known, though there may be none.
+    pub(super) fn before(&self, period: Period) -> Vec<Period> {
+        let first = self.first_step().filter(|_| !self.span.has_start());
+        let is_known =
+            |step: &Period| self.span.has(*step) && first.is_none_or(|first| *step >= first);
+        std::iter::successors(Some(period.previous()), |step| Some(step.previous()))
+            .take(TRAILING)
+            .filter(is_known)
+            .collect()
+    }
+
+    /// Returns the last steps up to `newest`, as many as `most` and as the range has, but two at least.
+    pub(super) fn last_steps(&self, newest: Period, most: usize) -> Vec<Period> {
+        let first = self.first_step().unwrap_or(newest);
+        let mut steps = vec![newest];
+        while steps.len() < most {
+            let before = steps[steps.len() - 1].previous();
+            if before < first && steps.len() >= 2 {
+                break;
+            }
+            steps.push(before);
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::report::ReportSpan;
+    use crate::analysis::statistics::Step;
+    use crate::batch::range::Range;
+
+    /// Returns what is gathered of one batch in each of these weeks, counted from 1970.
+    fn gathered(weeks: &[i64]) -> ReportData {
+        let all = Range::default();
+        let mut gathered = ReportData::new(Step::Week, ReportSpan::new(&all, &all, i64::MAX));
+        let crop = gathered.crops.entry(Some("Tomato".to_owned())).or_default();
+        for week in weeks {
+            let period = Step::Week.period(week * 7 * 86_400);
+            crop.steps.entry(period).or_default().batches = 1;
+        }
+        gathered
+    }
+
+    #[test]
+    fn charts_show_the_last_steps_without_a_gap_and_two_at_least() {
+        for (weeks, most, count) in [
+            (&[100][..], 12, 2),
+            (&[99, 100], 12, 2),
+            (&[95, 100], 12, 6),
+            (&[10, 100], 12, 12),
+            (&[0, 100], 53, 53),
+        ] {
+            let gathered = gathered(weeks);
+            let newest = gathered.last_step().expect("a step");
+            let steps = gathered.last_steps(newest, most);
+            assert_eq!(steps.len(), count, "{weeks:?}");
+            assert_eq!(steps.last(), Some(&newest));
+            assert!(steps.windows(2).all(|pair| pair[0].next() == pair[1]));
+        }
+    }
+}
