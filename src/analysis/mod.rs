@@ -1,7 +1,15 @@
-//! TODO
+//! Figures over many batches: `summary` in the terminal and `report` as an HTML page.
+//!
+//! Read [`statistics`] first: it computes the figures, exactly. [`summary`] writes them as a table, JSON or
+//! CSV; [`report`] draws them on one page. [`targets`] are the limits that a user sets for each crop.
+//!
+//! Batches arrive through `pipeline`. Flags, output files and messages are left to `commands`, and the
+//! config file to `config`.
+
+pub(crate) mod statistics;
+pub(crate) mod targets;
 
 pub(crate) mod report;
-pub(crate) mod statistics;
 pub(crate) mod summary;
-pub(crate) mod targets;
+
 pub(crate) use targets::{KEYS as TARGET_KEYS, Target, Targets};

@@ -1,11 +1,11 @@
-//! The targets of each crop, as the user sets them. trayscan has no targets of its own.
+//! The targets that the user sets for each crop. trayscan has no built-in targets.
 
 use rust_decimal::Decimal;
 
 /// The targets of all crops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
-    /// Each with its name as written.
+    /// Each crop with its name as written in the config file.
     pub(crate) crops: Vec<(String, Target)>,
 }
 
@@ -17,6 +17,7 @@ pub(crate) struct Target {
     pub(crate) coefficient_of_variation_max: Option<Decimal>,
 }
 
+/// The keys of a target in the config file.
 pub(crate) const KEYS: [&str; 3] = [
     "usable_rate_min",
     "germination_rate_min",

@@ -311,11 +311,11 @@ fn crop_rows(all: &[Row]) -> Vec<Vec<String>> {
 /// Says how a figure differs, as a tile does.
 fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String {
     let Some(difference) = difference else {
-        return format!("· nothing to compare in {than}");
+        return format!("· no values to compare in {than}");
     };
     let size = written(difference.abs());
     if size == "0.00" {
-        return format!("= as {than}");
+        return format!("= same as {than}");
     }
     let rises = difference > 0;
     let arrow = if rises { "▲" } else { "▼" };
@@ -359,7 +359,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
             "week" => "3 of 7 days",
             _ => "10 of 30 days",
         };
-        batches.push(format!("· {share}, so not compared"));
+        batches.push(format!("· {share}; not compared"));
     } else {
         batches.push(change(
             Some(count - before.len() as i128 * UNITS),
@@ -378,7 +378,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
         ("Germination", "%", true),
         ("Usable", "%", true),
         ("Gap between the two", "points", false),
-        ("Variation of size (CV)", "%", false),
+        ("Size variation (CV)", "%", false),
     ]
     .into_iter()
     .enumerate()
@@ -537,7 +537,7 @@ fn figures_are_those_of_the_export() {
                 .collect();
             assert_eq!(list, expected[..15], "{step}");
             let note = format!(
-                "{} batches; the first 15, the newest {step} first, then the four before, the worst on top.",
+                "{} batches, 15 of them listed: the newest {step} first, then the four before, worst first.",
                 expected.len()
             );
             assert!(
@@ -553,7 +553,7 @@ fn figures_are_those_of_the_export() {
     assert_eq!(facts["Batches"], "1500");
     assert_eq!(facts["Crops"], crops.len().to_string());
     assert_eq!(facts["Range"], "all dates");
-    assert_eq!(facts["Made"], format!("{MADE_TEXT} UTC"));
+    assert_eq!(facts["Generated"], format!("{MADE_TEXT} UTC"));
     let without = |row: &&Row| {
         row.germination
             .or(row.usable)
@@ -704,7 +704,7 @@ fn what_lies_five_steps_back_or_in_another_crop_is_not_compared_with() {
     let html = page(&nursery(items.chain([usable("now", MADE, "50.00")])), &[]);
     let attention = section(&html, "attention");
     assert!(
-        plain(attention).contains("before, where three values or more tell it. None."),
+        plain(attention).contains("one point, compared with at least three values. None."),
         "{}",
         plain(attention)
     );
@@ -739,17 +739,16 @@ fn what_was_only_rounded_is_not_found() {
     ];
     let html = page(&nursery(edge), &[]);
     assert_eq!(findings(&html), Vec::<String>::new());
-    assert!(
-        plain(section(&html, "quality")).contains("Nothing was found that contradicts itself.")
-    );
+    assert!(plain(section(&html, "quality")).contains("No contradictions found."));
 }
 
 #[test]
 fn what_does_not_add_up_is_found() {
     let at = MADE - DAY;
     let rate = |name: &str| format!("1 batch has a {name}");
-    let germination_rate = rate("germination rate that is not its germinated seedlings per cell");
-    let usable_rate = rate("usable rate that is not its usable seedlings per cell");
+    let germination_rate =
+        rate("germination rate that does not match its germinated seedlings per cell");
+    let usable_rate = rate("usable rate that does not match its usable seedlings per cell");
     let beyond = rate("rate below 0 or above 100 %");
     let germination =
         "1 batch has germinated and not germinated seedlings that do not add up to its cells"
@@ -812,11 +811,11 @@ fn what_does_not_add_up_is_found() {
     let told = [
         (
             sound("x", at).with("number_of_images", "0"),
-            "1 batch has no images, but figures",
+            "1 batch has figures but no images",
         ),
         (
             sound("x", at).with("avg_coefficient_of_variation", "null"),
-            "1 batch lacks some of its figures",
+            "1 batch is missing some figures",
         ),
         (sound("x", MADE + 1), "1 batch was created in the future"),
     ]
@@ -863,8 +862,8 @@ fn what_was_seen_on_the_way_is_told_too() {
     assert_eq!(
         findings(&html),
         [
-            "1 batch lacks some of its figures such as lot c",
-            "1 batch has no date that can be read, and stands in no week or month such as lot b",
+            "1 batch is missing some figures such as lot c",
+            "1 batch has no valid date and is not in any week or month such as lot b",
             "1 batch arrived again with different content; the first version counts",
             "2 batches break the interface; values that cannot be read count as missing",
         ]
@@ -925,11 +924,11 @@ fn the_newest_step_is_running_until_it_is_over() {
     assert!(running.contains("<span class=\"pill\">still running, 3 of 7 days</span>"));
     assert_eq!(
         facts(&over)["Newest batch"],
-        "2026-06-03 12:00 UTC, 7 days before"
+        "2026-06-03 12:00 UTC, 7 days before this report"
     );
     assert_eq!(
         facts(&running)["Newest batch"],
-        format!("{MADE_TEXT} UTC, less than an hour before")
+        format!("{MADE_TEXT} UTC, less than an hour before this report")
     );
 }
 
@@ -1110,7 +1109,7 @@ fn the_foot_tells_range_version_time_and_the_set_digest() {
             server.address
         ),
         "2025-01-01T00:00:00Z through 2026-03-31".to_owned(),
-        format!("made {MADE_TEXT} UTC."),
+        format!("generated {MADE_TEXT} UTC."),
         format!("Set digest {}", manifest["set_digest"].as_str().unwrap()),
     ] {
         assert!(told.contains(&words), "{words}: {told}");
@@ -1140,7 +1139,7 @@ fn conditions_choose_and_are_told() {
     assert!(!expected.is_empty());
     assert_eq!(facts(&html)["Batches"], expected.len().to_string());
     assert_eq!(
-        facts(&html)["Only"],
+        facts(&html)["Filter"],
         "crop_type=Tomato, avg_usable_seedling_rate>90"
     );
     assert_eq!(
@@ -1433,7 +1432,7 @@ fn only_steps_that_lie_wholly_in_the_range_are_compared_with() {
         assert_eq!(usable[1], "81.25 %");
         let is_known = !one.starts_with('·');
         let expected = if is_known {
-            "= as the week before"
+            "= same as the week before"
         } else {
             one
         };
@@ -1475,11 +1474,11 @@ fn a_step_that_the_range_cuts_is_told_as_a_part() {
             html.contains(&format!("<span class=\"pill\">{part}</span>")),
             "{args:?}"
         );
-        let not_compared = format!("· {part}, so not compared");
+        let not_compared = format!("· {part}; not compared");
         assert_eq!(tiles(&html)[0], ["Batches", "5", &not_compared]);
         let told = &tiles(&html)[1][2];
         let is_known = args.len() == 2;
-        assert_eq!(told == "= as the week before", is_known, "{told}");
+        assert_eq!(told == "= same as the week before", is_known, "{told}");
     }
     let html = page(&nursery, &["--end", "2026-06-07"]);
     assert!(!html.contains("class=\"pill\""));
@@ -1506,7 +1505,7 @@ fn a_batch_is_not_held_against_a_step_that_the_range_cuts() {
         let html = page(&nursery, &["--start", start]);
         let list = section(&html, "attention");
         assert_eq!(list.contains("points below its crop"), noticed, "{start}");
-        assert!(list.contains("Only weeks that lie wholly in this range count."));
+        assert!(list.contains("Only weeks entirely in this range are compared."));
     }
 }
 
@@ -1545,11 +1544,11 @@ fn a_batch_from_the_future_does_not_decide_what_the_page_is_about() {
     let html = page(&nursery(items), &[]);
     assert!(html.contains("<title>Tray scans, Week 2026-W24</title>"));
     assert_eq!(tiles(&html)[0][1], "1");
-    assert_eq!(tiles(&html)[1][2], "= as the week before");
+    assert_eq!(tiles(&html)[1][2], "= same as the week before");
     assert_eq!(facts(&html)["Batches"], "3");
     assert_eq!(
         facts(&html)["Newest batch"],
-        "2026-06-09 12:00 UTC, 24 hours before"
+        "2026-06-09 12:00 UTC, 24 hours before this report"
     );
     assert_eq!(
         findings(&html),
@@ -1578,9 +1577,11 @@ fn values_that_cannot_be_computed_with_are_told_as_such() {
     }
     let quality = section(&ended.stdout, "quality");
     assert_eq!(findings(&ended.stdout).len(), 1, "{quality}");
-    assert!(plain(quality).contains("1 batch has a value that cannot be computed with"));
+    assert!(plain(quality).contains(
+        "1 batch has a value with more than 15 digits before the decimal point or 10 after it"
+    ));
     assert!(
-        !quality.contains("left out.") && !quality.contains("lacks"),
+        !quality.contains("left out.") && !quality.contains("missing some"),
         "{quality}"
     );
 }
@@ -1590,7 +1591,7 @@ fn what_figures_do_without_is_told() {
     let at = MADE - DAY;
     let odd = sound("b", at).with("avg_usable_seedlings", "\"120.00\"");
     let html = page(&nursery([sound("a", at), odd]), &[]);
-    let cells = "without 1 batch whose counts contradict themselves";
+    let cells = "without 1 batch with contradictory counts";
     assert!(html.contains(cells), "{html}");
     assert!(!html.contains("nothing left out"));
     let again = [sound("a", at), sound("a", at).with("comment", "\"again\"")];
@@ -1693,7 +1694,7 @@ fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
     };
     let one = chart(vec![rates("a", "90.00", "80.00", "null")]);
     assert!(one.contains("<small>1 batch</small>"), "{one}");
-    assert!(!one.contains("leads to") && !one.contains("edge"));
+    assert!(!one.contains("links to") && !one.contains("edge"));
     let listed = rows(&one);
     assert_eq!(listed[1], ["lot a", "Tomato", "90.00", "80.00", "10.00"]);
 
@@ -1701,11 +1702,11 @@ fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
         .map(|number| rates(&format!("{number}"), "95.00", "90.00", link))
         .collect();
     let all = chart(many.clone());
-    assert!(all.contains("<small>12 batches; each dot leads to its analysis</small>"));
+    assert!(all.contains("<small>12 batches; each dot links to its analysis</small>"));
     many.push(rates("low", "12.00", "3.00", link));
     many.push(rates("odd", "140.00", "90.00", "null"));
     let far = chart(many);
-    assert!(far.contains("14 batches; dots lead to their analysis where there is one"));
+    assert!(far.contains("14 batches; dots link to their analysis if there is one"));
     let told = "beyond the scale (2 batches, 1 with a rate below 0 or above 100 %)";
     assert!(plain(&far).contains(told), "{}", plain(&far));
     assert_eq!(far.matches("<circle").count(), 12);
@@ -1740,7 +1741,7 @@ fn one_uneven_batch_does_not_squeeze_the_others() {
         .collect();
     items.push(uneven("far", "Crop 0", "1500.00"));
     let html = page(&nursery(items), &[]);
-    assert!(html.contains("arrow: goes on beyond the scale (1 crop)"));
+    assert!(html.contains("arrow: extends beyond the scale (1 crop)"));
     assert!(html.contains(">1500.00</td>"), "the table has it");
 }
 
@@ -1763,12 +1764,12 @@ fn whom_somebody_looked_for_is_told_only_where_people_are() {
     let condition = format!("scanned_by_email={mail}");
     let html = page(&nursery, &["--where", &condition]);
     assert!(!html.contains(mail));
-    assert_eq!(facts(&html)["Only"], "scanned_by_email (not shown)");
+    assert_eq!(facts(&html)["Filter"], "scanned_by_email (not shown)");
     let elsewhere = "comment!=sent by b.person@nursery.example";
     let html = page(&nursery, &["--where", elsewhere]);
-    assert_eq!(facts(&html)["Only"], "comment (not shown)");
+    assert_eq!(facts(&html)["Filter"], "comment (not shown)");
     let html = page(&nursery, &["--where", &condition, "--emails"]);
-    assert_eq!(facts(&html)["Only"], condition);
+    assert_eq!(facts(&html)["Filter"], condition);
 }
 
 #[test]
@@ -1860,7 +1861,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
         format!(
             "limits {low} and {high}: the mean ± 2.66 times the average difference from batch to batch, {range}"
         ),
-        "outside the limits, 1 batch; look for a cause; those on the lower edge lie below the scale"
+        "outside the limits, 1 batch; look for a cause; those at the lower edge are below the scale"
             .to_owned(),
     ] {
         assert!(told.contains(&words), "{words}: {told}");

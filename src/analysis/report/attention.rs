@@ -1,64 +1,64 @@
-//! Batches that somebody should look at, and how bad they are: below the user's target, far below what the crop did in the steps
-//! before, or with a warning of the service.
+//! Lists the batches that need attention, worst first: below the user's target, far below the crop's
+//! median in the steps before, or with a warning from the service.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::format::{apart, plural, points};
-use super::gather::{ReportData, together};
-use super::newest::{KEPT, Scan};
+use super::format::{distinct, plural, points};
+use super::gather::{ReportData, merged};
+use super::newest::{MAX_KEPT, Scan};
 use crate::analysis::statistics::{Decimal, Distribution, Period, two_digits};
 use crate::analysis::{Target, Targets};
 
-/// Rows on the page, at most.
+/// The maximum number of rows on the page.
 const ROWS: usize = 15;
-/// Values that tell what is usual, at least; the page calls them three. A crop that is scanned once a week
-/// has four at best.
-const ENOUGH: u64 = 3;
+/// The minimum number of values to compare with. The page's text says "three". A crop that is scanned once
+/// a week has at most four.
+const MIN_VALUES: u64 = 3;
 
-/// What needs attention: of the newest step first, then of the four before, which can still be acted on, then
-/// of all others; each from the worst on.
+/// The batches that need attention: those of the newest step, then of the four before, which can still be
+/// acted on, then all others. Within each, the worst is first.
 pub(super) struct Attention<'a> {
     pub(super) rows: Vec<FlaggedBatch<'a>>,
-    /// All that was noticed, those without a row too.
-    pub(super) noticed: usize,
-    /// Batches that were looked at, where that is not all of them.
-    pub(super) looked_at: Option<usize>,
+    /// The number of all flagged batches, including those without a row.
+    pub(super) flagged: usize,
+    /// The number of checked batches. `None` if all were checked.
+    pub(super) checked: Option<usize>,
 }
 
-/// A batch with the reasons why it is there.
+/// A batch with the reasons why it is listed.
 pub(super) struct FlaggedBatch<'a> {
     pub(super) scan: &'a Scan,
     pub(super) reasons: Vec<String>,
-    /// By how many points it misses what was expected, or lies below the median of its crop.
+    /// How many points it is below its target or the median of its crop.
     shortfall: Decimal,
 }
 
-/// What was usual for a crop before a step.
+/// The usual usable rate of a crop before a step.
 struct Usual {
     median: Decimal,
-    /// What lies below is not.
+    /// The lowest rate that is still usual.
     floor: Decimal,
 }
 
 impl<'a> Attention<'a> {
-    pub(super) fn new(gathered: &'a ReportData, targets: &Targets) -> Self {
+    pub(super) fn new(data: &'a ReportData, targets: &Targets) -> Self {
         let mut usual = HashMap::new();
         let mut medians = HashMap::new();
-        let scans = gathered.newest.sorted();
+        let scans = data.newest.sorted();
         let mut rows: Vec<FlaggedBatch<'a>> = Vec::new();
         for scan in scans {
-            let period = gathered.step.period(scan.created);
+            let period = data.step.period(scan.created);
             let usual = usual
                 .entry((scan.crop.as_deref(), period))
-                .or_insert_with(|| usual_before(gathered, scan.crop.as_ref(), period))
+                .or_insert_with(|| usual_before(data, scan.crop.as_ref(), period))
                 .as_ref();
             let target = targets.of(scan.crop.as_deref());
             let (reasons, shortfall) = reasons(scan, target, usual);
             if !reasons.is_empty() {
                 let median = medians
                     .entry(scan.crop.as_deref())
-                    .or_insert_with(|| median_of(gathered, scan.crop.as_ref()));
+                    .or_insert_with(|| median_of(data, scan.crop.as_ref()));
                 let below = median.zip(scan.usable_rate);
                 let below = below.map_or(Decimal::ZERO, |(median, rate)| median - rate);
                 rows.push(FlaggedBatch {
@@ -68,11 +68,11 @@ impl<'a> Attention<'a> {
                 });
             }
         }
-        let noticed = rows.len();
-        let newest = gathered.last_step();
-        let recent = newest.map(|newest| gathered.before(newest));
-        let age = |noticed: &FlaggedBatch<'_>| {
-            let step = gathered.step.period(noticed.scan.created);
+        let flagged = rows.len();
+        let newest = data.last_step();
+        let recent = newest.map(|newest| data.before(newest));
+        let age = |flagged: &FlaggedBatch<'_>| {
+            let step = data.step.period(flagged.scan.created);
             let is_recent = recent.iter().flatten().any(|before| *before == step);
             match newest {
                 Some(newest) if newest == step => 0,
@@ -80,48 +80,48 @@ impl<'a> Attention<'a> {
                 _ => 2,
             }
         };
-        // Stable: within the same shortfall, the newest first.
-        rows.sort_by_key(|noticed| (age(noticed), Reverse(noticed.shortfall)));
+        // The sort is stable: with the same shortfall, the newest is first.
+        rows.sort_by_key(|flagged| (age(flagged), Reverse(flagged.shortfall)));
         rows.truncate(ROWS);
-        let offered = gathered.newest.offered;
+        let dated = data.newest.dated;
         Self {
             rows,
-            noticed,
-            looked_at: (offered > KEPT).then_some(KEPT),
+            flagged,
+            checked: (dated > MAX_KEPT).then_some(MAX_KEPT),
         }
     }
 
-    /// Says what the list is.
-    pub(super) fn note(&self, gathered: &ReportData, targets: &Targets) -> String {
-        let steps = gathered.step_words();
+    /// Describes the list.
+    pub(super) fn note(&self, data: &ReportData, targets: &Targets) -> String {
+        let steps = data.step_words();
         let target = if targets.is_empty() {
             ""
         } else {
-            ", that miss a target of yours"
+            ", batches that miss one of your targets"
         };
-        let within = if gathered.span.has_start() {
-            format!(" Only {} that lie wholly in this range count.", steps.many)
+        let within = if data.span.has_start() {
+            format!(" Only {} entirely in this range are compared.", steps.many)
         } else {
             String::new()
         };
         let rule = format!(
-            "Batches that the service warns of{target}, or whose usable rate lies more than three median absolute deviations, and a point at least, below the median of their crop in the four {} before, where three values or more tell it.{within}",
+            "Batches with a warning from the service{target}, and batches with a usable rate far below the median of their crop in the four {} before: by more than three median absolute deviations and at least one point, compared with at least three values.{within}",
             steps.many
         );
-        let looked_at = self.looked_at.map_or_else(String::new, |count| {
+        let checked = self.checked.map_or_else(String::new, |count| {
             format!(" Of the newest {count} batches:")
         });
-        let found = match (self.noticed, self.rows.len()) {
-            (0, _) => format!("{looked_at} None."),
+        let found = match (self.flagged, self.rows.len()) {
+            (0, _) => format!("{checked} None."),
             (all, shown) if all == shown => {
                 format!(
-                    "{looked_at} {}, the newest {} first, then the four before, the worst on top.",
+                    "{checked} {}: the newest {} first, then the four before, worst first.",
                     plural(all as u64, "batch", "batches"),
                     steps.one
                 )
             }
             (all, shown) => format!(
-                "{looked_at} {}; the first {shown}, the newest {} first, then the four before, the worst on top.",
+                "{checked} {}, {shown} of them listed: the newest {} first, then the four before, worst first.",
                 plural(all as u64, "batch", "batches"),
                 steps.one
             ),
@@ -130,23 +130,23 @@ impl<'a> Attention<'a> {
     }
 }
 
-/// Returns what was usual for `crop` in the steps before `period`; nothing where too little came.
-fn usual_before(gathered: &ReportData, crop: Option<&String>, period: Period) -> Option<Usual> {
-    let crop = gathered.crops.get(&crop.cloned())?;
-    let before = gathered.before(period).into_iter();
+/// Returns the usual rate of `crop` in the steps before `period`. `None` if there are too few values.
+fn usual_before(data: &ReportData, crop: Option<&String>, period: Period) -> Option<Usual> {
+    let crop = data.crops.get(&crop.cloned())?;
+    let before = data.before(period).into_iter();
     let trailing = before.filter_map(|step| crop.steps.get(&step));
-    let rates = together(trailing).usable_rate.distribution;
+    let rates = merged(trailing).usable_rate.distribution;
     usual(&rates)
 }
 
 /// Returns the median usable rate of `crop` over the whole range.
-fn median_of(gathered: &ReportData, crop: Option<&String>) -> Option<Decimal> {
-    let crop = gathered.crops.get(&crop.cloned())?;
+fn median_of(data: &ReportData, crop: Option<&String>) -> Option<Decimal> {
+    let crop = data.crops.get(&crop.cloned())?;
     crop.total().usable_rate.distribution.median()
 }
 
 fn usual(rates: &Distribution) -> Option<Usual> {
-    if rates.count() < ENOUGH {
+    if rates.count() < MIN_VALUES {
         return None;
     }
     let median = rates.median()?;
@@ -181,7 +181,7 @@ fn reasons(scan: &Scan, target: Option<&Target>, usual: Option<&Usual>) -> (Vec<
             && value > most
         {
             short(value - most);
-            let (value, most) = (apart(value, most), most.normalize());
+            let (value, most) = (distinct(value, most), most.normalize());
             reasons.push(format!("CV {value} % above target ({most}\u{a0}%)"));
         }
     }

@@ -5,39 +5,40 @@ use super::format::{drawn, plural};
 use crate::analysis::statistics::{Metric, two_digits};
 use crate::text;
 
-/// A chart with what stands around it.
+/// A chart with its caption, legend and table.
 #[derive(Default)]
 pub(super) struct Chart {
     pub(super) caption: String,
     pub(super) aside: String,
     pub(super) legend: Vec<(&'static str, String)>,
     pub(super) svg: String,
-    /// The same as a table, where the chart alone does not say it all.
+    /// The caption of the table with the same data, if there is one.
     pub(super) rows_caption: String,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
-    /// Where rows lead to, as far as they do.
+    /// The link of each row, if any.
     pub(super) links: Vec<Option<String>>,
 }
 
 impl Chart {
     #[allow(
         clippy::trivially_copy_pass_by_ref,
-        reason = "templates pass everything so"
+        reason = "templates pass references"
     )]
     pub(super) fn link(&self, row: &usize) -> Option<&str> {
         self.links.get(*row)?.as_deref()
     }
 }
 
-/// What a batch without a crop is called.
+/// The name shown for batches without a crop.
 const NO_CROP: &str = "no crop given";
 
+/// Returns the name of a crop as the page shows it.
 pub(super) fn crop_name(crop: Option<&str>) -> String {
     crop.map_or_else(|| NO_CROP.to_owned(), text::brief)
 }
 
-/// Returns the spread of some values, to be drawn.
+/// Returns the spread of a metric for drawing. `None` if it has no values.
 pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
     let values = &metric.distribution;
     let quartiles = values.quartiles()?;

@@ -1,4 +1,4 @@
-//! A control chart of the usable rate, where a page is about one crop: others differ by more than chance.
+//! The control chart of the usable rate. Only for a single crop: crops differ by more than chance.
 
 use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
@@ -10,22 +10,22 @@ use super::outliers::usual_least;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Control, Decimal, two_digits};
 
-/// Values that limits are worth computing of, at least.
-const LEAST: usize = 10;
-/// Batches in the chart, at most.
-const MOST: usize = 100;
-/// What links in the table may take of the page, in bytes.
+/// The minimum number of values for useful limits.
+const MIN_BATCHES: usize = 10;
+/// The maximum number of batches in the chart.
+const MAX_BATCHES: usize = 100;
+/// The maximum size of all links in the table, in bytes.
 const LINKS_SIZE: usize = 64 * 1024;
 
-pub(super) fn chart(gathered: &ReportData) -> Option<Chart> {
-    let mut crops = gathered.crops.keys();
+pub(super) fn chart(data: &ReportData) -> Option<Chart> {
+    let mut crops = data.crops.keys();
     let (Some(Some(crop)), None) = (crops.next(), crops.next()) else {
         return None;
     };
-    let scans = gathered.newest.sorted().into_iter();
+    let scans = data.newest.sorted().into_iter();
     let rated = scans.filter_map(|scan| Some((scan, scan.usable_rate?)));
-    let mut batches: Vec<(&Scan, Decimal)> = rated.take(MOST).collect();
-    if batches.len() < LEAST {
+    let mut batches: Vec<(&Scan, Decimal)> = rated.take(MAX_BATCHES).collect();
+    if batches.len() < MIN_BATCHES {
         return None;
     }
     batches.reverse();
@@ -56,16 +56,16 @@ pub(super) fn chart(gathered: &ReportData) -> Option<Chart> {
     };
     let words = AltText {
         id: "control",
-        title: &format!("Usable rate of {crop} in percent, batch by batch in order of time"),
+        title: &format!("Usable rate of {crop} in percent, batch by batch in chronological order"),
         description: &format!(
-            "{}. The mean is {mean}, the limits are {low} and {high}; {outside} outside.",
+            "{}. The mean is {mean}, the limits are {low} and {high}; {outside} outside them.",
             plural(rates.len() as u64, "batch", "batches"),
         ),
     };
     let scale = scale(&rates, limits);
     let is_below = scanned.iter().any(|batch| batch.rate < scale.0);
     let svg = control(&scanned, limits, scale, &words);
-    let all = gathered.crops.values().map(CropData::total);
+    let all = data.crops.values().map(CropData::total);
     let all: u64 = all
         .map(|figures| figures.usable_rate.distribution.count())
         .sum();
@@ -74,15 +74,15 @@ pub(super) fn chart(gathered: &ReportData) -> Option<Chart> {
         caption: "Usable rate, batch by batch".to_owned(),
         aside: if all > rates.len() as u64 {
             format!(
-                "%, the newest {} of {all} values in order of time",
+                "%, the newest {} of {all} values in chronological order",
                 rates.len()
             )
         } else {
-            "%, in order of time".to_owned()
+            "%, in chronological order".to_owned()
         },
         legend: legend([&low, &mean, &high], &figures, outside, is_below),
         svg,
-        rows_caption: "The same as a table".to_owned(),
+        rows_caption: "As a table".to_owned(),
         head: vec!["batch", "created (UTC)", "usable %", "limits"],
         rows,
         links,
@@ -97,7 +97,7 @@ fn legend(
 ) -> Vec<(&'static str, String)> {
     let range = two_digits(figures.moving_range);
     let beyond = if figures.high > Decimal::ONE_HUNDRED {
-        "; none can pass one above 100"
+        "; a limit above 100 cannot be exceeded"
     } else {
         ""
     };
@@ -113,7 +113,7 @@ fn legend(
     if outside > 0 {
         let batches = plural(outside, "batch", "batches");
         let below = if is_below {
-            "; those on the lower edge lie below the scale"
+            "; those at the lower edge are below the scale"
         } else {
             ""
         };
@@ -125,7 +125,7 @@ fn legend(
     legend
 }
 
-/// Shows all values but those far off, and the limits, as far as there are rates.
+/// Returns a scale with the limits and all values except outliers, as far as rates are possible.
 fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
     let values = rates.iter().map(|rate| (drawn(*rate), 1)).collect();
     let least = usual_least(values).unwrap_or(limits.low).min(limits.low);
@@ -133,7 +133,7 @@ fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
         .iter()
         .map(|rate| drawn(*rate))
         .fold(limits.high, f64::max);
-    // Wide enough that a line can be seen between its ends.
+    // Wide enough to show a line between its ends.
     let (least, most) = (least.max(0.0), most.min(110.0));
     rounded_out(least.min(most - 1.0), most, 5)
 }

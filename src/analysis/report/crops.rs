@@ -1,4 +1,4 @@
-//! Crops side by side: the table, and the charts with a row for each.
+//! Compares the crops: the table, and the charts with one row per crop.
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses, spark};
@@ -9,12 +9,12 @@ use super::svg::AltText;
 use crate::analysis::statistics::{Decimal, Figures, Metric, Period, two_digits};
 use crate::analysis::{Target, Targets};
 
-/// Steps in a sparkline.
-const SPARKS: usize = 12;
-/// Rows of the table, at most.
-const ROWS: usize = 100;
-/// Rows of a chart, at most.
-const BARS: usize = 16;
+/// The number of steps in a sparkline.
+const SPARK_STEPS: usize = 12;
+/// The maximum number of rows in a table.
+const MAX_ROWS: usize = 100;
+/// The maximum number of rows in a chart.
+const MAX_BARS: usize = 16;
 
 /// A row of the table.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(super) struct MedianAndQuartiles {
     pub(super) quartiles: String,
 }
 
-/// Whether the targets of a crop are met, all that are set.
+/// Whether a crop meets its targets.
 pub(super) struct TargetResult {
     pub(super) class: &'static str,
     pub(super) words: String,
@@ -52,23 +52,23 @@ pub(super) struct CropTable {
     pub(super) spark_steps: usize,
 }
 
-pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Period>) -> CropTable {
-    let words = gathered.step_words();
-    let steps = newest.map_or_else(Vec::new, |newest| gathered.last_steps(newest, SPARKS));
-    let crops = gathered.by_size();
+pub(super) fn table(data: &ReportData, targets: &Targets, newest: Option<Period>) -> CropTable {
+    let words = data.step_words();
+    let steps = newest.map_or_else(Vec::new, |newest| data.last_steps(newest, SPARK_STEPS));
+    let crops = data.by_size();
     let medians: Vec<Vec<Option<Decimal>>> = crops
         .iter()
         .map(|(_, crop)| medians(&steps, |period| crop.steps.get(&period).cloned()))
         .collect();
-    let all = medians_of_all(gathered, &steps);
-    let drawn_ones = medians
+    let all = medians_of_all(data, &steps);
+    let values = medians
         .iter()
         .chain([&all])
         .flatten()
         .flatten()
         .map(|median| drawn(*median));
-    let scale = rate_scale(drawn_ones.collect(), std::iter::empty());
-    let rows = crops.iter().zip(&medians).take(ROWS);
+    let scale = rate_scale(values.collect(), std::iter::empty());
+    let rows = crops.iter().zip(&medians).take(MAX_ROWS);
     let rows = rows.map(|((name, crop), medians)| {
         let total = crop.total();
         CropRow {
@@ -84,7 +84,7 @@ pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Per
     let mut notes = Vec::new();
     if !steps.is_empty() {
         notes.push(format!(
-            "The small lines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
+            "The sparklines go from {:.0} % (or less) to 100 % in all rows, {} by {}.",
             scale.0, words.one, words.one
         ));
     }
@@ -99,14 +99,14 @@ pub(super) fn table(gathered: &ReportData, targets: &Targets, newest: Option<Per
     }
     CropTable {
         rows,
-        total: row(&gathered.total(), &steps, &all, scale),
+        total: row(&data.total(), &steps, &all, scale),
         note: notes.join(" "),
         spark_steps: steps.len(),
     }
 }
 
-fn medians_of_all(gathered: &ReportData, steps: &[Period]) -> Vec<Option<Decimal>> {
-    medians(steps, |period| Some(gathered.at(period)))
+fn medians_of_all(data: &ReportData, steps: &[Period]) -> Vec<Option<Decimal>> {
+    medians(steps, |period| Some(data.at(period)))
 }
 
 fn medians(steps: &[Period], figures: impl Fn(Period) -> Option<Figures>) -> Vec<Option<Decimal>> {
@@ -134,17 +134,17 @@ fn row(
     }
 }
 
-/// Says what a sparkline shows.
+/// Returns the text of a sparkline for screen readers.
 fn spark_words(steps: &[Period], medians: &[Option<Decimal>]) -> String {
-    let said: Vec<String> = steps
+    let words: Vec<String> = steps
         .iter()
         .zip(medians)
         .filter_map(|(step, median)| Some(format!("{} {}", step.label(), two_digits((*median)?))))
         .collect();
-    if said.is_empty() {
+    if words.is_empty() {
         "no values in these steps".to_owned()
     } else {
-        said.join(", ")
+        words.join(", ")
     }
 }
 
@@ -166,13 +166,13 @@ fn middle(metric: &Metric) -> MedianAndQuartiles {
 }
 
 impl TargetResult {
-    /// Holds the medians against the targets; nothing where none is set.
+    /// Compares the medians with the targets. `None` if no target is set.
     fn of(figures: &Figures, target: &Target) -> Option<Self> {
-        type Holds = fn(Decimal, Decimal) -> bool;
+        type Check = fn(Decimal, Decimal) -> bool;
         let median = |metric: &Metric| metric.distribution.median();
         let at_least = |value: Decimal, target: Decimal| value >= target;
         let at_most = |value: Decimal, target: Decimal| value <= target;
-        let all: [(&str, _, _, Holds); 3] = [
+        let all: [(&str, _, _, Check); 3] = [
             (
                 "usable",
                 median(&figures.usable_rate),
@@ -193,14 +193,14 @@ impl TargetResult {
             ),
         ];
         let (mut met, mut missed, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, median, target, holds) in all {
+        for (name, median, target, check) in all {
             let Some(target) = target else {
                 continue;
             };
             let words = format!("{name}\u{a0}{}\u{a0}%", target.normalize());
             match median {
                 None => open.push(words),
-                Some(median) if holds(median, target) => met.push(words),
+                Some(median) if check(median, target) => met.push(words),
                 Some(_) => missed.push(words),
             }
         }
@@ -214,24 +214,24 @@ impl TargetResult {
     }
 }
 
-/// Cuts a chart and its table to what fits on a page, and says what the table holds.
+/// Shortens a chart and its table to the maximum size. Returns the caption of the table.
 fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
-    drawn.truncate(BARS);
+    drawn.truncate(MAX_BARS);
     let all = rows.len();
-    rows.truncate(ROWS);
+    rows.truncate(MAX_ROWS);
     match (drawn.len(), rows.len()) {
-        (drawn, listed) if drawn == listed => "The same as a table".to_owned(),
+        (drawn, listed) if drawn == listed => "As a table".to_owned(),
         (_, listed) if listed == all => format!("All {all} rows as a table"),
         (_, listed) => format!("The first {listed} of {all} rows as a table"),
     }
 }
 
-pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
+pub(super) fn losses_chart(data: &ReportData) -> Option<Chart> {
     let mut rows = Vec::new();
     let mut crops = Vec::new();
-    let left_out = gathered.crops.values().map(|crop| crop.losses.left_out);
+    let left_out = data.crops.values().map(|crop| crop.losses.left_out);
     let left_out: u64 = left_out.sum();
-    for (name, crop) in gathered.by_size() {
+    for (name, crop) in data.by_size() {
         let Some(shares) = crop.losses.shares() else {
             continue;
         };
@@ -255,7 +255,7 @@ pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
         .min_by(|left, right| left.shares[0].0.total_cmp(&right.shares[0].0));
     let description = worst.map_or_else(String::new, |worst| {
         format!(
-            "Stacked bars for {}. The fewest usable cells has {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
+            "Stacked bars for {}. The crop with the fewest usable cells is {}: {} % usable, {} % germinated but not usable, {} % not germinated.",
             plural(crops.len() as u64, "crop", "crops"),
             worst.name,
             worst.shares[0].1,
@@ -265,15 +265,15 @@ pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
     });
     let words = AltText {
         id: "losses",
-        title: "What became of the cells of an average tray, in percent",
+        title: "Outcome of the cells of an average tray, in percent",
         description: &description,
     };
     Some(Chart {
-        caption: "What became of the cells".to_owned(),
+        caption: "Outcome of the tray cells".to_owned(),
         aside: match left_out {
             0 => "% of all cells, over the whole range".to_owned(),
             _ => format!(
-                "% of all cells, over the whole range; without {} whose counts contradict themselves",
+                "% of all cells, over the whole range; without {} with contradictory counts",
                 plural(left_out, "batch", "batches")
             ),
         },
@@ -296,10 +296,10 @@ pub(super) fn losses_chart(gathered: &ReportData) -> Option<Chart> {
     })
 }
 
-pub(super) fn variation_chart(gathered: &ReportData) -> Option<Chart> {
+pub(super) fn variation_chart(data: &ReportData) -> Option<Chart> {
     let mut crops = Vec::new();
     let mut rows = Vec::new();
-    for (name, crop) in gathered.by_size() {
+    for (name, crop) in data.by_size() {
         let figures = crop.total();
         let metric = &figures.coefficient_of_variation;
         let Some(spread) = spread(metric, "%") else {
@@ -335,16 +335,16 @@ pub(super) fn variation_chart(gathered: &ReportData) -> Option<Chart> {
     let beyond = match beyond.count() as u64 {
         0 => String::new(),
         count => format!(
-            "; arrow: goes on beyond the scale ({})",
+            "; arrow: extends beyond the scale ({})",
             plural(count, "crop", "crops")
         ),
     };
-    let least_even = crops
+    let least_uniform = crops
         .iter()
         .max_by(|left, right| left.spread.median.total_cmp(&right.spread.median));
-    let description = least_even.map_or_else(String::new, |crop| {
+    let description = least_uniform.map_or_else(String::new, |crop| {
         format!(
-            "Boxes for {}; the lower, the more even. The least even is {}: {}.",
+            "Box plots for {}; lower is more uniform. The least uniform is {}: {}.",
             plural(crops.len() as u64, "crop", "crops"),
             crop.name,
             crop.spread.words
@@ -356,18 +356,18 @@ pub(super) fn variation_chart(gathered: &ReportData) -> Option<Chart> {
         description: &description,
     };
     Some(Chart {
-        caption: "How even seedlings are".to_owned(),
+        caption: "Uniformity of the seedlings".to_owned(),
         aside: format!(
-            "coefficient of variation of size, %; lower is more even. Box: middle half; line: median; whiskers: all{beyond}"
+            "coefficient of variation of size, %; lower is more uniform. Box: middle half; line: median; whiskers: minimum and maximum{beyond}"
         ),
         svg: boxes(&crops, most, &words),
         head: vec![
             "crop",
-            "least",
+            "minimum",
             "lower quartile",
             "median",
             "upper quartile",
-            "most",
+            "maximum",
             "batches",
         ],
         rows_caption,

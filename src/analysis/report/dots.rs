@@ -1,4 +1,4 @@
-//! Germination against usable seedlings: a dot per batch, and those with the largest gap as a table.
+//! The scatter chart of germination and usable rate: a dot per batch, and a table of the largest gaps.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,32 @@ use super::outliers::usual_least;
 use super::svg::{AltText, rounded_out};
 use crate::analysis::statistics::{Decimal, Period, two_digits};
 
-/// Dots in the chart, at most: each is a link, and a page has an end.
-const SPOTS: usize = 400;
-/// What their links and hints may take of the page, in bytes: links can be long.
-const SPOTS_SIZE: usize = 256 * 1024;
-/// Rows of the table, at most, and the bytes of their links.
-const ROWS: usize = 50;
-const ROWS_SIZE: usize = 64 * 1024;
+/// The maximum number of dots in the chart, to limit the size of the page.
+const MAX_DOTS: usize = 400;
+/// The maximum size of their links and tooltips, in bytes. Links can be long.
+const MAX_DOTS_SIZE: usize = 256 * 1024;
+/// The maximum number of rows in the table, and the maximum size of their links in bytes.
+const MAX_ROWS: usize = 50;
+const MAX_ROWS_SIZE: usize = 64 * 1024;
 
-/// A dot, and its row.
+/// A dot and its row in the table.
 struct Dot {
     spot: ScatterPoint,
     gap: Decimal,
     cells: Vec<String>,
 }
 
-pub(super) fn chart(gathered: &ReportData, newest: Option<Period>) -> Option<Chart> {
-    let dots = dots(gathered, newest);
+pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> {
+    let dots = dots(data, newest);
     if dots.is_empty() {
         return None;
     }
-    let is_crowded = gathered.rated > dots.len() as u64;
-    let scale = scale(gathered, &dots, is_crowded);
+    let is_crowded = data.rated > dots.len() as u64;
+    let scale = scale(data, &dots, is_crowded);
     let (rows_caption, rows, links) = table(&dots);
     let spots: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.spot).collect();
-    let beyond = beyond(gathered, &spots, is_crowded, scale);
-    let legend = legend(gathered, newest, &spots, is_crowded, beyond);
+    let beyond = beyond(data, &spots, is_crowded, scale);
+    let legend = legend(data, newest, &spots, is_crowded, beyond);
     let below = spots
         .iter()
         .filter(|spot| spot.germination - spot.usable > 10.0)
@@ -44,7 +44,7 @@ pub(super) fn chart(gathered: &ReportData, newest: Option<Period>) -> Option<Cha
         id: "scatter",
         title: "Germination rate against usable rate, one dot per batch",
         description: &format!(
-            "Both in percent. On the diagonal every germinated seedling is usable; of {}, {below} more than 10 points below it.",
+            "Both in percent. On the diagonal, every germinated seedling is usable. Of {}, {below} are more than 10 points below it.",
             plural(spots.len() as u64, "dot", "dots"),
         ),
     };
@@ -52,12 +52,12 @@ pub(super) fn chart(gathered: &ReportData, newest: Option<Period>) -> Option<Cha
     let svg = scatter(&Scatter {
         words,
         spots: &spots,
-        crowd: if is_crowded { &gathered.crowd } else { &empty },
+        density: if is_crowded { &data.density } else { &empty },
         scale,
     });
     Some(Chart {
         caption: "Germination against usable".to_owned(),
-        aside: aside(gathered, &spots, is_crowded),
+        aside: aside(data, &spots, is_crowded),
         legend,
         svg,
         rows_caption,
@@ -67,8 +67,8 @@ pub(super) fn chart(gathered: &ReportData, newest: Option<Period>) -> Option<Cha
     })
 }
 
-fn dots(gathered: &ReportData, newest: Option<Period>) -> Vec<Dot> {
-    let scans = gathered.newest.sorted().into_iter();
+fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
+    let scans = data.newest.sorted().into_iter();
     let dots = scans.filter_map(|scan| {
         let (germination, usable) = scan.germination_rate.zip(scan.usable_rate)?;
         let (name, crop) = (scan.name(), crop_name(scan.crop.as_deref()));
@@ -80,36 +80,36 @@ fn dots(gathered: &ReportData, newest: Option<Period>) -> Vec<Dot> {
                 usable: drawn(usable),
                 hint: format!("{name}, {crop}: germination {all} %, usable {some} %"),
                 link: scan.link.clone(),
-                is_new: Some(gathered.step.period(scan.created)) == newest,
+                is_new: Some(data.step.period(scan.created)) == newest,
             },
             cells: vec![name, crop, all, some, two_digits(gap)],
             gap,
         })
     });
-    dots.take(SPOTS)
-        .scan(0, |taken, dot| {
-            *taken += dot.spot.size();
-            (*taken <= SPOTS_SIZE).then_some(dot)
+    dots.take(MAX_DOTS)
+        .scan(0, |size, dot| {
+            *size += dot.spot.size();
+            (*size <= MAX_DOTS_SIZE).then_some(dot)
         })
         .collect()
 }
 
-/// Returns the dots with the largest gap, and what the table of them is called.
+/// Returns the caption, the rows and the links of the table of dots with the largest gap.
 fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
     let mut sorted: Vec<&Dot> = dots.iter().collect();
-    // Stable: the newest first where they are even.
+    // The sort is stable: with the same gap, the newest is first.
     sorted.sort_by_key(|dot| std::cmp::Reverse(dot.gap));
     let mut size = 0;
     let listed: Vec<&Dot> = sorted
         .into_iter()
-        .take(ROWS)
+        .take(MAX_ROWS)
         .take_while(|dot| {
             size += dot.spot.size();
-            size <= ROWS_SIZE
+            size <= MAX_ROWS_SIZE
         })
         .collect();
     let caption = if listed.len() == dots.len() {
-        "The same as a table, the largest gap first".to_owned()
+        "As a table, largest gap first".to_owned()
     } else {
         format!(
             "The {} with the largest gap as a table",
@@ -121,10 +121,10 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
     (caption, rows, links)
 }
 
-/// One scale for both rates, in whole percent, up to 100.
-fn scale(gathered: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
+/// Returns the scale for both rates, in whole percent, up to 100.
+fn scale(data: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
     let values = if is_crowded {
-        let squares = gathered.crowd.iter();
+        let squares = data.density.iter();
         let least = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
         least.collect()
     } else {
@@ -136,26 +136,26 @@ fn scale(gathered: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
     (rounded_out(least, 100.0, 5).0.floor(), 100.0)
 }
 
-/// Counts the batches that lie beyond the scale, and those of them that have an impossible rate.
+/// Counts the batches beyond the scale, and those of them with an impossible rate.
 fn beyond(
-    gathered: &ReportData,
+    data: &ReportData,
     spots: &[ScatterPoint],
     is_crowded: bool,
     scale: (f64, f64),
 ) -> (u64, u64) {
-    let possible: u64 = gathered.crowd.values().sum();
+    let possible: u64 = data.density.values().sum();
     let beyond = if is_crowded {
-        let squares = gathered.crowd.iter();
+        let squares = data.density.iter();
         let within = squares.filter(|((all, usable), _)| f64::from(*all.min(usable)) >= scale.0);
-        gathered.rated - within.map(|(_, count)| count).sum::<u64>()
+        data.rated - within.map(|(_, count)| count).sum::<u64>()
     } else {
         spots.iter().filter(|spot| spot.is_beyond(scale)).count() as u64
     };
-    (beyond, gathered.rated - possible)
+    (beyond, data.rated - possible)
 }
 
 fn legend(
-    gathered: &ReportData,
+    data: &ReportData,
     newest: Option<Period>,
     spots: &[ScatterPoint],
     is_crowded: bool,
@@ -163,7 +163,7 @@ fn legend(
 ) -> Vec<(&'static str, String)> {
     let mut legend = Vec::new();
     if let Some(newest) = newest.filter(|_| spots.iter().any(|spot| spot.is_new)) {
-        let words = format!("newest {}, {}", gathered.step_words().one, newest.label());
+        let words = format!("newest {}, {}", data.step_words().one, newest.label());
         legend.push(("now", words));
     }
     if spots.iter().any(|spot| !spot.is_new) {
@@ -172,7 +172,7 @@ fn legend(
     if is_crowded {
         legend.push((
             "crowd",
-            "all batches: the stronger a shade, the more, four times as many with each".to_owned(),
+            "all batches; each stronger shade means four times as many".to_owned(),
         ));
     }
     if beyond > 0 {
@@ -189,17 +189,17 @@ fn legend(
     legend
 }
 
-fn aside(gathered: &ReportData, spots: &[ScatterPoint], is_crowded: bool) -> String {
+fn aside(data: &ReportData, spots: &[ScatterPoint], is_crowded: bool) -> String {
     let linked = spots.iter().filter(|spot| spot.link.is_some()).count();
-    let leads = match linked {
+    let note = match linked {
         0 => "",
-        _ if linked < spots.len() => "; dots lead to their analysis where there is one",
-        _ => "; each dot leads to its analysis",
+        _ if linked < spots.len() => "; dots link to their analysis if there is one",
+        _ => "; each dot links to its analysis",
     };
-    let batches = plural(gathered.rated, "batch", "batches");
+    let batches = plural(data.rated, "batch", "batches");
     if is_crowded {
-        format!("newest {} of {batches} as dots{leads}", spots.len())
+        format!("newest {} of {batches} as dots{note}", spots.len())
     } else {
-        format!("{batches}{leads}")
+        format!("{batches}{note}")
     }
 }

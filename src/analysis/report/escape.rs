@@ -1,4 +1,4 @@
-//! Text on the page: harmless as HTML, and with nothing in it that cannot be seen.
+//! Escapes text for the page: HTML, and characters that are invisible.
 
 use std::fmt::{self, Display, Write};
 
@@ -20,7 +20,7 @@ impl Escaper for VisibleHtml {
     }
 }
 
-/// Makes text harmless between tags and in attributes.
+/// Escapes text for SVG elements and attributes.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_invisible_gets_onto_the_page() {
+    fn invisible_characters_are_escaped() {
         let mut page = String::new();
         let text = "<a>\u{1b}[2J\u{0}\u{202e}&\r\n\u{9b}";
         VisibleHtml

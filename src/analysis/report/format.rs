@@ -1,9 +1,9 @@
-//! Numbers and steps in words.
+//! Formats numbers, dates and periods for the page.
 
 use crate::analysis::statistics::{Decimal, Period, Step, two_digits};
 use chrono::DateTime;
 
-/// Names a period and its days.
+/// Returns the name of a period and its days.
 pub(super) fn period_name(period: Period) -> (String, String) {
     let label = period.label();
     let day = |second: i64| {
@@ -18,20 +18,26 @@ pub(super) fn period_name(period: Period) -> (String, String) {
     }
 }
 
-/// Writes a second as people do.
+/// Formats a time, to the minute.
 pub(super) fn minute(second: i64) -> String {
     let moment = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
     moment.format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// Says how long ago something was.
+/// Returns how long before the report something was.
 pub(super) fn ago(seconds: i64) -> String {
     let (hours, days) = (seconds / 3600, seconds / 86_400);
     match seconds {
         ..0 => "in the future".to_owned(),
-        0..3600 => "less than an hour before".to_owned(),
-        3600..172_800 => format!("{} before", plural(hours.unsigned_abs(), "hour", "hours")),
-        _ => format!("{} before", plural(days.unsigned_abs(), "day", "days")),
+        0..3600 => "less than an hour before this report".to_owned(),
+        3600..172_800 => format!(
+            "{} before this report",
+            plural(hours.unsigned_abs(), "hour", "hours")
+        ),
+        _ => format!(
+            "{} before this report",
+            plural(days.unsigned_abs(), "day", "days")
+        ),
     }
 }
 
@@ -39,20 +45,20 @@ pub(super) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Writes a figure; a dash where there is none.
+/// Formats a figure with two digits. A dash if there is none.
 pub(super) fn figure(value: Option<Decimal>) -> String {
     value.map_or_else(|| "–".to_owned(), two_digits)
 }
 
-/// Writes a difference of rates: with more digits where two would say that there is none.
+/// Formats a difference of rates, with more digits if two would show zero.
 pub(super) fn points(difference: Decimal) -> String {
-    let text = apart(difference, Decimal::ZERO);
+    let text = distinct(difference, Decimal::ZERO);
     let word = if text == "1.00" { "point" } else { "points" };
     format!("{text} {word}")
 }
 
-/// Writes a figure so that it can be told from `other`: with two digits, or all where those do not do.
-pub(super) fn apart(value: Decimal, other: Decimal) -> String {
+/// Formats a figure so that it differs from `other`: with two digits, or all if necessary.
+pub(super) fn distinct(value: Decimal, other: Decimal) -> String {
     let text = two_digits(value);
     if text == two_digits(other) && value != other {
         value.normalize().to_string()
@@ -61,7 +67,7 @@ pub(super) fn apart(value: Decimal, other: Decimal) -> String {
     }
 }
 
-/// A number to be drawn. Drawing needs no exactness.
+/// Converts a figure for drawing, which does not need to be exact.
 pub(super) fn drawn(value: Decimal) -> f64 {
     use std::str::FromStr as _;
     f64::from_str(&value.to_string()).unwrap_or_default()
@@ -72,22 +78,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_one_unit() {
+    fn ages_have_one_unit() {
         for (seconds, words) in [
             (-1, "in the future"),
-            (0, "less than an hour before"),
-            (3599, "less than an hour before"),
-            (3600, "1 hour before"),
-            (172_799, "47 hours before"),
-            (172_800, "2 days before"),
-            (30 * 86_400, "30 days before"),
+            (0, "less than an hour before this report"),
+            (3599, "less than an hour before this report"),
+            (3600, "1 hour before this report"),
+            (172_799, "47 hours before this report"),
+            (172_800, "2 days before this report"),
+            (30 * 86_400, "30 days before this report"),
         ] {
             assert_eq!(ago(seconds), words);
         }
     }
 
     #[test]
-    fn a_small_difference_is_told_with_enough_digits() {
+    fn a_small_difference_has_enough_digits() {
         for (difference, words) in [
             ("1.00", "1.00 point"),
             ("0.01", "0.01 points"),

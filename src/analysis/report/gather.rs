@@ -1,4 +1,4 @@
-//! What the page needs of the batches, gathered as they come, in any order and in bounded memory.
+//! Collects what the page needs from the batches, in any order and in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
 use crate::text::nearest;
 
-/// Crops times steps at most: a page of more than this nobody reads, and memory has an end.
-const MOST: usize = 200_000;
+/// The maximum number of groups of crop and step, to limit memory and the size of the page.
+const MAX_GROUPS: usize = 200_000;
 
-/// Everything that is told of a range.
+/// The data of a report.
 pub(crate) struct ReportData {
     pub(super) step: Step,
     pub(super) span: ReportSpan,
-    /// By name; nothing for batches without a crop.
+    /// By name; `None` for batches without a crop.
     pub(super) crops: BTreeMap<Option<String>, CropData>,
     pub(super) newest: NewestBatches,
     pub(super) quality: Quality,
-    /// How many batches lie in each square of germination and usable rate, by its lower corner, in percent.
-    pub(super) crowd: BTreeMap<(i16, i16), u64>,
-    /// Batches that have no figure at all.
+    /// The number of batches in each square of germination and usable rate, by its lower corner, in percent.
+    pub(super) density: BTreeMap<(i16, i16), u64>,
+    /// The number of batches without any figures.
     pub(super) without_figures: u64,
-    /// Batches that have both rates.
+    /// The number of batches with both rates.
     pub(super) rated: u64,
     digest: SetDigest,
-    /// Steps of all crops.
+    /// The number of groups of crop and step.
     cells: usize,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct ReportData {
 #[derive(Default)]
 pub(super) struct CropData {
     pub(super) steps: BTreeMap<Period, Figures>,
-    /// Batches whose date cannot be read, which belong to no step.
+    /// Batches without a valid date, which belong to no step.
     pub(super) undated: Figures,
     pub(super) losses: Losses,
 }
@@ -55,7 +55,7 @@ impl ReportData {
             crops: BTreeMap::new(),
             newest: NewestBatches::default(),
             quality: Quality::new(span.made),
-            crowd: BTreeMap::new(),
+            density: BTreeMap::new(),
             without_figures: 0,
             rated: 0,
             digest: SetDigest::new(&columns),
@@ -67,17 +67,16 @@ impl ReportData {
         self.digest.finish()
     }
 
-    /// The figures of all crops in one step.
+    /// Returns the figures of all crops in one step.
     pub(super) fn at(&self, period: Period) -> Figures {
         let parts = self
             .crops
             .values()
             .filter_map(|crop| crop.steps.get(&period));
-        together(parts)
+        merged(parts)
     }
 
-    /// Returns the crops of `targets` that no batch has, each with the crop without a target that is meant
-    /// perhaps.
+    /// Returns the crops of `targets` that no batch has, each with the similar crop that is probably meant.
     pub(crate) fn crops_meant<'a>(&'a self, targets: &'a Targets) -> Vec<(&'a str, &'a str)> {
         let known = || self.crops.keys().flatten().map(String::as_str);
         let is_known =
@@ -96,14 +95,14 @@ impl ReportData {
         meant.collect()
     }
 
-    /// Returns the crops, those with the most batches first.
+    /// Returns the crops, largest number of batches first.
     pub(super) fn by_size(&self) -> Vec<(Option<&str>, &CropData)> {
         let mut crops: Vec<(Option<&str>, &CropData, u64)> = self
             .crops
             .iter()
             .map(|(name, crop)| (name.as_deref(), crop, crop.batches()))
             .collect();
-        // What has no name comes last; else by name where they are even.
+        // Batches without a crop are last. Ties are sorted by name.
         crops.sort_by_key(|(name, _, batches)| (name.is_none(), u64::MAX - batches, *name));
         crops
             .into_iter()
@@ -111,13 +110,13 @@ impl ReportData {
             .collect()
     }
 
-    /// The figures of all batches.
+    /// Returns the figures of all batches.
     pub(crate) fn total(&self) -> Figures {
         let parts = self
             .crops
             .values()
             .flat_map(|crop| crop.steps.values().chain([&crop.undated]));
-        together(parts)
+        merged(parts)
     }
 }
 
@@ -128,12 +127,12 @@ impl CropData {
     }
 
     pub(super) fn total(&self) -> Figures {
-        together(self.steps.values().chain([&self.undated]))
+        merged(self.steps.values().chain([&self.undated]))
     }
 }
 
-/// Puts figures of different batches together.
-pub(super) fn together<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures {
+/// Merges figures of different batches.
+pub(super) fn merged<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures {
     let mut all = Figures::default();
     for part in parts {
         all.merge(part);
@@ -144,11 +143,11 @@ pub(super) fn together<'a>(parts: impl Iterator<Item = &'a Figures>) -> Figures 
 impl Sink for ReportData {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
         self.digest.add(batch);
-        let reading = BatchNumbers::of(batch);
+        let numbers = BatchNumbers::of(batch);
         let name = batch.typed(CROP_TYPE);
         let name = name.filter(|name| !name.is_empty());
         let crop = self.crops.entry(name.map(Into::into)).or_default();
-        let period = reading.created.map(|second| self.step.period(second));
+        let period = numbers.created.map(|second| self.step.period(second));
         let figures = match period {
             Some(period) => crop.steps.entry(period).or_insert_with(|| {
                 self.cells += 1;
@@ -157,17 +156,17 @@ impl Sink for ReportData {
             None => &mut crop.undated,
         };
         figures.add(batch);
-        crop.losses.add(&reading);
-        if self.cells > MOST {
+        crop.losses.add(&numbers);
+        if self.cells > MAX_GROUPS {
             return Err(too_many());
         }
-        if let Some(square) = reading.square() {
-            *self.crowd.entry(square).or_default() += 1;
+        if let Some(square) = numbers.square() {
+            *self.density.entry(square).or_default() += 1;
         }
-        self.rated += u64::from(reading.rates().is_some());
-        self.without_figures += u64::from(reading.is_empty());
-        self.quality.look_at(batch, &reading);
-        self.newest.offer(batch, &reading);
+        self.rated += u64::from(numbers.rates().is_some());
+        self.without_figures += u64::from(numbers.is_empty());
+        self.quality.check(batch, &numbers);
+        self.newest.add(batch, &numbers);
         Ok(())
     }
 }
@@ -175,7 +174,7 @@ impl Sink for ReportData {
 fn too_many() -> Failure {
     Failure::new(
         Kind::Usage,
-        format!("crops and steps make more than {MOST} groups: too many for a page"),
+        format!("the report has more than {MAX_GROUPS} groups of crop and step"),
     )
-    .hint("ask for a shorter range, longer steps (`--step month`), or fewer crops (`--where`)")
+    .hint("use a shorter range, longer steps (`--step month`) or fewer crops (`--where`)")
 }

@@ -1,20 +1,20 @@
-//! Where the cells of a crop's trays went.
+//! Sums up the outcome of a crop's tray cells: usable, not usable, not germinated.
 
 use super::parse::BatchNumbers;
 use crate::analysis::statistics::Decimal;
 
-/// Cells of all batches that tell of them, one average tray each.
+/// The cells of all batches that have the counts, one average tray each.
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) batches: u64,
-    /// Batches whose counts contradict themselves, so that they cannot be drawn.
+    /// The number of batches left out because their counts are contradictory.
     pub(super) left_out: u64,
     cells: Decimal,
     germinated: Decimal,
     usable: Decimal,
 }
 
-/// What became of a hundred cells.
+/// The outcome of the cells, in percent.
 pub(super) struct Shares {
     pub(super) usable: Decimal,
     /// Germinated but not usable.
@@ -24,9 +24,9 @@ pub(super) struct Shares {
 }
 
 impl Losses {
-    pub(super) fn add(&mut self, reading: &BatchNumbers) {
+    pub(super) fn add(&mut self, numbers: &BatchNumbers) {
         let (Some(cells), Some(germinated), Some(usable)) =
-            (reading.cells, reading.germinated, reading.usable)
+            (numbers.cells, numbers.germinated, numbers.usable)
         else {
             return;
         };
@@ -47,7 +47,7 @@ impl Losses {
         }
     }
 
-    /// Returns the shares in percent; nothing where no batch told of cells.
+    /// Returns the shares in percent. `None` if no batch has the counts.
     pub(super) fn shares(&self) -> Option<Shares> {
         let of_cells = |part: Decimal| {
             part.checked_mul(Decimal::ONE_HUNDRED)?

@@ -1,10 +1,12 @@
-//! The report: one HTML page with charts, without script and without anything from elsewhere.
+//! The report: one HTML page with charts, without scripts and without external resources.
 //!
-//! [`ReportData`] takes in batches as they come; [`render`] makes the page of it. What stands on the page
-//! comes from `shared` figures ([`super::statistics`]), the template `page.html` and the pictures of
-//! [`charts`]. All text from the service is escaped, by the template and by [`svg`].
+//! [`ReportData`] collects the batches; [`render`] builds the page. Read `gather.rs` first, then `page.rs`,
+//! which lists the sections. The figures come from [`super::statistics`], the layout from `page.html` and
+//! the images from [`charts`]. All text from the service is escaped, by the template and by [`svg`].
+//!
+//! Where the page is written, and what the terminal shows, is left to `commands`.
 
-// Batches as they come.
+// Collects the batches.
 mod gather;
 mod losses;
 mod newest;
@@ -13,21 +15,21 @@ mod quality;
 mod span;
 mod steps;
 
-// Sections of the page.
+// The page and its sections.
 mod attention;
-mod chart;
 mod control;
 mod crops;
 mod dots;
-mod format;
 mod page;
 mod tiles;
 mod trends;
 
-// Text, made harmless.
+// Text.
 mod escape;
+mod format;
 
-// Pictures.
+// Charts.
+mod chart;
 mod charts;
 mod outliers;
 mod svg;

@@ -1,17 +1,17 @@
-//! The newest batches, one by one: what the charts and the list of what needs attention point at.
+//! Keeps the newest batches one by one, for the charts and the list of batches that need attention.
 
 use super::parse::BatchNumbers;
 use crate::analysis::statistics::Decimal;
 use crate::batch::{ANALYSIS_LINK, BATCH_NAME, Batch, COMMENT, CROP_TYPE, SCANNED_BY, WARNINGS};
 use crate::text::brief;
 
-/// So many are kept: far more than a page shows.
-pub(super) const KEPT: usize = 5000;
+/// The number of batches to keep: far more than a page shows.
+pub(super) const MAX_KEPT: usize = 5000;
 
-/// So many characters of a text are kept: far more than are shown of it.
-const CHARACTERS: usize = 1000;
+/// The number of characters to keep of a text: far more than are shown.
+const MAX_CHARACTERS: usize = 1000;
 
-/// One batch, as far as the page shows it. Its texts are as they came: few of them are ever shown.
+/// The parts of a batch that the page shows. Texts are only shortened when they are shown.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// Seconds since 1970.
@@ -22,59 +22,59 @@ pub(super) struct Scan {
     pub(super) germination_rate: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
-    /// Only where it leads to the web.
+    /// `None` if it is not a web link.
     pub(super) link: Option<String>,
     comment: Option<String>,
     email: Option<String>,
     pub(super) warnings: bool,
 }
 
-/// The newest batches of all that came, whatever their order.
+/// The newest of all batches, received in any order.
 #[derive(Default)]
 pub(super) struct NewestBatches {
     scans: Vec<Scan>,
-    /// Older ones need not be looked at.
+    /// Older batches are ignored.
     floor: Option<i64>,
-    /// All that came with a date.
-    pub(super) offered: usize,
+    /// The number of all batches with a date.
+    pub(super) dated: usize,
 }
 
 impl NewestBatches {
-    pub(super) fn offer(&mut self, batch: &Batch, reading: &BatchNumbers) {
-        let Some(created) = reading.created else {
+    pub(super) fn add(&mut self, batch: &Batch, numbers: &BatchNumbers) {
+        let Some(created) = numbers.created else {
             return;
         };
-        self.offered += 1;
+        self.dated += 1;
         if self.floor.is_some_and(|floor| created < floor) {
             return;
         }
-        self.scans.push(Scan::of(batch, created, reading));
-        if self.scans.len() >= 2 * KEPT {
+        self.scans.push(Scan::of(batch, created, numbers));
+        if self.scans.len() >= 2 * MAX_KEPT {
             self.prune();
         }
     }
 
-    /// Returns them, newest first.
+    /// Returns the batches, newest first.
     pub(super) fn sorted(&self) -> Vec<&Scan> {
         let mut scans: Vec<&Scan> = self.scans.iter().collect();
         scans.sort_unstable_by(|left, right| right.order().cmp(&left.order()));
-        scans.truncate(KEPT);
+        scans.truncate(MAX_KEPT);
         scans
     }
 
     fn prune(&mut self) {
         self.scans
             .sort_unstable_by(|left, right| right.order().cmp(&left.order()));
-        self.scans.truncate(KEPT);
+        self.scans.truncate(MAX_KEPT);
         self.floor = self.scans.last().map(|scan| scan.created);
     }
 }
 
 impl Scan {
-    fn of(batch: &Batch, created: i64, reading: &BatchNumbers) -> Self {
+    fn of(batch: &Batch, created: i64, numbers: &BatchNumbers) -> Self {
         let text = |column: usize| {
             let text = batch.typed(column)?;
-            (!text.is_empty()).then(|| text.chars().take(CHARACTERS).collect())
+            (!text.is_empty()).then(|| text.chars().take(MAX_CHARACTERS).collect())
         };
         let link = batch.typed(ANALYSIS_LINK);
         let link = link.filter(|link| is_web(link));
@@ -86,9 +86,9 @@ impl Scan {
                 .typed(CROP_TYPE)
                 .filter(|crop| !crop.is_empty())
                 .map(Into::into),
-            germination_rate: reading.germination_rate,
-            usable_rate: reading.usable_rate,
-            variation: reading.variation,
+            germination_rate: numbers.germination_rate,
+            usable_rate: numbers.usable_rate,
+            variation: numbers.variation,
             link: link.map(Into::into),
             comment: text(COMMENT),
             email: text(SCANNED_BY),
@@ -96,7 +96,7 @@ impl Scan {
         }
     }
 
-    /// What it is called: on one line, and harmless on a screen.
+    /// Returns the name, shortened to one line and escaped.
     pub(super) fn name(&self) -> String {
         brief(self.name.as_ref().unwrap_or(&self.id))
     }
@@ -109,13 +109,13 @@ impl Scan {
         self.email.as_deref().map(brief).unwrap_or_default()
     }
 
-    /// One order for the same batches, whatever order they came in.
+    /// The sort key: the same batches always have the same order.
     fn order(&self) -> (i64, &str) {
         (self.created, &self.id)
     }
 }
 
-/// Tells whether a link leads to the web and nowhere else; overlong ones are no links.
+/// Returns whether a link is a web link of reasonable length.
 fn is_web(link: &str) -> bool {
     const LONGEST: usize = 2000;
     let lower = link.get(..8).unwrap_or(link).to_ascii_lowercase();
@@ -134,7 +134,7 @@ mod tests {
     use crate::analysis::report::newest::is_web;
 
     #[test]
-    fn only_the_web_is_linked_to() {
+    fn only_web_links_are_allowed() {
         for link in ["https://a.example/x", "http://a", "HTTPS://A.example"] {
             assert!(is_web(link), "{link}");
         }

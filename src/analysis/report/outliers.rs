@@ -1,20 +1,21 @@
-//! Where an axis ends, so that one value far off does not squeeze all the others.
+//! Chooses the ends of an axis, so that an outlier does not squeeze all other values.
 
 use super::svg::rounded_out;
 
-/// Values nearer than this to the middle half are never far off, in what the axis shows.
+/// Values nearer than this to the middle half are never outliers, in units of the axis.
 const NEAR: f64 = 5.0;
 
-/// Returns the least of `values`, each there so many times, that is not far off: below the middle half by more
-/// than three times its width, and not among more than a twentieth of all.
+/// Returns the smallest of `values`, each with its count, that is not an outlier.
+///
+/// An outlier is below the middle half by more than three times its width, and among the lowest twentieth.
 pub(super) fn usual_least(mut values: Vec<(f64, u64)>) -> Option<f64> {
-    values.retain(|(value, times)| value.is_finite() && *times > 0);
+    values.retain(|(value, count)| value.is_finite() && *count > 0);
     values.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
-    let all: u64 = values.iter().map(|(_, times)| times).sum();
+    let all: u64 = values.iter().map(|(_, count)| count).sum();
     let at = |place: u64| {
         let mut before = 0;
-        let found = values.iter().find(|(_, times)| {
-            before += times;
+        let found = values.iter().find(|(_, count)| {
+            before += count;
             before > place
         });
         found.map(|(value, _)| *value)
@@ -23,7 +24,7 @@ pub(super) fn usual_least(mut values: Vec<(f64, u64)>) -> Option<f64> {
     let (low, high) = (at(last / 4)?, at(last - last / 4)?);
     let fence = low - (3.0 * (high - low)).max(NEAR);
     let near = values.iter().find(|(value, _)| *value >= fence);
-    // Of few, one is already more than a twentieth.
+    // With fewer than 20 values, a single one is more than a twentieth.
     let many = (all >= 20).then(|| at(all / 20)).flatten();
     near.map(|(value, _)| *value)
         .into_iter()
@@ -31,14 +32,14 @@ pub(super) fn usual_least(mut values: Vec<(f64, u64)>) -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// The same at the other end.
+/// Returns the largest of `values` that is not an outlier.
 pub(super) fn usual_most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let turned = values.into_iter().map(|value| (-value, 1)).collect();
-    usual_least(turned).map(|least| -least)
+    let negated = values.into_iter().map(|value| (-value, 1)).collect();
+    usual_least(negated).map(|least| -least)
 }
 
-/// One scale for all, up to 100. The lowest twentieth does not decide where it begins, or one failed week
-/// would flatten all the others.
+/// Returns the scale of rates that all charts share, up to 100. It ignores the lowest twentieth: one failed
+/// week would flatten all others.
 pub(super) fn rate_scale(mut values: Vec<f64>, targets: impl Iterator<Item = f64>) -> (f64, f64) {
     values.sort_unstable_by(f64::total_cmp);
     let usual = values.get(values.len() / 20).copied();
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_far_off_does_not_decide() {
+    fn one_outlier_does_not_decide() {
         let once = |values: &[f64]| values.iter().map(|value| (*value, 1)).collect();
         let near = [85.0, 88.0, 90.0, 91.0, 93.0, 95.0];
         for (more, least) in [
@@ -66,9 +67,9 @@ mod tests {
         }
         assert_eq!(usual_least(once(&[3.0])), Some(3.0));
         assert_eq!(usual_least(Vec::new()), None);
-        // All alike, and one a little lower.
+        // All equal, and one a little lower.
         assert_eq!(usual_least(vec![(90.0, 30), (88.0, 1)]), Some(88.0));
-        // A twentieth may lie far off, more may not.
+        // A twentieth may be outliers, more may not.
         assert_eq!(usual_least(vec![(90.0, 38), (3.0, 2)]), Some(90.0));
         assert_eq!(usual_least(vec![(90.0, 37), (3.0, 3)]), Some(3.0));
         assert_eq!(usual_most([10.0, 12.0, 14.0, 15.0, 900.0]), Some(15.0));

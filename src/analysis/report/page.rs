@@ -1,4 +1,4 @@
-//! What stands on the page, section by section, in words and pictures.
+//! Fills the template with the sections of the page.
 
 use askama::Template;
 
@@ -16,38 +16,38 @@ use crate::analysis::Targets;
 use crate::analysis::statistics::{Metric, Step, two_digits};
 use crate::error::{Failure, Kind};
 
-/// What a page tells of itself.
+/// The information about the report itself.
 pub(crate) struct ReportInfo {
     pub(crate) title: String,
-    /// The profile of the settings, where it has a name.
+    /// The profile of the config file, if it has a name.
     pub(crate) profile: Option<String>,
-    /// Where the batches came from.
+    /// The source of the batches.
     pub(crate) source: String,
-    /// Of dates, in words.
+    /// The range of dates, as text.
     pub(crate) range: String,
-    /// What batches had to fulfil.
+    /// The conditions of `--where`.
     pub(crate) conditions: Vec<String>,
-    /// The version of the interface, where a service was asked.
+    /// The version of the interface, if the source is a service.
     pub(crate) version: Option<String>,
-    /// When it was made, in seconds since 1970.
+    /// When the report was generated, in seconds since 1970.
     pub(crate) made: i64,
-    /// Whether the page names who scanned.
+    /// Whether the page shows email addresses.
     pub(crate) has_emails: bool,
-    /// What was noticed on the way here: how many batches, and what of them.
+    /// Issues found while fetching: the number of batches, and the text.
     pub(crate) noticed: Vec<(u64, String)>,
-    /// Whether something that came is in no figure.
+    /// Whether some received data is not in the figures.
     pub(crate) has_left_out: bool,
 }
 
-/// Returns the page.
+/// Returns the HTML page.
 pub(crate) fn render(
-    gathered: &ReportData,
-    facts: &ReportInfo,
+    data: &ReportData,
+    info: &ReportInfo,
     targets: &Targets,
 ) -> Result<String, Failure> {
-    ReportPage::new(gathered, facts, targets)
+    ReportPage::new(data, info, targets)
         .render()
-        .map_err(|error| Failure::new(Kind::Internal, "cannot make the page").caused_by(error))
+        .map_err(|error| Failure::new(Kind::Internal, "cannot create the report").caused_by(error))
 }
 
 #[derive(Template)]
@@ -55,7 +55,7 @@ pub(crate) fn render(
 struct ReportPage {
     title: String,
     facts: Vec<(&'static str, String)>,
-    /// The step that the page is about; nothing where no batch came.
+    /// The step that the page is about. `None` if there are no batches.
     newest: Option<NewestStep>,
     newest_title: String,
     step_words: &'static str,
@@ -67,7 +67,7 @@ struct ReportPage {
     has_targets: bool,
     spark_steps: usize,
     trends: Trends,
-    /// Batch by batch, where there is one crop.
+    /// The control chart, if there is only one crop.
     control: Option<Chart>,
     charts: Vec<Chart>,
     attention: Vec<AttentionRow>,
@@ -83,7 +83,7 @@ struct ReportPage {
 struct NewestStep {
     name: String,
     dates: String,
-    /// What of it is there, where that is not all.
+    /// The part of the step that is in the range, if not all of it.
     part: Option<String>,
 }
 
@@ -98,36 +98,36 @@ struct AttentionRow {
     email: String,
 }
 
-/// Means weighted by images.
+/// The means weighted by images.
 struct Weighted {
     germination: String,
     usable: String,
 }
 
 impl ReportPage {
-    fn new(gathered: &ReportData, facts: &ReportInfo, targets: &Targets) -> Self {
-        let steps = gathered.step_words();
-        let newest = gathered.last_step();
-        let total = gathered.total();
-        let attention = Attention::new(gathered, targets);
-        let trends = Trends::new(gathered, targets, newest);
-        let table = crops::table(gathered, targets, newest);
-        let mut losses = gathered.crops.values().map(|crop| &crop.losses);
-        let has_left_out = facts.has_left_out
-            || gathered.quality.has_left_out()
+    fn new(data: &ReportData, info: &ReportInfo, targets: &Targets) -> Self {
+        let steps = data.step_words();
+        let newest = data.last_step();
+        let total = data.total();
+        let attention = Attention::new(data, targets);
+        let trends = Trends::new(data, targets, newest);
+        let table = crops::table(data, targets, newest);
+        let mut losses = data.crops.values().map(|crop| &crop.losses);
+        let has_left_out = info.has_left_out
+            || data.quality.has_left_out()
             || losses.any(|losses| losses.left_out > 0);
         let mut charts = Vec::new();
-        charts.extend(crops::losses_chart(gathered));
-        charts.extend(dots::chart(gathered, newest));
-        charts.extend(crops::variation_chart(gathered));
-        let control = control::chart(gathered).filter(|_| !trends.charts.is_empty());
+        charts.extend(crops::losses_chart(data));
+        charts.extend(dots::chart(data, newest));
+        charts.extend(crops::variation_chart(data));
+        let control = control::chart(data).filter(|_| !trends.charts.is_empty());
         Self {
-            title: facts.title.clone(),
-            facts: header(gathered, facts, total.batches),
+            title: info.title.clone(),
+            facts: header(data, info, total.batches),
             newest: newest.map(|newest| {
                 let (name, dates) = period_name(newest);
-                let share = gathered.span.share(newest);
-                let is_running = gathered.span.is_running(newest);
+                let share = data.span.share(newest);
+                let is_running = data.span.is_running(newest);
                 NewestStep {
                     name,
                     dates,
@@ -137,10 +137,10 @@ impl ReportPage {
                     }),
                 }
             }),
-            newest_title: format!("The newest {}, medians of its batches", steps.one),
+            newest_title: format!("The newest {}: medians of its batches", steps.one),
             step_words: steps.many,
-            is_weekly: gathered.step == Step::Week,
-            tiles: newest.map_or_else(Vec::new, |newest| tiles(gathered, newest)),
+            is_weekly: data.step == Step::Week,
+            tiles: newest.map_or_else(Vec::new, |newest| tiles(data, newest)),
             has_targets: table.rows.iter().any(|row| row.target.is_some()),
             crops: table.rows,
             crops_note: table.note,
@@ -149,21 +149,21 @@ impl ReportPage {
             trends,
             control,
             charts,
-            attention_note: attention.note(gathered, targets),
+            attention_note: attention.note(data, targets),
             attention: attention.rows.iter().map(attention_row).collect(),
-            has_emails: facts.has_emails,
-            findings: findings(gathered, facts),
+            has_emails: info.has_emails,
+            findings: findings(data, info),
             findings_note: if has_left_out {
-                "For your information: nothing was corrected. What figures do without is told here."
+                "For your information: nothing was corrected. Values left out of the figures are listed here."
             } else {
-                "For your information: nothing was corrected, and nothing left out."
+                "For your information: nothing was corrected, nothing left out."
             },
             weighted: Weighted {
                 germination: percent(&total.germination_rate),
                 usable: percent(&total.usable_rate),
             },
-            colophon: colophon(facts),
-            set_digest: gathered.set_digest(),
+            colophon: colophon(info),
+            set_digest: data.set_digest(),
         }
     }
 }
@@ -174,59 +174,58 @@ fn percent(metric: &Metric) -> String {
         .map_or_else(|| "–".to_owned(), |mean| format!("{} %", two_digits(mean)))
 }
 
-fn header(gathered: &ReportData, facts: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
+fn header(data: &ReportData, info: &ReportInfo, batches: u64) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
-    if let Some(profile) = &facts.profile {
+    if let Some(profile) = &info.profile {
         rows.push(("Profile", profile.clone()));
     }
-    rows.push(("Range", facts.range.clone()));
-    if !facts.conditions.is_empty() {
-        rows.push(("Only", facts.conditions.join(", ")));
+    rows.push(("Range", info.range.clone()));
+    if !info.conditions.is_empty() {
+        rows.push(("Filter", info.conditions.join(", ")));
     }
-    let crops = gathered.crops.keys().flatten().count() as u64;
+    let crops = data.crops.keys().flatten().count() as u64;
     rows.push(("Batches", batches.to_string()));
     rows.push(("Crops", crops.to_string()));
-    rows.push(("Without figures", gathered.without_figures.to_string()));
-    let scans = gathered.newest.sorted();
-    // What is from the future says nothing of how fresh the data is, where there is anything else.
-    let past = scans.iter().find(|scan| scan.created <= facts.made);
+    rows.push(("Without figures", data.without_figures.to_string()));
+    let scans = data.newest.sorted();
+    // A date in the future does not show how fresh the data is, so prefer the newest past batch.
+    let past = scans.iter().find(|scan| scan.created <= info.made);
     if let Some(newest) = past.or(scans.first()) {
-        let age = ago(facts.made - newest.created);
+        let age = ago(info.made - newest.created);
         rows.push((
             "Newest batch",
             format!("{} UTC, {age}", minute(newest.created)),
         ));
     }
-    rows.push(("Made", format!("{} UTC", minute(facts.made))));
+    rows.push(("Generated", format!("{} UTC", minute(info.made))));
     rows
 }
 
-/// What the data says of itself, and what was seen on the way here.
-fn findings(gathered: &ReportData, facts: &ReportInfo) -> Vec<QualityIssue> {
-    let on_the_way = facts.noticed.iter().map(|(count, words)| QualityIssue {
+/// Returns the issues in the data, then those found while fetching.
+fn findings(data: &ReportData, info: &ReportInfo) -> Vec<QualityIssue> {
+    let from_fetch = info.noticed.iter().map(|(count, words)| QualityIssue {
         count: *count,
         words: words.clone(),
         examples: Vec::new(),
     });
-    gathered
-        .quality
+    data.quality
         .findings()
         .into_iter()
-        .chain(on_the_way)
+        .chain(from_fetch)
         .collect()
 }
 
-fn colophon(facts: &ReportInfo) -> String {
+fn colophon(info: &ReportInfo) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let interface = facts
+    let interface = info
         .version
         .as_ref()
         .map_or_else(String::new, |version| format!(" (interface {version})"));
     format!(
-        "trayscan {version}, from {}{interface}, {}, made {} UTC.",
-        facts.source,
-        facts.range,
-        minute(facts.made)
+        "trayscan {version}, from {}{interface}, {}, generated {} UTC.",
+        info.source,
+        info.range,
+        minute(info.made)
     )
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of one batch, as the page looks at them.
+//! Parses the numbers of one batch.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::batch::{
     NUMBER_OF_IMAGES, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
 };
 
-/// The values of one batch; nothing where the service gave none, or none that can be computed with.
+/// The values of one batch. `None` if absent or not computable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BatchNumbers {
     /// Seconds since 1970.
@@ -22,9 +22,9 @@ pub(super) struct BatchNumbers {
     pub(super) not_usable: Option<Decimal>,
     pub(super) usable_rate: Option<Decimal>,
     pub(super) variation: Option<Decimal>,
-    /// Averages that the service gave none of.
-    lacking: usize,
-    /// Tells whether it has a value with more digits than can be computed with.
+    /// The number of averages that are absent.
+    absent: usize,
+    /// Whether a value has too many digits to compute with.
     pub(super) has_beyond: bool,
 }
 
@@ -32,7 +32,7 @@ const AVERAGES: usize = 8;
 
 impl BatchNumbers {
     pub(super) fn of(batch: &Batch) -> Self {
-        let (mut lacking, mut has_beyond) = (0, false);
+        let (mut absent, mut has_beyond) = (0, false);
         let mut number = |text: Option<Cow<'_, str>>| {
             let value = ExactValue::parse(&text?).map(ExactValue::decimal);
             has_beyond |= value.is_none();
@@ -42,10 +42,10 @@ impl BatchNumbers {
         let cells = number(batch.typed(TOTAL_CELLS));
         let mut value = |column: usize| {
             let text = batch.typed(column);
-            lacking += usize::from(text.is_none());
+            absent += usize::from(text.is_none());
             number(text)
         };
-        // Figures tell the size; here it only matters whether there is one.
+        // Only whether the size is present matters here.
         value(SEEDLING_SIZE);
         Self {
             created: batch.created().map(|created| created.second),
@@ -58,31 +58,31 @@ impl BatchNumbers {
             not_usable: value(NON_USABLE),
             usable_rate: value(USABLE_RATE),
             variation: value(COEFFICIENT_OF_VARIATION),
-            lacking,
+            absent,
             has_beyond,
         }
     }
 
-    /// Tells whether there is no average at all; what was counted before the scan is none.
+    /// Returns whether all averages are absent. Images and cells do not count.
     pub(super) fn is_empty(&self) -> bool {
-        self.lacking == AVERAGES
+        self.absent == AVERAGES
     }
 
-    /// Tells whether there are some averages, but not all.
+    /// Returns whether some averages are absent, but not all.
     pub(super) fn is_partly_empty(&self) -> bool {
-        (1..AVERAGES).contains(&self.lacking)
+        (1..AVERAGES).contains(&self.absent)
     }
 
-    /// Both rates: germination and usable.
+    /// Returns the germination rate and the usable rate.
     pub(super) fn rates(&self) -> Option<(Decimal, Decimal)> {
         self.germination_rate.zip(self.usable_rate)
     }
 
-    /// Returns the square of one point of germination and one of usable rate that it lies in.
+    /// Returns the square of germination and usable rate that contains the batch, one point wide.
     pub(super) fn square(&self) -> Option<(i16, i16)> {
         let corner = |rate: Option<Decimal>| {
             let rate = rate.filter(|rate| is_percentage(*rate))?;
-            // All that is 100 lies in the last square.
+            // 100 % belongs to the last square.
             Some(i16::try_from(rate.trunc().mantissa()).ok()?.min(99))
         };
         Some((corner(self.germination_rate)?, corner(self.usable_rate)?))

@@ -1,4 +1,4 @@
-//! What contradicts itself in the data. Findings are advice: nothing is corrected.
+//! Finds contradictions and gaps in the data. Nothing is corrected.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::analysis::statistics::Decimal;
 use crate::batch::{BATCH_NAME, Batch, CROP_TYPE};
 use crate::text::brief;
 
-/// What may be wrong with a batch, in the order in which it is told.
+/// What may be wrong with a batch, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QualityCheck {
     RateBeyond,
@@ -25,7 +25,7 @@ enum QualityCheck {
     FromTheFuture,
 }
 
-/// Each with what is said of one batch, and of several.
+/// Each check with its text for one batch, and for several.
 const CHECKS: [(QualityCheck, &str, &str); 13] = [
     (
         QualityCheck::RateBeyond,
@@ -49,28 +49,28 @@ const CHECKS: [(QualityCheck, &str, &str); 13] = [
     ),
     (
         QualityCheck::GerminationRate,
-        "batch has a germination rate that is not its germinated seedlings per cell",
-        "batches have a germination rate that is not their germinated seedlings per cell",
+        "batch has a germination rate that does not match its germinated seedlings per cell",
+        "batches have a germination rate that does not match their germinated seedlings per cell",
     ),
     (
         QualityCheck::UsableRate,
-        "batch has a usable rate that is not its usable seedlings per cell",
-        "batches have a usable rate that is not their usable seedlings per cell",
+        "batch has a usable rate that does not match its usable seedlings per cell",
+        "batches have a usable rate that does not match their usable seedlings per cell",
     ),
     (
         QualityCheck::NoImages,
-        "batch has no images, but figures",
-        "batches have no images, but figures",
+        "batch has figures but no images",
+        "batches have figures but no images",
     ),
     (
         QualityCheck::Beyond,
-        "batch has a value that cannot be computed with, for it has more digits than 15 before the point and 10 behind it; it is left out",
-        "batches have values that cannot be computed with, for they have more digits than 15 before the point and 10 behind it; those are left out",
+        "batch has a value with more than 15 digits before the decimal point or 10 after it; it is left out",
+        "batches have values with more than 15 digits before the decimal point or 10 after it; these are left out",
     ),
     (
         QualityCheck::PartlyEmpty,
-        "batch lacks some of its figures",
-        "batches lack some of their figures",
+        "batch is missing some figures",
+        "batches are missing some figures",
     ),
     (
         QualityCheck::Empty,
@@ -84,8 +84,8 @@ const CHECKS: [(QualityCheck, &str, &str); 13] = [
     ),
     (
         QualityCheck::NoDate,
-        "batch has no date that can be read, and stands in no week or month",
-        "batches have no date that can be read, and stand in no week or month",
+        "batch has no valid date and is not in any week or month",
+        "batches have no valid date and are not in any week or month",
     ),
     (
         QualityCheck::FromTheFuture,
@@ -94,10 +94,10 @@ const CHECKS: [(QualityCheck, &str, &str); 13] = [
     ),
 ];
 
-/// So many batches are named for each.
+/// The number of example batches for each issue.
 const EXAMPLES: usize = 3;
 
-/// Findings in the making.
+/// Counts the issues.
 pub(super) struct Quality {
     found: [IssueCount; CHECKS.len()],
     now: i64,
@@ -106,11 +106,11 @@ pub(super) struct Quality {
 #[derive(Default)]
 struct IssueCount {
     count: u64,
-    /// The first by name, so that they are the same whatever the order of the batches.
+    /// The first by name, so that they do not depend on the order of the batches.
     examples: BTreeSet<String>,
 }
 
-/// One thing that was found.
+/// An issue found in the data.
 pub(super) struct QualityIssue {
     pub(super) count: u64,
     pub(super) words: String,
@@ -118,7 +118,7 @@ pub(super) struct QualityIssue {
 }
 
 impl Quality {
-    /// `now` in seconds since 1970: what is later has not happened yet.
+    /// `now` is in seconds since 1970. Later dates are in the future.
     pub(super) fn new(now: i64) -> Self {
         Self {
             found: Default::default(),
@@ -126,12 +126,12 @@ impl Quality {
         }
     }
 
-    pub(super) fn look_at(&mut self, batch: &Batch, reading: &BatchNumbers) {
-        for (place, (check, ..)) in CHECKS.iter().enumerate() {
-            if !self.fails(*check, batch, reading) {
+    pub(super) fn check(&mut self, batch: &Batch, numbers: &BatchNumbers) {
+        for (index, (check, ..)) in CHECKS.iter().enumerate() {
+            if !self.fails(*check, batch, numbers) {
                 continue;
             }
-            let found = &mut self.found[place];
+            let found = &mut self.found[index];
             found.count += 1;
             let name = example(batch);
             let is_first = found.examples.len() < EXAMPLES
@@ -157,13 +157,13 @@ impl Quality {
             .collect()
     }
 
-    /// Tells whether figures had to do without some values.
+    /// Returns whether some values are not in the figures.
     pub(super) fn has_left_out(&self) -> bool {
         let mut found = self.found.iter().zip(CHECKS);
         found.any(|(found, (check, ..))| check == QualityCheck::Beyond && found.count > 0)
     }
 
-    fn fails(&self, check: QualityCheck, batch: &Batch, reading: &BatchNumbers) -> bool {
+    fn fails(&self, check: QualityCheck, batch: &Batch, numbers: &BatchNumbers) -> bool {
         let BatchNumbers {
             cells,
             germinated,
@@ -173,7 +173,7 @@ impl Quality {
             not_usable,
             usable_rate,
             ..
-        } = *reading;
+        } = *numbers;
         match check {
             QualityCheck::RateBeyond => [germination_rate, usable_rate]
                 .into_iter()
@@ -191,27 +191,28 @@ impl Quality {
             QualityCheck::Usability => does_not_add_up(cells, usable, not_usable),
             QualityCheck::GerminationRate => is_another_rate(germination_rate, germinated, cells),
             QualityCheck::UsableRate => is_another_rate(usable_rate, usable, cells),
-            QualityCheck::NoImages => reading.images == Some(Decimal::ZERO) && !reading.is_empty(),
-            QualityCheck::Beyond => reading.has_beyond,
-            QualityCheck::PartlyEmpty => reading.is_partly_empty(),
-            QualityCheck::Empty => reading.is_empty(),
+            QualityCheck::NoImages => numbers.images == Some(Decimal::ZERO) && !numbers.is_empty(),
+            QualityCheck::Beyond => numbers.has_beyond,
+            QualityCheck::PartlyEmpty => numbers.is_partly_empty(),
+            QualityCheck::Empty => numbers.is_empty(),
             QualityCheck::NoCrop => batch.typed(CROP_TYPE).is_none_or(|crop| crop.is_empty()),
-            QualityCheck::NoDate => reading.created.is_none(),
+            QualityCheck::NoDate => numbers.created.is_none(),
             QualityCheck::FromTheFuture => {
-                reading.created.is_some_and(|created| created > self.now)
+                numbers.created.is_some_and(|created| created > self.now)
             }
         }
     }
 }
 
-/// Names a batch so that it can be found again.
+/// Returns the name of a batch, or its identifier if it has none.
 fn example(batch: &Batch) -> String {
     let name = batch.typed(BATCH_NAME);
     let name = name.filter(|name| !name.is_empty());
     name.map_or_else(|| brief(&batch.id()), |name| brief(&name))
 }
 
-/// Both parts are averages that were rounded to two digits.
+/// Returns whether the parts differ from the whole by more than rounding explains. Both parts are
+/// averages rounded to two digits.
 fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<Decimal>) -> bool {
     let (Some(whole), Some(part), Some(rest)) = (whole, part, rest) else {
         return false;
@@ -222,7 +223,8 @@ fn does_not_add_up(whole: Option<Decimal>, part: Option<Decimal>, rest: Option<D
     difference.is_none_or(|difference| difference.abs() > Decimal::new(2, 2))
 }
 
-/// The count was rounded to two digits, and so was the rate: by that much they may differ.
+/// Returns whether the rate differs from the count per cell by more than rounding explains. Both are
+/// rounded to two digits.
 fn is_another_rate(rate: Option<Decimal>, count: Option<Decimal>, cells: Option<Decimal>) -> bool {
     let (Some(rate), Some(count), Some(cells)) = (rate, count, cells) else {
         return false;

@@ -1,8 +1,8 @@
-//! The time that batches are known of: which steps lie wholly in it, and how much of another does.
+//! The time span of the report: which steps are entirely in it, and how much of the others.
 //!
-//! Only steps that lie wholly in it are compared with: of any other, nobody knows how many batches it had.
-//! Where no start was asked for, everything was, so the step of the first batch is a whole one, and what lies
-//! before it had no batches to compare with.
+//! Only complete steps are compared: how many batches an incomplete one had is unknown. Without a start
+//! date, everything was requested, so the step of the first batch is complete, and earlier steps have no
+//! batches to compare with.
 
 use crate::analysis::statistics::{Period, Step};
 use crate::batch::range::Range;
@@ -10,18 +10,18 @@ use crate::batch::range::Range;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-/// From which second on batches are known, and up to which.
+/// The span for which all batches are known, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportSpan {
     start: Option<i64>,
-    /// The first second that is not known of.
+    /// The first second after the span.
     past: i64,
-    /// When the page is made: what is later has not happened yet.
+    /// When the report is generated. Later dates are in the future.
     pub(super) made: i64,
 }
 
 impl ReportSpan {
-    /// `held` is what an archive has of all dates.
+    /// `held` is the range that the archive covers.
     pub(crate) fn new(range: &Range, held: &Range, made: i64) -> Self {
         let past = |range: &Range| {
             let end = range.end?;
@@ -35,17 +35,17 @@ impl ReportSpan {
         }
     }
 
-    /// Tells whether it begins with a date that was asked for.
+    /// Returns whether a start date was requested.
     pub(super) fn has_start(&self) -> bool {
         self.start.is_some()
     }
 
-    /// Tells whether all of `period` lies in it.
+    /// Returns whether `period` is entirely in the span.
     pub(super) fn has(&self, period: Period) -> bool {
         self.within(period) == (period.first(), period.next().first())
     }
 
-    /// Tells whether some of `period` lies in it.
+    /// Returns whether `period` is at least partly in the span.
     pub(super) fn touches(&self, period: Period) -> bool {
         let (from, past) = self.within(period);
         from < past
@@ -55,7 +55,7 @@ impl ReportSpan {
         period.next().first() > self.made
     }
 
-    /// Says how much of `period` lies in it, such as `3 of 7 days`; nothing where all of it does.
+    /// Returns how much of `period` is in the span, such as `3 of 7 days`. `None` if all of it is.
     pub(super) fn share(&self, period: Period) -> Option<String> {
         if self.has(period) {
             return None;
@@ -65,7 +65,7 @@ impl ReportSpan {
             Step::Week | Step::Month => (DAY, "days"),
         };
         let (from, past) = self.within(period);
-        // A day counts from its first hour on.
+        // A day counts even if only its first hour is in the span.
         let units = |from: i64, past: i64| (past - 1).div_euclid(unit) - from.div_euclid(unit) + 1;
         let (share, all) = (
             if from < past { units(from, past) } else { 0 },
@@ -78,7 +78,7 @@ impl ReportSpan {
         })
     }
 
-    /// Returns what lies in it: the first second, and the first that does not.
+    /// Returns the part of `period` in the span: its first second, and the first second after it.
     fn within(&self, period: Period) -> (i64, i64) {
         let first = period.first();
         let from = self.start.map_or(first, |start| start.max(first));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_whole_or_told_in_parts() {
+    fn a_step_is_complete_or_shown_in_parts() {
         let all = Range::default();
         // Wednesday at noon.
         let made = second("2026-06-10T12:00:00Z");

@@ -3,16 +3,17 @@
 use super::gather::{CropData, ReportData};
 use crate::analysis::statistics::{Period, Step};
 
-/// Steps that one is compared with, at most; the page calls them four.
+/// The number of previous steps to compare with. The page's texts say "four".
 pub(super) const TRAILING: usize = 4;
 
-/// What a step is called.
+/// The name of a step.
 pub(super) struct StepWords {
     pub(super) one: &'static str,
     pub(super) many: &'static str,
 }
 
 impl ReportData {
+    /// Returns the name of the report's step.
     pub(super) fn step_words(&self) -> StepWords {
         match self.step {
             Step::Day => StepWords {
@@ -30,7 +31,8 @@ impl ReportData {
         }
     }
 
-    /// The newest step that has batches and has begun: a wrong clock must not decide what the page is about.
+    /// Returns the newest step with batches that has started. Dates in the future, from a wrong clock, must
+    /// not decide what the page is about.
     pub(super) fn last_step(&self) -> Option<Period> {
         let last = |crop: &CropData| {
             let mut begun = crop.steps.keys().rev();
@@ -39,14 +41,14 @@ impl ReportData {
         self.crops.values().filter_map(last).max()
     }
 
-    /// The oldest one.
+    /// Returns the oldest step with batches.
     pub(super) fn first_step(&self) -> Option<Period> {
         let first = |crop: &CropData| crop.steps.keys().next().copied();
         self.crops.values().filter_map(first).min()
     }
 
-    /// The steps before `period` that it can be compared with, nearest first: those of which all batches are
-    /// known, though there may be none.
+    /// Returns the steps before `period` to compare it with, nearest first: those that are entirely in the
+    /// range. They may have no batches.
     pub(super) fn before(&self, period: Period) -> Vec<Period> {
         let first = self.first_step().filter(|_| !self.span.has_start());
         let is_known =
@@ -57,7 +59,7 @@ impl ReportData {
             .collect()
     }
 
-    /// Returns the last steps up to `newest`, as many as `most` and as the range has, but two at least.
+    /// Returns the last steps up to `newest`, oldest first: at most `most`, at least two.
     pub(super) fn last_steps(&self, newest: Period, most: usize) -> Vec<Period> {
         let first = self.first_step().unwrap_or(newest);
         let mut steps = vec![newest];
@@ -80,20 +82,20 @@ mod tests {
     use crate::analysis::statistics::Step;
     use crate::batch::range::Range;
 
-    /// Returns what is gathered of one batch in each of these weeks, counted from 1970.
-    fn gathered(weeks: &[i64]) -> ReportData {
+    /// Returns the data of one batch in each of these weeks, counted from 1970.
+    fn data(weeks: &[i64]) -> ReportData {
         let all = Range::default();
-        let mut gathered = ReportData::new(Step::Week, ReportSpan::new(&all, &all, i64::MAX));
-        let crop = gathered.crops.entry(Some("Tomato".to_owned())).or_default();
+        let mut data = ReportData::new(Step::Week, ReportSpan::new(&all, &all, i64::MAX));
+        let crop = data.crops.entry(Some("Tomato".to_owned())).or_default();
         for week in weeks {
             let period = Step::Week.period(week * 7 * 86_400);
             crop.steps.entry(period).or_default().batches = 1;
         }
-        gathered
+        data
     }
 
     #[test]
-    fn charts_show_the_last_steps_without_a_gap_and_two_at_least() {
+    fn charts_show_the_last_steps_without_a_gap_and_at_least_two() {
         for (weeks, most, count) in [
             (&[100][..], 12, 2),
             (&[99, 100], 12, 2),
@@ -101,9 +103,9 @@ mod tests {
             (&[10, 100], 12, 12),
             (&[0, 100], 53, 53),
         ] {
-            let gathered = gathered(weeks);
-            let newest = gathered.last_step().expect("a step");
-            let steps = gathered.last_steps(newest, most);
+            let data = data(weeks);
+            let newest = data.last_step().expect("a step");
+            let steps = data.last_steps(newest, most);
             assert_eq!(steps.len(), count, "{weeks:?}");
             assert_eq!(steps.last(), Some(&newest));
             assert!(steps.windows(2).all(|pair| pair[0].next() == pair[1]));

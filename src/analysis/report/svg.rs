@@ -1,12 +1,12 @@
-//! Small SVG pictures, written as text: shapes, scales and what a screen reader says instead.
+//! Writes small SVG images as text: shapes, axes and alternative text for screen readers.
 //!
-//! Colours and fonts come from the classes of the page, so that a picture follows light, dark and print.
+//! Colours and fonts come from the CSS classes of the page, for light mode, dark mode and print.
 
 use std::fmt::{self, Display, Write as _};
 
 use super::escape::Escaped;
 
-/// A length or a place: a tenth of a unit is finer than any screen shows.
+/// A length or position, rounded to a tenth: no screen shows more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Px(pub(super) f64);
 
@@ -18,7 +18,7 @@ impl Display for Px {
     }
 }
 
-/// What stands for a picture where it cannot be seen.
+/// The alternative text of an image.
 pub(super) struct AltText<'a> {
     /// Unique on the page.
     pub(super) id: &'a str,
@@ -26,12 +26,12 @@ pub(super) struct AltText<'a> {
     pub(super) description: &'a str,
 }
 
-/// A picture in the making.
+/// An image under construction.
 pub(super) struct Svg {
     text: String,
 }
 
-/// Where a text stands on its place.
+/// The alignment of a text at its position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -40,12 +40,12 @@ pub(super) enum Anchor {
 }
 
 impl Svg {
-    /// Begins a picture of this size, in units that become pixels on a phone and grow on a desk.
+    /// Starts an image of this size. A unit is a pixel on a phone and larger on a desktop.
     pub(super) fn new(width: f64, height: f64, words: &AltText<'_>) -> Self {
         Self::begin(width, height, "img", words)
     }
 
-    /// The same, with links in it that a screen reader may follow.
+    /// Starts an image with links that a screen reader can follow.
     pub(super) fn with_links(width: f64, height: f64, words: &AltText<'_>) -> Self {
         Self::begin(width, height, "group", words)
     }
@@ -65,7 +65,7 @@ impl Svg {
         Self { text }
     }
 
-    /// Begins a picture that only repeats what stands beside it.
+    /// Starts an image that only repeats the text beside it, hidden from screen readers.
     pub(super) fn ornament(width: f64, height: f64, class: &str) -> Self {
         let (width, height) = (Px(width), Px(height));
         let text = format!(
@@ -91,23 +91,25 @@ impl Svg {
         self.outline(class, points, "", None);
     }
 
-    /// Fills what `points` go around; `hint` shows where a pointer rests on it.
+    /// Fills the area inside `points`. `hint` is its tooltip.
     pub(super) fn area(&mut self, class: &str, points: &[(f64, f64)], hint: Option<&str>) {
         self.outline(class, points, "Z", hint);
     }
 
     fn outline(&mut self, class: &str, points: &[(f64, f64)], end: &str, hint: Option<&str>) {
-        let mut places = String::new();
+        let mut points_text = String::new();
         for (place, (x, y)) in points.iter().enumerate() {
             let pen = if place == 0 { 'M' } else { 'L' };
-            // Memory takes every text.
-            let _ = write!(places, "{pen}{} {}", Px(*x), Px(*y));
+            // Writing to a string cannot fail.
+            let _ = write!(points_text, "{pen}{} {}", Px(*x), Px(*y));
         }
-        self.write(format_args!(r#"<path class="{class}" d="{places}{end}""#));
+        self.write(format_args!(
+            r#"<path class="{class}" d="{points_text}{end}""#
+        ));
         self.close("path", hint);
     }
 
-    /// Draws a box; `hint` shows where a pointer rests on it.
+    /// Draws a rectangle. `hint` is its tooltip.
     pub(super) fn rectangle(
         &mut self,
         class: &str,
@@ -122,7 +124,7 @@ impl Svg {
         self.close("rect", hint);
     }
 
-    /// Fills boxes of one size, as one shape: there may be thousands of them.
+    /// Fills rectangles of the same size as one shape: there may be thousands.
     pub(super) fn boxes(&mut self, class: &str, corners: &[(f64, f64)], size: (f64, f64)) {
         let (width, height) = (Px(size.0), Px(size.1));
         self.write(format_args!(r#"<path class="{class}" d=""#));
@@ -133,7 +135,7 @@ impl Svg {
         self.write(format_args!(r#""/>"#));
     }
 
-    /// Draws a dot; `hint` shows where a pointer rests on it.
+    /// Draws a dot. `hint` is its tooltip.
     pub(super) fn dot(&mut self, class: &str, center: (f64, f64), radius: f64, hint: Option<&str>) {
         let (x, y, radius) = (Px(center.0), Px(center.1), Px(radius));
         self.write(format_args!(
@@ -149,9 +151,9 @@ impl Svg {
         }
     }
 
-    /// Lets what `draw` draws lead to `address`, which has been found to be harmless.
+    /// Makes what `draw` draws a link to `address`, which must be a checked web link.
     pub(super) fn link(&mut self, address: &str, draw: impl FnOnce(&mut Self)) {
-        // Hundreds of them would be in the way of whoever goes from link to link by key.
+        // Not in the tab order: there may be hundreds.
         self.write(format_args!(
             r#"<a href="{}" target="_blank" rel="noopener noreferrer" tabindex="-1">"#,
             Escaped(address)
@@ -174,12 +176,12 @@ impl Svg {
     }
 
     fn write(&mut self, piece: fmt::Arguments<'_>) {
-        // Memory takes every text.
+        // Writing to a string cannot fail.
         let _ = self.text.write_fmt(piece);
     }
 }
 
-/// A stretch of numbers laid over a stretch of the picture.
+/// Maps a range of numbers to a range of positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     from: f64,
@@ -198,12 +200,13 @@ impl Axis {
         }
     }
 
-    pub(super) fn place(&self, value: f64) -> f64 {
+    /// Returns the position of `value`, limited to the ends of the axis.
+    pub(super) fn position(&self, value: f64) -> f64 {
         let share = (value - self.from) / (self.to - self.from);
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
     }
 
-    /// Returns round numbers on the way, at most about `count` of them.
+    /// Returns round numbers on the axis, about `count` at most.
     pub(super) fn ticks(&self, count: u32) -> Vec<f64> {
         let step = round_step((self.to - self.from) / f64::from(count.max(1)));
         let first = (self.from / step - 1e-9).ceil();
@@ -214,7 +217,7 @@ impl Axis {
     }
 }
 
-/// Returns the next number of the kind 1, 2, 5, 10 from `least` on.
+/// Returns the smallest step of 1, 2 or 5 times a power of ten that is at least `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.max(1e-9).log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -224,7 +227,7 @@ fn round_step(least: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// Widens `from..to` to multiples of a round step, so that axes begin and end on ticks.
+/// Widens `from..to` to multiples of a round step, so that the axis starts and ends at a tick.
 pub(super) fn rounded_out(from: f64, to: f64, ticks: u32) -> (f64, f64) {
     let span = if to > from { to - from } else { 1.0 };
     let step = round_step(span / f64::from(ticks.max(1)));
@@ -232,7 +235,7 @@ pub(super) fn rounded_out(from: f64, to: f64, ticks: u32) -> (f64, f64) {
     (from, if to > from { to } else { from + step })
 }
 
-/// Writes a tick without zeros that say nothing.
+/// Formats a tick without trailing zeros.
 pub(super) fn tick_label(tick: f64) -> String {
     let text = format!("{tick:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -272,10 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_within_the_picture() {
+    fn positions_stay_within_the_image() {
         let scale = Axis::new((0.0, 100.0), (10.0, 110.0));
         for (value, place) in [(0.0, 10.0), (50.0, 60.0), (100.0, 110.0), (250.0, 110.0)] {
-            assert!((scale.place(value) - place).abs() < 1e-9);
+            assert!((scale.position(value) - place).abs() < 1e-9);
         }
         assert_eq!(format!("{} {} {}", Px(1.04), Px(2.0), Px(-0.01)), "1 2 0");
     }

@@ -1,7 +1,7 @@
-//! Five figures of the newest step, beside the step before and the four before it, as far as those are known.
+//! The tiles: five figures of the newest step, compared with the step before and the four before.
 
 use super::format::{figure, points};
-use super::gather::{ReportData, together};
+use super::gather::{ReportData, merged};
 use super::steps::{StepWords, TRAILING};
 use crate::analysis::statistics::{Decimal, Figures, Period, two_digits};
 
@@ -16,12 +16,12 @@ pub(super) struct Tile {
 pub(super) struct FigureChange {
     pub(super) arrow: &'static str,
     pub(super) words: String,
-    /// What it is to a grower: `better`, `worse` or neither.
+    /// The CSS class: `better`, `worse` or `same`.
     pub(super) class: &'static str,
 }
 
 impl FigureChange {
-    /// Says why there is nothing to compare.
+    /// Explains why there is no comparison.
     fn none(words: &str) -> Self {
         Self {
             arrow: "·",
@@ -31,7 +31,7 @@ impl FigureChange {
     }
 }
 
-/// Which way a grower wants a figure to go.
+/// Which direction of change is better.
 #[derive(Clone, Copy)]
 enum Direction {
     Up,
@@ -42,7 +42,7 @@ enum Direction {
 struct TileKind {
     name: &'static str,
     unit: &'static str,
-    wanted: Direction,
+    better: Direction,
     of: fn(&Figures) -> Option<Decimal>,
 }
 
@@ -50,46 +50,46 @@ const KINDS: [TileKind; 4] = [
     TileKind {
         name: "Germination",
         unit: "%",
-        wanted: Direction::Up,
+        better: Direction::Up,
         of: |figures| figures.germination_rate.distribution.median(),
     },
     TileKind {
         name: "Usable",
         unit: "%",
-        wanted: Direction::Up,
+        better: Direction::Up,
         of: |figures| figures.usable_rate.distribution.median(),
     },
     TileKind {
         name: "Gap between the two",
         unit: "points",
-        wanted: Direction::Down,
+        better: Direction::Down,
         of: Figures::gap,
     },
     TileKind {
-        name: "Variation of size (CV)",
+        name: "Size variation (CV)",
         unit: "%",
-        wanted: Direction::Down,
+        better: Direction::Down,
         of: |figures| figures.coefficient_of_variation.distribution.median(),
     },
 ];
 
-pub(super) fn tiles(gathered: &ReportData, newest: Period) -> Vec<Tile> {
-    let now = gathered.at(newest);
-    let periods = gathered.before(newest);
-    let earlier: Vec<Figures> = periods.iter().map(|period| gathered.at(*period)).collect();
+pub(super) fn tiles(data: &ReportData, newest: Period) -> Vec<Tile> {
+    let now = data.at(newest);
+    let periods = data.before(newest);
+    let earlier: Vec<Figures> = periods.iter().map(|period| data.at(*period)).collect();
     let before = earlier
         .first()
         .filter(|_| periods.first() == Some(&newest.previous()));
-    let trailing = together(earlier.iter());
-    let words = Earlier::new(gathered, newest, earlier.len());
-    let mut tiles = vec![batches(gathered, newest, &now, before, &earlier, &words)];
+    let trailing = merged(earlier.iter());
+    let words = Earlier::new(data, newest, earlier.len());
+    let mut tiles = vec![batches(data, newest, &now, before, &earlier, &words)];
     tiles.extend(KINDS.iter().map(|kind| {
         let value = (kind.of)(&now);
         let change = |other: &Figures, than: &str| {
             let difference = value
                 .zip((kind.of)(other))
                 .map(|(value, other)| value - other);
-            change(difference, than, kind.wanted, points)
+            change(difference, than, kind.better, points)
         };
         let changes = words.changes(before.map(|before| change(before, &words.one)), |several| {
             change(&trailing, several)
@@ -104,22 +104,22 @@ pub(super) fn tiles(gathered: &ReportData, newest: Period) -> Vec<Tile> {
     tiles
 }
 
-/// What the steps before are called, and what is said where they are not known.
+/// The texts for the steps before, and for missing comparisons.
 struct Earlier {
     one: String,
-    /// Nothing where they are fewer than two.
+    /// `None` if there are fewer than two.
     several: Option<String>,
-    /// Instead of a comparison with the step before.
+    /// Shown instead of a comparison with the step before.
     without_one: String,
-    /// Instead of one with several; nothing where there is no need to say so.
+    /// Shown instead of a comparison with several steps. `None` if not needed.
     without_several: Option<String>,
 }
 
 impl Earlier {
-    /// `known` steps of those before `newest` can be compared with.
-    fn new(gathered: &ReportData, newest: Period, known: usize) -> Self {
-        let StepWords { one, many } = gathered.step_words();
-        let span = &gathered.span;
+    /// `known` is the number of steps before `newest` to compare with.
+    fn new(data: &ReportData, newest: Period, known: usize) -> Self {
+        let StepWords { one, many } = data.step_words();
+        let span = &data.span;
         let number = ["no", "one", "two", "three", "four"][known.min(TRAILING)];
         let within = if known < TRAILING && span.has_start() {
             " in this range"
@@ -143,7 +143,7 @@ impl Earlier {
         }
     }
 
-    /// Returns both comparisons, or why they are missing.
+    /// Returns both comparisons, or the reasons why they are missing.
     fn changes(
         &self,
         one: Option<FigureChange>,
@@ -156,9 +156,9 @@ impl Earlier {
     }
 }
 
-/// Counts the batches, beside the median count of the steps before.
+/// Returns the tile of the number of batches, compared with the median of the steps before.
 fn batches(
-    gathered: &ReportData,
+    data: &ReportData,
     newest: Period,
     now: &Figures,
     before: Option<&Figures>,
@@ -167,9 +167,9 @@ fn batches(
 ) -> Tile {
     let value = Decimal::from(now.batches);
     let size = |size: Decimal| size.normalize().to_string();
-    let changes = if let Some(share) = gathered.span.share(newest) {
-        // A part has fewer than a whole, which says nothing.
-        vec![FigureChange::none(&format!("{share}, so not compared"))]
+    let changes = if let Some(share) = data.span.share(newest) {
+        // An incomplete step has fewer batches, so a comparison would mean nothing.
+        vec![FigureChange::none(&format!("{share}; not compared"))]
     } else {
         let change = |other: Decimal, than: &str| {
             change(Some(value - other), than, Direction::Neither, size)
@@ -200,27 +200,27 @@ fn median_count(steps: &[Figures]) -> Decimal {
 fn change(
     difference: Option<Decimal>,
     than: &str,
-    wanted: Direction,
+    better: Direction,
     size: impl Fn(Decimal) -> String,
 ) -> FigureChange {
     let Some(difference) = difference else {
-        return FigureChange::none(&format!("nothing to compare in {than}"));
+        return FigureChange::none(&format!("no values to compare in {than}"));
     };
-    // What is rounded away is no change to whoever reads it.
+    // A change that disappears when rounded is not shown as one.
     if two_digits(difference.abs()) == "0.00" {
         return FigureChange {
             arrow: "=",
-            words: format!("as {than}"),
+            words: format!("same as {than}"),
             class: "same",
         };
     }
     let rises = difference > Decimal::ZERO;
-    let (arrow, word) = match (rises, wanted) {
+    let (arrow, word) = match (rises, better) {
         (true, _) => ("▲", "more"),
         (false, Direction::Neither) => ("▼", "fewer"),
         (false, _) => ("▼", "less"),
     };
-    let class = match (wanted, rises) {
+    let class = match (better, rises) {
         (Direction::Neither, _) => "same",
         (Direction::Up, true) | (Direction::Down, false) => "better",
         (Direction::Up, false) | (Direction::Down, true) => "worse",
@@ -241,15 +241,15 @@ fn change(
 mod tests {
     use super::*;
 
-    fn said(difference: Option<&str>, wanted: Direction) -> (String, &'static str) {
+    fn said(difference: Option<&str>, better: Direction) -> (String, &'static str) {
         let difference = difference.map(|text| text.parse().expect(text));
-        let change = change(difference, "before", wanted, points);
+        let change = change(difference, "before", better, points);
         (format!("{} {}", change.arrow, change.words), change.class)
     }
 
     #[test]
-    fn changes_are_told_by_arrow_and_word() {
-        for (difference, wanted, words, class) in [
+    fn changes_have_an_arrow_and_words() {
+        for (difference, better, words, class) in [
             (
                 Some("1.5"),
                 Direction::Up,
@@ -274,12 +274,12 @@ mod tests {
                 "▼ 0.01 points less than before (better)",
                 "better",
             ),
-            (Some("-0.0049"), Direction::Up, "= as before", "same"),
-            (Some("0"), Direction::Down, "= as before", "same"),
+            (Some("-0.0049"), Direction::Up, "= same as before", "same"),
+            (Some("0"), Direction::Down, "= same as before", "same"),
             (
                 None,
                 Direction::Up,
-                "· nothing to compare in before",
+                "· no values to compare in before",
                 "same",
             ),
             (
@@ -289,7 +289,7 @@ mod tests {
                 "same",
             ),
         ] {
-            assert_eq!(said(difference, wanted), (words.to_owned(), class));
+            assert_eq!(said(difference, better), (words.to_owned(), class));
         }
     }
 }

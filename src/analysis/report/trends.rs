@@ -1,4 +1,4 @@
-//! The usable rate over the steps, one chart per crop.
+//! The usable rate over time, one chart per crop.
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{Spread, TrendChart, trend};
@@ -10,12 +10,12 @@ use super::svg::{AltText, tick_label};
 use crate::analysis::Targets;
 use crate::analysis::statistics::{Decimal, Period};
 
-/// Steps in a chart, at most: a year of weeks.
-const STEPS: usize = 53;
-/// Charts, at most.
-const CHARTS: usize = 12;
+/// The maximum number of steps in a chart: a year of weeks.
+const MAX_STEPS: usize = 53;
+/// The maximum number of charts.
+const MAX_CHARTS: usize = 12;
 
-/// What is drawn of one crop.
+/// The data of one chart.
 struct TrendLine {
     name: String,
     target: Option<f64>,
@@ -23,63 +23,60 @@ struct TrendLine {
     medians: Vec<Option<Decimal>>,
 }
 
-/// The charts, what is said of them, and the same as a table.
+/// The charts, a note, and a table with the same data.
 #[derive(Default)]
 pub(super) struct Trends {
     pub(super) charts: Vec<Chart>,
     pub(super) note: String,
-    /// What a step is called.
+    /// The name of a step.
     pub(super) step: &'static str,
-    /// Each step with the medians of the charts.
+    /// Each step with the medians of all charts.
     pub(super) rows: Vec<(String, Vec<String>)>,
 }
 
 impl Trends {
-    /// Draws the steps up to `newest`; nothing where no batch has a step.
-    pub(super) fn new(gathered: &ReportData, targets: &Targets, newest: Option<Period>) -> Self {
+    /// Draws the steps up to `newest`. Empty if there is none.
+    pub(super) fn new(data: &ReportData, targets: &Targets, newest: Option<Period>) -> Self {
         let Some(newest) = newest else {
             return Self::default();
         };
-        // Oldest first, those without batches too.
-        let shown = gathered.last_steps(newest, STEPS);
-        let lines = lines(gathered, targets, &shown);
+        // Oldest first, including those without batches.
+        let shown = data.last_steps(newest, MAX_STEPS);
+        let lines = lines(data, targets, &shown);
         let rows = shown.iter().enumerate().map(|(place, period)| {
             let medians = lines.iter().map(|line| line.medians[place]);
             (period.label(), medians.map(figure).collect())
         });
         Self {
             rows: rows.collect(),
-            note: note(gathered, &lines, &shown),
-            charts: charts(gathered, &lines, &shown),
-            step: gathered.step_words().one,
+            note: note(data, &lines, &shown),
+            charts: charts(data, &lines, &shown),
+            step: data.step_words().one,
         }
     }
 }
 
-fn lines(gathered: &ReportData, targets: &Targets, shown: &[Period]) -> Vec<TrendLine> {
-    let lines = gathered
-        .by_size()
-        .into_iter()
-        .filter_map(|(crop, figures)| {
-            let rates = |period: &Period| Some(&figures.steps.get(period)?.usable_rate);
-            let steps = shown.iter().map(|period| spread(rates(period)?, "%"));
-            let steps: Vec<Option<Spread>> = steps.collect();
-            let medians = shown
-                .iter()
-                .map(|period| rates(period)?.distribution.median());
-            let target = targets.of(crop).and_then(|target| target.usable_rate_min);
-            let is_empty = steps.iter().all(Option::is_none);
-            (!is_empty).then(|| TrendLine {
-                name: crop_name(crop),
-                target: target.map(drawn),
-                steps,
-                medians: medians.collect(),
-            })
-        });
-    lines.take(CHARTS).collect()
+fn lines(data: &ReportData, targets: &Targets, shown: &[Period]) -> Vec<TrendLine> {
+    let lines = data.by_size().into_iter().filter_map(|(crop, figures)| {
+        let rates = |period: &Period| Some(&figures.steps.get(period)?.usable_rate);
+        let steps = shown.iter().map(|period| spread(rates(period)?, "%"));
+        let steps: Vec<Option<Spread>> = steps.collect();
+        let medians = shown
+            .iter()
+            .map(|period| rates(period)?.distribution.median());
+        let target = targets.of(crop).and_then(|target| target.usable_rate_min);
+        let is_empty = steps.iter().all(Option::is_none);
+        (!is_empty).then(|| TrendLine {
+            name: crop_name(crop),
+            target: target.map(drawn),
+            steps,
+            medians: medians.collect(),
+        })
+    });
+    lines.take(MAX_CHARTS).collect()
 }
 
-fn charts(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart> {
+fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart> {
     let labels: Vec<String> = shown.iter().map(|period| period.label()).collect();
     let lows = lines.iter().flat_map(|line| line.steps.iter().flatten());
     let lows = lows.map(|spread| spread.low).collect();
@@ -95,7 +92,7 @@ fn charts(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<C
                 ..
             } = line;
             let with: Vec<&Spread> = steps.iter().flatten().collect();
-            let StepWords { one, many } = gathered.step_words();
+            let StepWords { one, many } = data.step_words();
             let title = format!(
                 "Usable rate of {name} in percent, {one} by {one} ({})",
                 plural(labels.len() as u64, one, many)
@@ -106,7 +103,7 @@ fn charts(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<C
                     .rposition(Option::is_some)
                     .map_or("", |place| labels[place].as_str());
                 format!(
-                    "{} with values between {} and {}. The last, {last_label}: {}.",
+                    "{} with values between {} and {}. The last one, {last_label}: {}.",
                     plural(with.len() as u64, one, many),
                     labels.first().map_or("", String::as_str),
                     labels.last().map_or("", String::as_str),
@@ -137,29 +134,31 @@ fn charts(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<C
         .collect()
 }
 
-fn note(gathered: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
-    let words = gathered.step_words();
+fn note(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> String {
+    let words = data.step_words();
     let mut notes = vec![format!(
-        "Median per {} as a line, the middle half of the batches as a band, on one scale; the orange dot is the newest {}, a triangle lies below the scale.",
+        "The line is the median per {}, the band the middle half of the batches, on the same scale for all crops. The orange dot is the newest {}; a triangle is below the scale.",
         words.one, words.one
     )];
     if lines.iter().any(|line| line.target.is_some()) {
         notes.push("The dashed line is your target.".to_owned());
     }
-    let (first, oldest) = (shown.first(), gathered.first_step());
+    let (first, oldest) = (shown.first(), data.first_step());
     if let (Some(first), Some(oldest)) = (first, oldest)
         && oldest < *first
     {
         notes.push(format!(
-            "The charts show the last {} {}; the table has all since {}.",
+            "The charts show the last {} {}; the table by crop covers all since {}.",
             shown.len(),
             words.many,
             oldest.label()
         ));
     }
-    let crops = gathered.crops.len();
-    if crops > CHARTS {
-        notes.push(format!("The {CHARTS} crops with the most batches."));
+    let crops = data.crops.len();
+    if crops > MAX_CHARTS {
+        notes.push(format!(
+            "Only the {MAX_CHARTS} crops with the most batches are shown."
+        ));
     }
     notes.join(" ")
 }

@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use chrono::Utc;
 
 use super::report::CheckResults;
-use crate::secret::Secret;
 use crate::batch::Batch;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
@@ -16,6 +15,7 @@ use crate::client::{Api, BaseUrl, Fault, Service, ServiceError, Version};
 use crate::commands::source::ServiceSource;
 use crate::error::{self, Failure};
 use crate::probe::{self, BothVersions, MissingVersion, Prober};
+use crate::secret::Secret;
 
 /// How much of a response to read at a time.
 const CHUNK_SIZE: usize = 64 * 1024;

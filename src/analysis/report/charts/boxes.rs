@@ -1,4 +1,4 @@
-//! How even seedlings are: boxes of the coefficient of variation, one per crop.
+//! Box plots of the coefficient of variation, one per crop.
 
 use super::layout::{ROW, Spread, WIDTH, short};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, rounded_out, tick_label};
@@ -6,13 +6,13 @@ use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, rounded_out, tick
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
-/// The values of one crop, which may go beyond the scale.
+/// The values of one crop, which may extend beyond the scale.
 pub(in crate::analysis::report) struct BoxPlot {
     pub(in crate::analysis::report) name: String,
     pub(in crate::analysis::report) spread: Spread,
 }
 
-/// Draws crops on a scale from 0 to `most`, or a little more.
+/// Draws crops on a scale from 0 to `most`, rounded up.
 pub(in crate::analysis::report) fn boxes(
     crops: &[BoxPlot],
     most: f64,
@@ -23,13 +23,13 @@ pub(in crate::analysis::report) fn boxes(
     let scale = scale(most);
     let x = Axis::new(scale, (LEFT, RIGHT));
     for tick in x.ticks(4) {
-        svg.line("grid", (x.place(tick), 0.0), (x.place(tick), bottom));
+        svg.line("grid", (x.position(tick), 0.0), (x.position(tick), bottom));
         let label = tick_label(tick);
-        // A long one would be cut at the edge of the picture.
+        // A long label would be cut off at the edge of the image.
         let (anchor, place) = if tick >= scale.1 && label.len() > 3 {
             (Anchor::End, WIDTH - 1.0)
         } else {
-            (Anchor::Middle, x.place(tick))
+            (Anchor::Middle, x.position(tick))
         };
         svg.label("tick", (place, bottom + 16.0), anchor, &label);
     }
@@ -42,7 +42,7 @@ pub(in crate::analysis::report) fn boxes(
             Anchor::End,
             &short(&crop.name),
         );
-        let at = |value: f64| x.place(value);
+        let at = |value: f64| x.position(value);
         svg.line(
             "whisker",
             (at(spread.least), middle),
@@ -55,7 +55,7 @@ pub(in crate::analysis::report) fn boxes(
         let median = at(spread.median);
         svg.line("median", (median, middle - 7.0), (median, middle + 7.0));
         if spread.most > scale.1 {
-            // It goes on, and says so by pointing there.
+            // An arrow: it extends beyond the scale.
             let corners = [
                 (RIGHT - 1.0, middle - 4.0),
                 (RIGHT + 7.0, middle),
@@ -67,7 +67,7 @@ pub(in crate::analysis::report) fn boxes(
     svg.finish()
 }
 
-/// Returns what a chart up to `most` shows.
+/// Returns the scale of a chart up to `most`.
 pub(in crate::analysis::report) fn scale(most: f64) -> (f64, f64) {
     rounded_out(0.0, most.max(0.0), 4)
 }

@@ -1,4 +1,4 @@
-//! The batches of one crop in order of time, with their mean and the limits that few pass by chance.
+//! The control chart: the batches of one crop in chronological order, with their mean and limits.
 
 use super::layout::WIDTH;
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
@@ -12,14 +12,14 @@ const BOTTOM: f64 = HEIGHT - 22.0;
 /// One batch.
 pub(in crate::analysis::report) struct ControlPoint {
     pub(in crate::analysis::report) rate: f64,
-    /// When, as its axis says it.
+    /// The date on the axis.
     pub(in crate::analysis::report) day: String,
-    /// Shows where a pointer rests on it.
+    /// The tooltip.
     pub(in crate::analysis::report) hint: String,
     pub(in crate::analysis::report) is_outside: bool,
 }
 
-/// What the lines stand for.
+/// The values of the horizontal lines.
 #[derive(Clone, Copy)]
 pub(in crate::analysis::report) struct ControlLimits {
     pub(in crate::analysis::report) low: f64,
@@ -36,19 +36,19 @@ pub(in crate::analysis::report) fn control(
     let mut svg = Svg::new(WIDTH, HEIGHT, words);
     let y = Axis::new(scale, (BOTTOM, TOP));
     for tick in y.ticks(5) {
-        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
-        let place = (LEFT - 5.0, y.place(tick) + 4.0);
-        svg.label("tick", place, Anchor::End, &tick_label(tick));
+        svg.line("grid", (LEFT, y.position(tick)), (RIGHT, y.position(tick)));
+        let index = (LEFT - 5.0, y.position(tick) + 4.0);
+        svg.label("tick", index, Anchor::End, &tick_label(tick));
     }
     let last = batches.len().saturating_sub(1);
     let width = (RIGHT - LEFT) / batches.len().max(1) as f64;
-    let x = |place: usize| LEFT + width * (place as f64 + 0.5);
-    for (place, anchor, x) in [
+    let x = |index: usize| LEFT + width * (index as f64 + 0.5);
+    for (index, anchor, x) in [
         (0, Anchor::Start, LEFT),
         (last / 2, Anchor::Middle, x(last / 2)),
         (last, Anchor::End, RIGHT),
     ] {
-        if let Some(batch) = batches.get(place) {
+        if let Some(batch) = batches.get(index) {
             svg.label("tick", (x, HEIGHT - 6.0), anchor, &batch.day);
         }
     }
@@ -58,13 +58,13 @@ pub(in crate::analysis::report) fn control(
         ("limit", limits.high),
     ] {
         if value >= scale.0 {
-            svg.line(class, (LEFT, y.place(value)), (RIGHT, y.place(value)));
+            svg.line(class, (LEFT, y.position(value)), (RIGHT, y.position(value)));
         }
     }
     let points: Vec<(f64, f64)> = batches
         .iter()
         .enumerate()
-        .map(|(place, batch)| (x(place), y.place(batch.rate)))
+        .map(|(index, batch)| (x(index), y.position(batch.rate)))
         .collect();
     svg.path("course", &points);
     for (batch, (x, y)) in batches.iter().zip(points) {

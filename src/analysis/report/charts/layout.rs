@@ -1,6 +1,6 @@
 //! Sizes, labels and types that several charts share.
 
-/// The middle half of some values, their median and their ends, to be drawn.
+/// The quartiles, minimum and maximum of some values, for drawing.
 #[derive(Clone, Debug)]
 pub(in crate::analysis::report) struct Spread {
     pub(in crate::analysis::report) least: f64,
@@ -8,22 +8,22 @@ pub(in crate::analysis::report) struct Spread {
     pub(in crate::analysis::report) median: f64,
     pub(in crate::analysis::report) high: f64,
     pub(in crate::analysis::report) most: f64,
-    /// The same in words, exact.
+    /// The same as exact text.
     pub(in crate::analysis::report) words: String,
 }
 
-/// The width of every chart: what a phone has room for without shrinking letters.
+/// The width of every chart: fits on a phone without shrinking the text.
 pub(super) const WIDTH: f64 = 360.0;
-/// The height of a line of labels.
+/// The height of a row.
 pub(super) const ROW: f64 = 26.0;
 
-/// The width of a name beside a bar, in letters as high as wide.
-const NAME: f64 = 7.9;
+/// The maximum width of a name beside a bar, in em.
+const NAME_WIDTH: f64 = 7.9;
 
-/// Cuts a name to what fits beside a bar: in the middle, for names of one kind often differ in their ends.
+/// Shortens a name to fit beside a bar. Cuts in the middle, since similar names often differ at the end.
 pub(super) fn short(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
-    if width(&letters) <= NAME {
+    if width(&letters) <= NAME_WIDTH {
         return name.to_owned();
     }
     let cut = |kept: usize| {
@@ -32,12 +32,12 @@ pub(super) fn short(name: &str) -> String {
         [&letters[..head], &['…'], tail].concat()
     };
     let most = (0..letters.len())
-        .take_while(|kept| width(&cut(*kept)) <= NAME)
+        .take_while(|kept| width(&cut(*kept)) <= NAME_WIDTH)
         .last();
     cut(most.unwrap_or(0)).into_iter().collect()
 }
 
-/// Returns about how wide letters are, rather more than less: which font there is nobody knows.
+/// Estimates the width of letters in em, rather too wide: the font is unknown.
 fn width(letters: &[char]) -> f64 {
     let of = |letter: &char| match letter {
         ' ' | '!' | '\'' | '(' | ')' | ',' | '-' | '.' | ':' | ';' | 'I' | 'f' | 'i' | 'j'
@@ -45,7 +45,7 @@ fn width(letters: &[char]) -> f64 {
         'M' | 'W' | 'm' | 'w' | '@' | '%' | '…' => 1.0,
         'A'..='Z' => 0.76,
         '\0'..='\u{7f}' => 0.61,
-        // Letters of the East are squares.
+        // East Asian letters are square.
         '\u{1100}'.. => 1.05,
         _ => 0.72,
     };
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_where_they_do_not_fit() {
+    fn long_names_are_shortened() {
         for name in ["", "Tomato", "Sweet pepper", "White cabbage"] {
             assert_eq!(short(name), name);
         }
@@ -71,7 +71,7 @@ mod tests {
             ),
         ] {
             assert_eq!(short(name), shown);
-            assert!(width(&short(name).chars().collect::<Vec<_>>()) <= NAME);
+            assert!(width(&short(name).chars().collect::<Vec<_>>()) <= NAME_WIDTH);
         }
     }
 }

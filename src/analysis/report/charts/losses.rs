@@ -1,4 +1,4 @@
-//! Where the cells of a tray went: usable, germinated but not usable, not germinated.
+//! Stacked bars of the tray cells: usable, germinated but not usable, not germinated.
 
 use super::layout::{ROW, WIDTH, short};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg};
@@ -33,9 +33,9 @@ pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &AltText<'_>) -
         );
         let mut from = 0.0;
         for ((share, text), (class, label)) in crop.shares.iter().zip(CLASSES) {
-            let (start, end) = (x.place(from), x.place(from + share));
+            let (start, end) = (x.position(from), x.position(from + share));
             let hint = format!("{}: {text} % {label}", crop.name);
-            // A hair of the page between the parts tells them apart without colour.
+            // A thin gap separates the parts even without colour.
             let width = (end - start - 1.0).max(0.0);
             svg.rectangle(class, (start, top), (width, ROW - 8.0), Some(&hint));
             if end - start > 40.0 {
@@ -54,7 +54,7 @@ pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &AltText<'_>) -
         };
         svg.label(
             "tick",
-            (x.place(tick), foot),
+            (x.position(tick), foot),
             anchor,
             &format!("{tick:.0} %"),
         );

@@ -1,5 +1,5 @@
-//! Germination against usable seedlings, one dot per batch: what lies far below the diagonal came up but
-//! did not thrive.
+//! The scatter chart of germination and usable rate, one dot per batch. Dots far below the diagonal
+//! germinated but are not usable.
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,22 @@ const BOTTOM: f64 = HEIGHT - 40.0;
 pub(in crate::analysis::report) struct ScatterPoint {
     pub(in crate::analysis::report) germination: f64,
     pub(in crate::analysis::report) usable: f64,
-    /// Shows where a pointer rests on it.
+    /// The tooltip.
     pub(in crate::analysis::report) hint: String,
-    /// Where it leads to.
+    /// The link to the analysis.
     pub(in crate::analysis::report) link: Option<String>,
-    /// Among those of the newest step.
+    /// Whether it belongs to the newest step.
     pub(in crate::analysis::report) is_new: bool,
 }
 
 impl ScatterPoint {
-    /// Tells whether it lies beyond the scale, so that it is drawn at its edge.
+    /// Returns whether it is beyond the scale and drawn at the edge.
     pub(in crate::analysis::report) fn is_beyond(&self, (from, to): (f64, f64)) -> bool {
         let rates = [self.germination, self.usable];
         rates.iter().any(|rate| *rate < from || *rate > to)
     }
 
-    /// Returns how many bytes its texts take on the page.
+    /// Returns the size of its texts on the page, in bytes.
     pub(in crate::analysis::report) fn size(&self) -> usize {
         let texts = [Some(&self.hint), self.link.as_ref()];
         let texts = texts.into_iter().flatten();
@@ -43,9 +43,9 @@ impl ScatterPoint {
 pub(in crate::analysis::report) struct Scatter<'a> {
     pub(in crate::analysis::report) words: AltText<'a>,
     pub(in crate::analysis::report) spots: &'a [ScatterPoint],
-    /// How many batches lie in each square of one point, by its lower corner; empty where every batch is a spot.
-    pub(in crate::analysis::report) crowd: &'a BTreeMap<(i16, i16), u64>,
-    /// The same for both rates.
+    /// The number of batches in each square of one point, by its lower corner. Empty if every batch is a dot.
+    pub(in crate::analysis::report) density: &'a BTreeMap<(i16, i16), u64>,
+    /// The scale of both axes.
     pub(in crate::analysis::report) scale: (f64, f64),
 }
 
@@ -55,11 +55,11 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     let x = Axis::new(scale, (LEFT, RIGHT));
     let y = Axis::new(scale, (BOTTOM, TOP));
     for tick in x.ticks(5) {
-        svg.line("grid", (x.place(tick), TOP), (x.place(tick), BOTTOM));
-        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
+        svg.line("grid", (x.position(tick), TOP), (x.position(tick), BOTTOM));
+        svg.line("grid", (LEFT, y.position(tick)), (RIGHT, y.position(tick)));
         let (below, left) = (
-            (x.place(tick), BOTTOM + 15.0),
-            (LEFT - 5.0, y.place(tick) + 4.0),
+            (x.position(tick), BOTTOM + 15.0),
+            (LEFT - 5.0, y.position(tick) + 4.0),
         );
         svg.label("tick", below, Anchor::Middle, &tick_label(tick));
         svg.label("tick", left, Anchor::End, &tick_label(tick));
@@ -69,7 +69,7 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     let (new, old): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
         scatter.spots.iter().partition(|spot| spot.is_new);
     for spot in old.into_iter().chain(new) {
-        let place = (x.place(spot.germination), y.place(spot.usable));
+        let place = (x.position(spot.germination), y.position(spot.usable));
         draw(&mut svg, spot, place, spot.is_beyond(scale));
     }
     let middle = f64::midpoint(LEFT, RIGHT);
@@ -96,7 +96,7 @@ fn draw(svg: &mut Svg, spot: &ScatterPoint, place: (f64, f64), is_beyond: bool) 
     };
     let dot = |svg: &mut Svg| {
         if is_beyond {
-            // At the edge, and not a dot: it does not lie where it stands.
+            // A diamond at the edge: this is not its real position.
             let (x, y) = place;
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
             svg.area(&format!("edge {class}"), &corners, Some(&spot.hint));
@@ -110,21 +110,21 @@ fn draw(svg: &mut Svg, spot: &ScatterPoint, place: (f64, f64), is_beyond: bool) 
     }
 }
 
-/// Shades each square by how many batches lie in it: five shades, each for four times as many.
+/// Shades each square by its number of batches. There are five shades, each for four times as many.
 fn draw_crowd(svg: &mut Svg, scatter: &Scatter<'_>, x: &Axis, y: &Axis) {
     let mut shades: [Vec<(f64, f64)>; 5] = Default::default();
-    for ((germination, usable), count) in scatter.crowd {
+    for ((germination, usable), count) in scatter.density {
         if f64::from(*germination.min(usable)) < scatter.scale.0 {
             continue;
         }
         let corner = (
-            x.place((*germination).into()),
-            y.place(f64::from(*usable) + 1.0),
+            x.position((*germination).into()),
+            y.position(f64::from(*usable) + 1.0),
         );
         shades[count.ilog(4).min(4) as usize].push(corner);
     }
-    let across = x.place(100.0) - x.place(99.0);
-    let up = y.place(99.0) - y.place(100.0);
+    let across = x.position(100.0) - x.position(99.0);
+    let up = y.position(99.0) - y.position(100.0);
     for (shade, corners) in (1..).zip(&shades) {
         if !corners.is_empty() {
             let class = format!("crowd crowd{shade}");

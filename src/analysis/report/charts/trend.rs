@@ -1,24 +1,24 @@
-//! How the usable rate of one crop went: medians, the middle half around them, and the target.
+//! The usable rate of one crop over time: a chart with medians, quartiles and target, and a sparkline.
 
 use super::layout::{Spread, WIDTH};
 use crate::analysis::report::svg::{AltText, Anchor, Axis, Svg, tick_label};
 
 const HEIGHT: f64 = 180.0;
-// Room for letters that are larger on paper.
+// Leaves room for the larger letters in print.
 const LEFT: f64 = 38.0;
 const RIGHT: f64 = WIDTH - 10.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 22.0;
 
-/// What is drawn of one crop.
+/// The data of one chart.
 pub(in crate::analysis::report) struct TrendChart<'a> {
     pub(in crate::analysis::report) words: AltText<'a>,
-    /// One per step, oldest first; nothing where a step has no values.
+    /// One per step, oldest first. `None` if a step has no values.
     pub(in crate::analysis::report) steps: &'a [Option<Spread>],
-    /// Names of the steps.
+    /// The names of the steps.
     pub(in crate::analysis::report) labels: &'a [String],
     pub(in crate::analysis::report) target: Option<f64>,
-    /// The same for all crops, so that they can be compared.
+    /// The scale, the same for all crops.
     pub(in crate::analysis::report) scale: (f64, f64),
 }
 
@@ -26,33 +26,33 @@ pub(in crate::analysis::report) fn trend(trend: &TrendChart<'_>) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, &trend.words);
     let y = Axis::new(trend.scale, (BOTTOM, TOP));
     for tick in y.ticks(4) {
-        svg.line("grid", (LEFT, y.place(tick)), (RIGHT, y.place(tick)));
-        let place = (LEFT - 5.0, y.place(tick) + 4.0);
-        svg.label("tick", place, Anchor::End, &tick_label(tick));
+        svg.line("grid", (LEFT, y.position(tick)), (RIGHT, y.position(tick)));
+        let index = (LEFT - 5.0, y.position(tick) + 4.0);
+        svg.label("tick", index, Anchor::End, &tick_label(tick));
     }
     let count = trend.steps.len();
     let width = (RIGHT - LEFT) / count.max(1) as f64;
-    let x = |place: usize| LEFT + width * (place as f64 + 0.5);
+    let x = |index: usize| LEFT + width * (index as f64 + 0.5);
     name_steps(&mut svg, trend.labels, x);
     for run in runs(trend.steps) {
         draw_band(&mut svg, &run, width, x, &y);
     }
     if let Some(target) = trend.target {
-        let height = y.place(target);
+        let height = y.position(target);
         svg.line("target", (LEFT, height), (RIGHT, height));
     }
     draw_medians(&mut svg, trend, x, &y);
     svg.finish()
 }
 
-/// Names the first, the middle and the last step: more of them would not fit.
+/// Labels the first, the middle and the last step: more would not fit.
 fn name_steps(svg: &mut Svg, labels: &[String], x: impl Fn(usize) -> f64) {
     let last = labels.len().saturating_sub(1);
     let middle = last / 2;
     if last < 3 {
-        // There is room for each below its dot.
-        for (place, label) in labels.iter().enumerate() {
-            svg.label("tick", (x(place), HEIGHT - 6.0), Anchor::Middle, label);
+        // Each has room below its dot.
+        for (index, label) in labels.iter().enumerate() {
+            svg.label("tick", (x(index), HEIGHT - 6.0), Anchor::Middle, label);
         }
         return;
     }
@@ -61,53 +61,53 @@ fn name_steps(svg: &mut Svg, labels: &[String], x: impl Fn(usize) -> f64) {
         places.push((middle, Anchor::Middle, x(middle)));
     }
     places.push((last, Anchor::End, RIGHT));
-    for (place, anchor, x) in places {
-        if let Some(label) = labels.get(place) {
+    for (index, anchor, x) in places {
+        if let Some(label) = labels.get(index) {
             svg.label("tick", (x, HEIGHT - 6.0), anchor, label);
         }
     }
 }
 
-/// Steps with values that follow one another without a gap.
+/// Consecutive steps with values.
 type Run<'a> = Vec<(usize, &'a Spread)>;
 
 fn runs(steps: &[Option<Spread>]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     let mut previous = None;
-    for (place, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let Some(spread) = step else {
             continue;
         };
         match runs.last_mut() {
-            Some(run) if previous == Some(place - 1) => run.push((place, spread)),
-            _ => runs.push(vec![(place, spread)]),
+            Some(run) if previous == Some(index - 1) => run.push((index, spread)),
+            _ => runs.push(vec![(index, spread)]),
         }
-        previous = Some(place);
+        previous = Some(index);
     }
     runs
 }
 
 fn draw_band(svg: &mut Svg, run: &Run<'_>, width: f64, x: impl Fn(usize) -> f64, y: &Axis) {
-    if let [(place, spread)] = run.as_slice() {
-        // A step alone has no neighbours to reach to.
+    if let [(index, spread)] = run.as_slice() {
+        // A single step has no neighbours to connect to.
         let half = (width * 0.3).clamp(1.0, 5.0);
-        let (top, bottom) = (y.place(spread.high), y.place(spread.low));
-        let corner = (x(*place) - half, top);
+        let (top, bottom) = (y.position(spread.high), y.position(spread.low));
+        let corner = (x(*index) - half, top);
         svg.rectangle("band", corner, (2.0 * half, (bottom - top).max(1.0)), None);
         return;
     }
     let above = run
         .iter()
-        .map(|(place, spread)| (x(*place), y.place(spread.high)));
+        .map(|(index, spread)| (x(*index), y.position(spread.high)));
     let below = run
         .iter()
         .rev()
-        .map(|(place, spread)| (x(*place), y.place(spread.low)));
+        .map(|(index, spread)| (x(*index), y.position(spread.low)));
     svg.area("band", &above.chain(below).collect::<Vec<_>>(), None);
 }
 
 fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64, y: &Axis) {
-    let point = |(place, spread): &(usize, &Spread)| (x(*place), y.place(spread.median));
+    let point = |(index, spread): &(usize, &Spread)| (x(*index), y.position(spread.median));
     let runs = runs(trend.steps);
     for pair in runs.windows(2) {
         if let (Some(from), Some(to)) = (pair[0].last(), pair[1].first()) {
@@ -121,19 +121,19 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
     }
     let last = trend.steps.len().saturating_sub(1);
     for entry in runs.iter().flatten() {
-        let (place, spread) = entry;
-        let (class, radius) = if *place == last {
+        let (index, spread) = entry;
+        let (class, radius) = if *index == last {
             ("now", 4.0)
         } else {
             ("mark", 2.2)
         };
         let hint = trend
             .labels
-            .get(*place)
+            .get(*index)
             .map(|label| format!("{label}: {}", spread.words));
         let (x, y) = point(entry);
         if spread.median < trend.scale.0 {
-            // It stands on the edge, and says so by pointing down.
+            // A triangle at the edge: the value is below the scale.
             let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
             svg.area("below", &corners, hint.as_deref());
         } else {
@@ -145,23 +145,23 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
 /// The size of a sparkline.
 const SPARK: (f64, f64) = (96.0, 22.0);
 
-/// Draws `values`, one per step, on a scale that is common to all; nothing where a step has none.
+/// Draws a sparkline of `values`, one per step, without axes. `None` if a step has no value.
 pub(in crate::analysis::report) fn spark(values: &[Option<f64>], scale: (f64, f64)) -> String {
     let mut svg = Svg::ornament(SPARK.0, SPARK.1, "spark");
     let last = values.len().saturating_sub(1).max(1);
-    let x = |place: usize| 3.0 + (SPARK.0 - 6.0) * place as f64 / last as f64;
+    let x = |index: usize| 3.0 + (SPARK.0 - 6.0) * index as f64 / last as f64;
     let y = Axis::new(scale, (SPARK.1 - 3.0, 3.0));
     let points: Vec<(usize, (f64, f64))> = values
         .iter()
         .enumerate()
-        .filter_map(|(place, value)| value.map(|value| (place, (x(place), y.place(value)))))
+        .filter_map(|(index, value)| value.map(|value| (index, (x(index), y.position(value)))))
         .collect();
     let line: Vec<(f64, f64)> = points.iter().map(|(_, point)| *point).collect();
     if line.len() > 1 {
         svg.path("median", &line);
     }
-    for (place, point) in &points {
-        if *place == last {
+    for (index, point) in &points {
+        if *index == last {
             svg.dot("now", *point, 2.4, None);
         } else if line.len() == 1 {
             svg.dot("mark", *point, 2.0, None);
