@@ -704,7 +704,7 @@ fn numbers_stand_under_one_another_and_the_total_apart() {
         "weighted by images",
         "250 batches (all dates), created 2023-11-",
         "24 values missing: 8 of germination rate",
-        "each mark 96 days",
+        "each mark is 96 days",
     ] {
         assert!(below.contains(said), "{said} in {below}");
     }
@@ -964,7 +964,7 @@ fn the_legend_tells_only_of_what_is_shown() {
     }
     // All are alike, so there is no range.
     assert!(
-        wide.contains("wherever there is one") && !wide.contains('█'),
+        wide.contains("in all marks") && !wide.contains('█'),
         "{wide}"
     );
     let narrow = shown(&nursery, 40, "", folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What values in order of time vary by: the mean, and limits that few of them pass by chance.
+//! Control limits of values in chronological order: few values are outside them by chance.
 
 use rust_decimal::Decimal;
 
@@ -6,16 +6,16 @@ use rust_decimal::Decimal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {
     pub(crate) mean: Decimal,
-    /// The average distance of a value from the one before.
+    /// The average distance between consecutive values.
     pub(crate) moving_range: Decimal,
-    /// The mean, less and plus 2.66 times that.
+    /// The mean minus and plus 2.66 times the moving range.
     pub(crate) low: Decimal,
     pub(crate) high: Decimal,
 }
 
 impl Control {
-    /// Computes them of `values` in order of time, each with one division at the end; nothing of fewer than
-    /// two, or where they are too large for that.
+    /// Computes the figures of `values` in chronological order, each with a single division. `None` if there
+    /// are fewer than two values, or if they are too large.
     pub(crate) fn of(values: &[Decimal]) -> Option<Self> {
         let count = Decimal::from(values.len());
         let steps = Decimal::from(values.len().checked_sub(1)?);
@@ -27,7 +27,7 @@ impl Control {
         for pair in values.windows(2) {
             ranges = ranges.checked_add(pair[1].checked_sub(pair[0])?.abs())?;
         }
-        // sum / count ± 2.66 ranges / steps, on one denominator.
+        // sum / count ± 2.66 ranges / steps, with a common denominator.
         let denominator = count.checked_mul(steps)?;
         let middle = sum.checked_mul(steps)?;
         let reach = ranges
@@ -48,7 +48,7 @@ mod tests {
     use crate::analysis::statistics::two_digits;
 
     #[test]
-    fn limits_come_from_the_average_moving_range() {
+    fn limits_depend_on_the_average_moving_range() {
         // Mean 90.2; ranges 2, 3, 1, 4, so 2.5 on average: 6.65 to either side.
         let values = [90, 92, 89, 88, 92].map(Decimal::from);
         let control = Control::of(&values).expect("figures");

@@ -1,4 +1,4 @@
-//! The values of one field, exact, and where they lie.
+//! The exact distribution of the values of one field.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,28 +8,28 @@ use rust_decimal::Decimal;
 
 use super::value::{ExactValue, from_hundredths};
 
-/// So many values are kept as they came before they are counted; among fewer, hardly any are equal.
+/// The number of values to collect before they are counted. Among fewer, hardly any are equal.
 const TAIL: usize = 1024;
 
-/// The values of one field: how often each was there.
+/// The values of one field, each with its count.
 ///
-/// Memory is bounded by the number of distinct values, of which rates with two digits have ten thousand.
+/// Memory is bounded by the number of distinct values: ten thousand for rates with two digits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Distribution {
-    /// Hundredths, ascending, and how often each was there.
+    /// Hundredths in ascending order, each with its count.
     counted: Vec<(i32, u32)>,
-    /// Hundredths that are not counted yet, as they came.
+    /// Hundredths that are not counted yet, unsorted.
     tail: Vec<i32>,
-    /// What is no whole number of hundredths, or a huge one. Hardly ever anything.
+    /// Values that are not whole hundredths, or are huge. Usually empty.
     others: BTreeMap<Decimal, u64>,
     count: u64,
 }
 
-/// Where the middle half of the values lies.
+/// The quartiles of the values.
 ///
-/// By linear interpolation between the two nearest ranks: with `n` values in order, counted from zero, the
-/// quartile `k` stands at `(n - 1) * k / 4`. R calls it type 7, Excel `QUARTILE.INC`, and numpy does so where
-/// nothing else is asked for. Exact, not yet rounded.
+/// Uses linear interpolation between the two nearest ranks: with `n` sorted values, counted from zero,
+/// quartile `k` is at `(n - 1) * k / 4`. This is type 7 in R, `QUARTILE.INC` in Excel and the default of
+/// numpy. Exact, not rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quartiles {
     pub(crate) low: Decimal,
@@ -38,9 +38,9 @@ pub(crate) struct Quartiles {
 }
 
 impl Distribution {
-    /// Adds `value`, and tells whether it could be: not with more digits than figures can be exact with.
+    /// Adds `value`. Returns false if it has too many digits.
     #[cfg(test)]
-    #[must_use = "a value that is not there must be counted as missing"]
+    #[must_use = "a value that was not added must be counted as missing"]
     pub(crate) fn add(&mut self, value: Decimal) -> bool {
         let value = ExactValue::new(value);
         value.is_some_and(|value| {
@@ -63,7 +63,7 @@ impl Distribution {
         }
     }
 
-    /// Adds what is in `other`.
+    /// Adds the values of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.count += other.count;
         if other.counted.is_empty() {
@@ -82,12 +82,12 @@ impl Distribution {
         }
     }
 
-    /// Returns how many values there are.
+    /// Returns the number of values.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Counts what is not counted yet.
+    /// Counts the values in the tail.
     fn settle(&mut self) {
         if let Cow::Owned(pairs) = self.pairs() {
             self.counted = pairs;
@@ -95,8 +95,8 @@ impl Distribution {
         }
     }
 
-    /// Makes room for more: a little at a time, for there may be many of these, and by counting where
-    /// that gives as much.
+    /// Makes room for more values in the tail. Grows slowly, since there may be many distributions, and
+    /// counts the tail once it is long.
     #[cold]
     fn make_room(&mut self) {
         let length = self.tail.len();
@@ -110,7 +110,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the hundredths, ascending, and how often each was there.
+    /// Returns the hundredths in ascending order, each with its count.
     fn pairs(&self) -> Cow<'_, [(i32, u32)]> {
         if self.tail.is_empty() {
             return Cow::Borrowed(&self.counted);
@@ -125,7 +125,7 @@ impl Distribution {
         })
     }
 
-    /// Returns the values, ascending, and how often each was there.
+    /// Returns the values in ascending order, each with its count.
     pub(crate) fn values(&self) -> Vec<(Decimal, u64)> {
         let pairs = self.pairs();
         let hundredths = pairs
@@ -150,34 +150,34 @@ impl Distribution {
         Some(self.at([0, last])[1])
     }
 
-    /// Returns the value in the middle, or what lies half-way between the two.
+    /// Returns the middle value, or the mean of the two middle values.
     pub(crate) fn median(&self) -> Option<Decimal> {
         let last = self.count.checked_sub(1)?;
         let [below, above] = self.at([last / 2, last.div_ceil(2)]);
         Some(between(below, above, 2))
     }
 
-    /// Returns the median and the quartiles beside it.
+    /// Returns the quartiles. `None` if there are no values.
     pub(crate) fn quartiles(&self) -> Option<Quartiles> {
         let last = self.count.checked_sub(1)?;
-        // Without `last * 3`, which might be too large.
-        let place = |quartile: u64| {
+        // Avoids `last * 3`, which could overflow.
+        let rank = |quartile: u64| {
             let quarters = last % 4 * quartile;
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
-        let places = [1, 2, 3].map(place);
-        let after = |place: usize| places[place].0 + u64::from(places[place].1 > 0);
+        let places = [1, 2, 3].map(rank);
+        let after = |rank: usize| places[rank].0 + u64::from(places[rank].1 > 0);
         let ranks = [0, 1, 2, 3, 4, 5].map(|rank| match rank {
             0..3 => places[rank].0,
             _ => after(rank - 3),
         });
         let found = self.at(ranks);
-        let quartile = |place: usize| between(found[place], found[place + 3], places[place].1);
+        let quartile = |rank: usize| between(found[rank], found[rank + 3], places[rank].1);
         let [low, median, high] = [0, 1, 2].map(quartile);
         Some(Quartiles { low, median, high })
     }
 
-    /// Returns the median absolute deviation from the median: half of the values lie no farther from it.
+    /// Returns the median absolute deviation from the median.
     pub(crate) fn deviation(&self) -> Option<Decimal> {
         let median = self.median()?;
         let values = self.values().into_iter();
@@ -190,7 +190,7 @@ impl Distribution {
         Some(between(below, above, 2))
     }
 
-    /// Returns the values at `ranks`, which are below the count.
+    /// Returns the values at `ranks`, which must be below the count.
     fn at<const N: usize>(&self, ranks: [u64; N]) -> [Decimal; N] {
         if !self.others.is_empty() {
             return ranked(self.values().into_iter(), ranks);
@@ -203,7 +203,7 @@ impl Distribution {
     }
 }
 
-/// Returns the values at `ranks` among `values`, which ascend and are counted.
+/// Returns the values at `ranks` in `values`, which are ascending and have counts.
 fn ranked<T: Copy + Default, const N: usize>(
     values: impl Iterator<Item = (T, u64)>,
     ranks: [u64; N],
@@ -229,22 +229,22 @@ fn ranked<T: Copy + Default, const N: usize>(
     found
 }
 
-/// Returns what lies so many quarters of the way from `below` to `above`.
+/// Returns the point at `quarters` quarters of the way from `below` to `above`.
 fn between(below: Decimal, above: Decimal, quarters: u64) -> Decimal {
-    // Two digits more at most, for which every value leaves room: nothing is rounded.
+    // Needs at most two more digits, for which every value has room, so nothing is rounded.
     below + (above - below) * Decimal::from(quarters) * Decimal::new(25, 2)
 }
 
-/// Counts `values`, which ascend.
+/// Counts `values`, which must be ascending.
 fn counted(values: &[i32]) -> Vec<(i32, u32)> {
     let runs = values.chunk_by(|left, right| left == right);
     let mut pairs = Vec::with_capacity(runs.clone().count());
-    // No tail is so long that a run in it could not be counted.
+    // A tail is never too long for the counter.
     pairs.extend(runs.map(|run| (run[0], u32::try_from(run.len()).unwrap_or(u32::MAX))));
     pairs
 }
 
-/// Puts together two lists that ascend.
+/// Merges two ascending lists.
 fn merged(left: &[(i32, u32)], right: &[(i32, u32)]) -> Vec<(i32, u32)> {
     let mut merged = Vec::with_capacity(left.len() + right.len());
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
@@ -255,7 +255,7 @@ fn merged(left: &[(i32, u32)], right: &[(i32, u32)]) -> Vec<(i32, u32)> {
             Ordering::Equal => {
                 match m.checked_add(n) {
                     Some(sum) => merged.push((a, sum)),
-                    // Nothing forbids a value to stand there twice.
+                    // A value may appear twice.
                     None => merged.extend([(a, m), (b, n)]),
                 }
                 left.next();
@@ -295,9 +295,9 @@ mod tests {
         let last = units.len().checked_sub(1)?;
         units.sort_unstable();
         let quartile = |units: &[i128], quartile: usize| {
-            let (place, rest) = (last * quartile / 4, last * quartile % 4);
-            let next = units[(place + 1).min(last)];
-            units[place] * 4 + (next - units[place]) * i128::try_from(rest).expect("small")
+            let (rank, rest) = (last * quartile / 4, last * quartile % 4);
+            let next = units[(rank + 1).min(last)];
+            units[rank] * 4 + (next - units[rank]) * i128::try_from(rest).expect("small")
         };
         let written = |quarters: i128, parts: i128| {
             Decimal::from_i128_with_scale(

@@ -1,4 +1,4 @@
-//! What is told of a group of batches.
+//! The figures of a group of batches.
 
 use rust_decimal::Decimal;
 
@@ -10,40 +10,40 @@ use crate::batch::{
     USABLE_RATE, WARNINGS,
 };
 
-/// The figures of a group of batches.
+/// Counts and metrics of a group of batches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) batches: u64,
-    /// Of all batches together.
+    /// The sum over all batches.
     pub(crate) images: u64,
-    /// Batches whose number of images is none that could be added up; they count as without images.
+    /// The number of batches with an invalid number of images, which counts as zero.
     pub(crate) odd_images: u64,
-    /// Batches with warnings.
+    /// The number of batches with warnings.
     pub(crate) warnings: u64,
     pub(crate) germination_rate: Metric,
     pub(crate) usable_rate: Metric,
     pub(crate) coefficient_of_variation: Metric,
     pub(crate) seedling_size: Metric,
-    /// When the first batch and the last were created.
+    /// When the first and the last batch were created.
     pub(crate) first: Option<Timestamp>,
     pub(crate) last: Option<Timestamp>,
 }
 
-/// One field of a group of batches.
+/// The figures of one field.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metric {
     pub(crate) distribution: Distribution,
-    /// Batches without a value, and those in `beyond`.
+    /// The number of batches without a value, including those in `beyond`.
     pub(crate) missing: u64,
-    /// Batches whose value has more digits than figures can be exact with.
+    /// The number of batches whose value has too many digits.
     pub(crate) beyond: u64,
-    /// Values times images.
+    /// The sum of values times images.
     sum: WeightedSum,
-    /// Images of the batches that have a value.
+    /// The images of the batches with a value.
     images: u64,
 }
 
-/// What figures are made of, read from a batch once.
+/// The values of one batch, parsed once.
 pub(super) struct Measurements {
     images: Option<u32>,
     has_warnings: bool,
@@ -52,7 +52,7 @@ pub(super) struct Measurements {
     pub(super) created: Option<Timestamp>,
 }
 
-/// What a batch has in a field.
+/// The value of a field.
 #[derive(Clone, Copy)]
 enum FieldValue {
     Nothing,
@@ -71,7 +71,7 @@ impl Measurements {
             SEEDLING_SIZE,
         ];
         Self {
-            // No session has more: a larger number is a mistake, and would be all that the mean tells of.
+            // A number above `u32` is a mistake, and would dominate the mean.
             images: images.and_then(|images| images.parse().ok()),
             has_warnings: batch.typed(WARNINGS).as_deref() == Some("true"),
             values: columns.map(|column| {
@@ -102,8 +102,8 @@ impl Figures {
         let images = u64::from(batch.images.unwrap_or(0));
         self.images += images;
         self.warnings += u64::from(batch.has_warnings);
-        for ((_, metric), held) in self.metrics_mut().into_iter().zip(batch.values) {
-            metric.add(held, images);
+        for ((_, metric), value) in self.metrics_mut().into_iter().zip(batch.values) {
+            metric.add(value, images);
         }
         if let Some(created) = &batch.created {
             if self.first.as_ref().is_none_or(|first| created < first) {
@@ -115,7 +115,7 @@ impl Figures {
         }
     }
 
-    /// Adds what is in `other`, whose batches are others.
+    /// Adds the figures of `other`, which must have different batches.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.batches += other.batches;
         self.images += other.images;
@@ -129,7 +129,7 @@ impl Figures {
         (self.first, self.last) = (first.cloned(), last.cloned());
     }
 
-    /// Returns by how many points fewer seedlings are usable than germinated: the difference of the medians.
+    /// Returns the median germination rate minus the median usable rate, in points.
     pub(crate) fn gap(&self) -> Option<Decimal> {
         let germinated = self.germination_rate.distribution.median()?;
         Some(germinated - self.usable_rate.distribution.median()?)
@@ -156,10 +156,10 @@ impl Figures {
 }
 
 impl Metric {
-    fn add(&mut self, held: FieldValue, images: u64) {
-        let FieldValue::Value(value) = held else {
+    fn add(&mut self, value: FieldValue, images: u64) {
+        let FieldValue::Value(value) = value else {
             self.missing += 1;
-            self.beyond += u64::from(matches!(held, FieldValue::Beyond));
+            self.beyond += u64::from(matches!(value, FieldValue::Beyond));
             return;
         };
         self.distribution.take(value);
@@ -175,50 +175,49 @@ impl Metric {
         self.images += other.images;
     }
 
-    /// Returns the mean, each batch weighted with its images, rounded once to two digits; nothing where
-    /// there is no image.
+    /// Returns the mean weighted by images, rounded once to two digits. `None` if there are no images.
     pub(crate) fn weighted_mean(&self) -> Option<Decimal> {
         self.sum.divided_by(self.images)
     }
 }
 
-/// The sum of values, each times a number.
+/// The sum of values, each with a weight.
 ///
-/// Those above zero and those below are added up apart, and stay where they became too large: whether all of
-/// it fits then does not depend on their order.
+/// Positive and negative values are added separately, and saturate if they become too large. So whether the
+/// sum fits does not depend on the order.
 #[derive(Clone, Debug, Default)]
 struct WeightedSum {
-    /// In units of the last digit that any value has; the largest number where it became too large.
-    above: u128,
-    below: u128,
+    /// In units of the last possible digit. The maximum if it became too large.
+    positive: u128,
+    negative: u128,
 }
 
 impl WeightedSum {
-    fn add(&mut self, value: ExactValue, times: u64) {
+    fn add(&mut self, value: ExactValue, weight: u64) {
         let units = value.units();
         let sum = if units < 0 {
-            &mut self.below
+            &mut self.negative
         } else {
-            &mut self.above
+            &mut self.positive
         };
-        let more = units.unsigned_abs().saturating_mul(u128::from(times));
+        let more = units.unsigned_abs().saturating_mul(u128::from(weight));
         *sum = sum.saturating_add(more);
     }
 
     fn merge(&mut self, other: &Self) {
-        self.above = self.above.saturating_add(other.above);
-        self.below = self.below.saturating_add(other.below);
+        self.positive = self.positive.saturating_add(other.positive);
+        self.negative = self.negative.saturating_add(other.negative);
     }
 
-    /// Divides it, rounded to two digits; nothing where there is nothing to divide by.
+    /// Divides the sum, rounded to two digits. `None` if the divisor is zero or the sum is too large.
     fn divided_by(&self, number: u64) -> Option<Decimal> {
         let divisor = u128::from(number) * 10_u128.pow(FRACTION - 2);
-        if divisor == 0 || self.above.max(self.below) == u128::MAX {
+        if divisor == 0 || self.positive.max(self.negative) == u128::MAX {
             return None;
         }
-        let distance = self.above.abs_diff(self.below);
+        let distance = self.positive.abs_diff(self.negative);
         let hundredths = i128::try_from(divide(distance, divisor)).ok()?;
-        let signed = if self.above < self.below {
+        let signed = if self.positive < self.negative {
             -hundredths
         } else {
             hundredths
@@ -264,7 +263,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn columns_are_where_they_are_said_to_be() {
+    fn columns_have_the_expected_names() {
         let names = [
             (NUMBER_OF_IMAGES, "number_of_images"),
             (GERMINATION_RATE, "avg_germination_rate"),
@@ -322,7 +321,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_told_and_breaks_nothing() {
+    fn values_that_are_too_large_are_counted_and_left_out() {
         let huge = format!("\"{}\"", "9".repeat(60));
         let most = "\"999999999999999.9999999999\"";
         let figures = figures(&[
@@ -388,7 +387,7 @@ pub(super) mod tests {
             prop_assert_eq!(merged.usable_rate.weighted_mean(), whole.usable_rate.weighted_mean());
             prop_assert_eq!(merged.usable_rate.missing, whole.usable_rate.missing);
             prop_assert_eq!(merged.gap(), whole.gap());
-            // Recomputed with whole numbers: half up is half of the divisor more, and cut off.
+            // Recomputed with integers: add half of the divisor, then truncate.
             let with: Vec<_> = rows.iter().filter(|row| !row.3).collect();
             let images: u64 = with.iter().map(|row| u64::from(row.1)).sum();
             let sum: u64 = with.iter().map(|row| u64::from(row.0) * u64::from(row.1)).sum();

@@ -1,4 +1,4 @@
-//! Batches in groups: where the pipeline puts them.
+//! Groups batches by key: the sink of the pipeline for `summary`.
 
 use std::collections::HashMap;
 
@@ -12,38 +12,38 @@ use crate::batch::Batch;
 use crate::error::{Failure, Kind};
 use crate::pipeline::Sink;
 
-/// Groups at most: as many take a gigabyte, and nobody reads them.
-const MOST: usize = 500_000;
+/// The maximum number of groups. This many need about a gigabyte of memory.
+const MAX_GROUPS: usize = 500_000;
 
-/// Batches in groups, as they come.
+/// The groups while batches arrive.
 pub(crate) struct Groups {
     by: Vec<By>,
     by_key: HashMap<Key, (Box<Figures>, Trend)>,
-    /// All of them together: to put them together in the end would take longer, and more memory.
+    /// All batches together. Merging the groups at the end would take more time and memory.
     total: (Box<Figures>, Trend),
-    most: usize,
-    /// The key of the batch that is looked at.
+    max_groups: usize,
+    /// The key of the current batch, kept to reuse its memory.
     key: Vec<KeyPart>,
 }
 
-/// What came of them.
+/// The finished groups.
 pub(crate) struct GroupedFigures {
     pub(crate) by: Vec<By>,
-    /// In the order of their keys.
+    /// Sorted by key.
     pub(crate) groups: Vec<Group>,
-    /// All of them together; its key is empty.
+    /// All groups together. Its key is empty.
     pub(crate) total: Group,
-    /// Where the marks of the whole stand; nothing where no batch has a usable rate.
+    /// The time axis of the total. `None` if no batch has a usable rate.
     pub(crate) marks: Option<Marks>,
 }
 
 /// One group.
 pub(crate) struct Group {
     pub(crate) key: Key,
-    /// Apart, for there may be many groups, and lists of them move.
+    /// Boxed, since lists of many groups are moved and sorted.
     pub(crate) figures: Box<Figures>,
-    /// Medians of the usable rate over time; nothing where no batch has one. In a group of a day, week or
-    /// month, over parts of that; in any other, over the parts of all the time that batches are from.
+    /// Medians of the usable rate over time. Empty if no batch has one. A group of a day, week or month has
+    /// the time axis of that period; any other has that of the total.
     pub(crate) trend: Vec<Option<Decimal>>,
 }
 
@@ -53,12 +53,12 @@ impl Groups {
             by,
             by_key: HashMap::new(),
             total: (Box::default(), Trend::growing()),
-            most: MOST,
+            max_groups: MAX_GROUPS,
             key: Vec::new(),
         }
     }
 
-    /// Ends the groups, and puts them in order.
+    /// Finishes and sorts the groups.
     pub(crate) fn finish(self) -> GroupedFigures {
         let (total, trend) = self.total;
         let marks = trend.marks();
@@ -90,13 +90,13 @@ fn medians(trend: &Trend, marks: Option<Marks>) -> Vec<Option<Decimal>> {
     marks.map_or_else(Vec::new, |marks| trend.medians(&marks))
 }
 
-/// Begins the trend of a group: over its own time, where it has one.
+/// Starts the trend of a group, over its own period if it has one.
 fn trend(key: &[KeyPart]) -> Trend {
     let periods = key.iter().filter_map(|part| match part {
         KeyPart::Time(period) => *period,
         KeyPart::Text(_) => None,
     });
-    // A week and a month: what they have in common.
+    // With several periods, such as a week and a month: their intersection.
     let first = periods.clone().map(Period::first).max();
     let past = periods.map(|period| period.next().first()).min();
     match (first, past) {
@@ -107,14 +107,14 @@ fn trend(key: &[KeyPart]) -> Trend {
 
 impl Sink for Groups {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let read = Measurements::of(batch);
-        let second = read.created.as_ref().map(|created| created.second);
+        let measurements = Measurements::of(batch);
+        let second = measurements.created.as_ref().map(|created| created.second);
         self.key.clear();
         self.key
             .extend(self.by.iter().map(|by| by.part(batch, second)));
         if !self.by_key.contains_key(self.key.as_slice()) {
-            if self.by_key.len() == self.most {
-                return Err(too_many(&self.by, self.most));
+            if self.by_key.len() == self.max_groups {
+                return Err(too_many(&self.by, self.max_groups));
             }
             let group = (Box::default(), trend(&self.key));
             self.by_key.insert(self.key.as_slice().into(), group);
@@ -122,9 +122,9 @@ impl Sink for Groups {
         let Some((figures, trend)) = self.by_key.get_mut(self.key.as_slice()) else {
             return Ok(());
         };
-        figures.take(&read);
-        self.total.0.take(&read);
-        if let (Some(second), Some(rate)) = (second, read.usable_rate()) {
+        figures.take(&measurements);
+        self.total.0.take(&measurements);
+        if let (Some(second), Some(rate)) = (second, measurements.usable_rate()) {
             trend.add(second, rate);
             self.total.1.add(second, rate);
         }
@@ -132,13 +132,13 @@ impl Sink for Groups {
     }
 }
 
-fn too_many(by: &[By], most: usize) -> Failure {
+fn too_many(by: &[By], max_groups: usize) -> Failure {
     let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
     Failure::new(
         Kind::Usage,
-        format!("`--by {}` makes more than {most} groups", names.join(",")),
+        format!("`--by {}` makes more than {max_groups} groups", names.join(",")),
     )
-    .hint("group by less, such as by month and not by day, or ask for a shorter time with `--start` and `--end`")
+    .hint("use fewer or longer groups, such as month instead of day, or a shorter range with `--start` and `--end`")
 }
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn too_many_groups_are_refused() {
         let mut groups = Groups::new(vec![By::CropType, By::Day]);
-        groups.most = 2;
+        groups.max_groups = 2;
         let date = "2026-05-01T00:00:00Z";
         take(&mut groups, "\"a\"", date, "null").expect("one");
         take(&mut groups, "\"b\"", date, "null").expect("two");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_no_group() {
+    fn no_batches_make_no_groups() {
         let sums = Groups::new(vec![By::CropType]).finish();
         assert_eq!((sums.groups.len(), sums.total.figures.batches), (0, 0));
         assert_eq!((sums.total.trend.len(), sums.marks), (0, None));

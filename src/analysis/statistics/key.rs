@@ -1,11 +1,11 @@
-//! Which group a batch belongs to.
+//! The key of a batch: decides which group it belongs to.
 
 use std::cmp::Ordering;
 
 use super::period::{Period, Step};
 use crate::batch::{Batch, CROP_TYPE, SCANNED_BY};
 
-/// What batches are grouped by.
+/// A criterion to group batches by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     CropType,
@@ -15,12 +15,12 @@ pub(crate) enum By {
     Person,
 }
 
-/// What a batch has for each [`By`].
+/// The values of a batch for each [`By`].
 pub(crate) type Key = Box<[KeyPart]>;
 
-/// What a batch has for one [`By`]; nothing where it has none.
+/// The value of a batch for one [`By`]. `None` if absent.
 ///
-/// Times order as time does, texts by name whatever their case, and nothing comes last.
+/// Times are sorted chronologically, texts by name ignoring case, and absent values last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeyPart {
     Time(Option<Period>),
@@ -36,7 +36,7 @@ impl By {
         Self::Person,
     ];
 
-    /// Its name on the command line and in files.
+    /// Returns its name on the command line and in files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CropType => "crop_type",
@@ -47,7 +47,7 @@ impl By {
         }
     }
 
-    /// How long the periods are; nothing where it is not about time.
+    /// Returns the length of the periods. `None` if it is not about time.
     pub(crate) fn step(self) -> Option<Step> {
         match self {
             Self::Month => Some(Step::Month),
@@ -57,9 +57,9 @@ impl By {
         }
     }
 
-    /// Returns what `batch` has, which was created at `second`.
+    /// Returns the value of `batch`, which was created at `second`.
     pub(crate) fn part(self, batch: &Batch, second: Option<i64>) -> KeyPart {
-        // An empty name is none.
+        // An empty name counts as absent.
         let text = |column: usize| {
             let text = batch.typed(column).filter(|text| !text.is_empty());
             KeyPart::Text(text.map(Into::into))
@@ -75,7 +75,7 @@ impl By {
 }
 
 impl KeyPart {
-    /// Returns its name as files have it; nothing where there is none.
+    /// Returns its name in files. `None` if absent.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::Time(period) => period.map(Period::label),
@@ -87,9 +87,11 @@ impl KeyPart {
 impl Ord for KeyPart {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Time(left), Self::Time(right)) => last(left.as_ref(), right.as_ref(), Ord::cmp),
+            (Self::Time(left), Self::Time(right)) => {
+                absent_last(left.as_ref(), right.as_ref(), Ord::cmp)
+            }
             (Self::Text(left), Self::Text(right)) => {
-                last(left.as_deref(), right.as_deref(), by_name)
+                absent_last(left.as_deref(), right.as_deref(), by_name)
             }
             (Self::Time(_), Self::Text(_)) => Ordering::Less,
             (Self::Text(_), Self::Time(_)) => Ordering::Greater,
@@ -103,8 +105,8 @@ impl PartialOrd for KeyPart {
     }
 }
 
-/// Compares with `compare`, nothing last.
-fn last<T: ?Sized>(
+/// Compares with `compare`, with absent values last.
+fn absent_last<T: ?Sized>(
     left: Option<&T>,
     right: Option<&T>,
     compare: impl Fn(&T, &T) -> Ordering,
@@ -115,7 +117,7 @@ fn last<T: ?Sized>(
     }
 }
 
-/// Compares names whatever their case, and those that are the same then as they are written.
+/// Compares names ignoring case, then exactly.
 fn by_name(left: &str, right: &str) -> Ordering {
     let lower = |text: &str| {
         text.chars()
@@ -137,19 +139,19 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_of_the_batch_in_utc() {
+    fn periods_are_in_utc() {
         let batch = batch(&[("batch_creation_date", "\"2026-12-31T23:59:59.999Z\"")]);
         let expected = ["Tomato", "2026-12", "2026-W53", "2026-12-31", "Tomato"];
         assert_eq!(parts(&batch), expected.map(|name| Some(name.to_owned())));
     }
 
     #[test]
-    fn null_is_no_name() {
+    fn null_is_not_a_name() {
         let null = batch(&[("crop_type", "null"), ("scanned_by_email", "null")]);
         let unknown = batch(&[("crop_type", "\"unknown\""), ("scanned_by_email", "\"\"")]);
         assert_eq!((&parts(&null)[0], &parts(&null)[4]), (&None, &None));
         assert_eq!(parts(&unknown)[0].as_deref(), Some("unknown"));
-        assert_eq!(parts(&unknown)[4], None, "an empty name is none");
+        assert_eq!(parts(&unknown)[4], None, "an empty name counts as absent");
         assert_ne!(
             By::CropType.part(&null, None),
             By::CropType.part(&unknown, None)
@@ -157,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn names_of_fields_are_those_of_the_interface() {
+    fn field_names_are_those_of_the_interface() {
         for by in [By::CropType, By::Person] {
             assert!(COLUMNS.iter().any(|column| column.name == by.name()));
         }
     }
 
     #[test]
-    fn names_come_whatever_their_case_and_nothing_comes_last() {
+    fn names_are_sorted_ignoring_case_and_absent_ones_last() {
         let names = ["apple", "Apple", "", "Zucchini", "Äpfel", "banana"];
         let mut parts: Vec<KeyPart> = names
             .iter()

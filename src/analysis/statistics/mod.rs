@@ -1,35 +1,27 @@
 //! Figures over many batches: what `summary` shows in the terminal and `report` on a page.
 //!
-//! Everything is exact: values are decimals, counts are counts, and only what is shown is rounded, once, at
-//! the very end ([`two_digits`]). Memory grows with the number of groups and of *distinct* values, not with
-//! the number of batches, and nothing depends on the order in which batches come.
+//! Read `groups.rs` first. [`Groups`] is a sink of the pipeline: it adds each batch to the [`Figures`] of its
+//! [`Key`](key::Key). A [`Period`] is a day, ISO week or month, for keys and for series over time.
 //!
-//! A [`Groups`] is a sink of the pipeline: it puts each batch into the [`Figures`] of its [`Key`]. A
-//! [`Period`] is a day, ISO week or month, for keys and for series over time.
+//! All arithmetic is exact: values are decimals, and only the output is rounded, once ([`two_digits`]). Memory
+//! grows with the number of groups and of *distinct* values, not of batches. Results do not depend on the
+//! order of the batches. How figures look is left to `summary` and `report`.
 
-// Values in order of time, and what they vary by.
-pub(crate) mod control;
-
-// The values of one field, and their quartiles.
-pub(crate) mod distribution;
-
-// What is told of a group of batches.
-pub(crate) mod figures;
-
-// Which group a batch belongs to, and all of them.
+// From a batch to its group.
 pub(crate) mod groups;
 pub(crate) mod key;
-
-// Days, weeks and months.
 pub(crate) mod period;
 
-// How a figure is shown.
-pub(crate) mod round;
-
-// The usable rate over time, in a few spans.
+// The figures of a group.
+pub(crate) mod distribution;
+pub(crate) mod figures;
 pub(crate) mod trend;
 
-// One value, exact.
+// The limits of a control chart.
+pub(crate) mod control;
+
+// Exact values, and rounding for display.
+pub(crate) mod round;
 pub(crate) mod value;
 
 pub(crate) use control::Control;

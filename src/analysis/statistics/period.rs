@@ -4,25 +4,25 @@ use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 
 const DAY: i64 = 86_400;
 
-/// How long periods are.
+/// The length of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Step {
     Day,
-    /// From Monday on.
+    /// Starts on Monday.
     Week,
     Month,
 }
 
-/// A day, a week or a month. Those of one step order as time does.
+/// A day, a week or a month. Periods of the same step are sorted chronologically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Period {
     step: Step,
-    /// Counted from the one that 1970 began in; months from year 0.
+    /// Counted from the period that contains the start of 1970; months from year 0.
     number: i64,
 }
 
 impl Step {
-    /// Returns the period that `second` (since 1970) lies in.
+    /// Returns the period that contains `second` (since 1970).
     pub(crate) fn period(self, second: i64) -> Period {
         let day = second.div_euclid(DAY);
         let number = match self {
@@ -57,7 +57,7 @@ impl Period {
         }
     }
 
-    /// Returns the one after it, whose first second is the first that does not belong to this one.
+    /// Returns the next period, which starts right after this one.
     pub(crate) fn next(self) -> Self {
         Self {
             number: self.number + 1,
@@ -65,7 +65,7 @@ impl Period {
         }
     }
 
-    /// Returns the one before it.
+    /// Returns the previous period.
     pub(crate) fn previous(self) -> Self {
         Self {
             number: self.number - 1,
@@ -73,13 +73,13 @@ impl Period {
         }
     }
 
-    /// Names it: `2026-05-01`, `2026-W18` or `2026-05`.
+    /// Returns its name: `2026-05-01`, `2026-W18` or `2026-05`.
     pub(crate) fn label(self) -> String {
         let first = date(self.first());
         match self.step {
             Step::Day => first.format("%Y-%m-%d").to_string(),
             Step::Week => {
-                // The year that the week counts in, which is that of its Thursday.
+                // An ISO week belongs to the year of its Thursday.
                 let week = first.iso_week();
                 format!("{:04}-W{:02}", week.year(), week.week())
             }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_have_the_names_that_calendars_give_them() {
+    fn periods_have_their_calendar_names() {
         for (moment, day, week, month) in [
             ("2026-05-01T06:00:00Z", "2026-05-01", "2026-W18", "2026-05"),
             ("2026-02-09T00:00:00Z", "2026-02-09", "2026-W07", "2026-02"),

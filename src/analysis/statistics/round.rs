@@ -1,19 +1,19 @@
-//! How a figure is shown: with two digits, rounded once.
+//! Rounds figures for display: once, to two digits.
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
-/// Writes `number` with two digits behind the point, half rounded away from zero.
+/// Formats `number` with two digits after the decimal point, rounded half away from zero.
 pub(crate) fn two_digits(number: Decimal) -> String {
     let mut rounded = number.round_dp_with_strategy(2, RoundingStrategy::MidpointAwayFromZero);
     if rounded.is_zero() {
-        // Nothing is less than nothing.
+        // Avoids a negative zero.
         rounded = Decimal::ZERO;
     }
     rounded.rescale(2);
     rounded.to_string()
 }
 
-/// Divides without remainder, half rounded up.
+/// Divides and rounds half up.
 pub(super) fn divide(dividend: u128, divisor: u128) -> u128 {
     let (quotient, rest) = (dividend / divisor, dividend % divisor);
     quotient + u128::from(rest >= divisor - rest)

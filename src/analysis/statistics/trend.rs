@@ -1,8 +1,8 @@
 //! The usable rate over time: medians over a few spans of equal length.
 //!
-//! How long the spans are is known only when the last batch has come, so values are gathered in spans that
-//! grow longer as time goes on: an hour at first, and so on up to many days, each a whole number of those
-//! before it. Which they are in the end depends on the first and the last second alone, not on what came when.
+//! The length of the spans is only known after the last batch. So values are collected in spans that grow as
+//! needed: from an hour up to many days, each a multiple of the length before. The final length depends only
+//! on the first and the last second, not on the order of the batches.
 
 use rust_decimal::Decimal;
 
@@ -10,40 +10,40 @@ use super::distribution::Distribution;
 use super::value::ExactValue;
 
 const HOUR: i64 = 3600;
-/// Marks that are shown, at most.
+/// The maximum number of marks shown.
 pub(crate) const MARKS: i64 = 12;
-/// Spans that are kept, at most: enough that those which are shown fit the time well.
-const KEPT: i64 = 4 * MARKS;
+/// The maximum number of spans to keep: enough for marks that fit the time well.
+const MAX_SPANS: i64 = 4 * MARKS;
 
 /// Values over time.
 #[derive(Clone, Debug)]
 pub(super) struct Trend {
     time: TrendSpans,
-    /// By the number of their span, ascending.
+    /// The values of each span by its number, ascending.
     spans: Vec<(i64, Distribution)>,
 }
 
-/// What the spans are.
+/// How time is divided into spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrendSpans {
-    /// Counted from 1970, longer with each level.
+    /// Counted from 1970, with lengths that grow with the level.
     Growing(u32),
-    /// The parts of a time that is known, which ends just before `past`.
+    /// Equal parts of a known time, which ends just before `past`.
     Within { first: i64, past: i64 },
 }
 
-/// Where the marks of a trend stand.
+/// The time axis of a trend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Seconds since 1970.
     pub(crate) first: i64,
-    /// How long each is, in seconds.
+    /// The length of each mark, in seconds.
     pub(crate) each: i64,
     pub(crate) count: i64,
 }
 
 impl Trend {
-    /// Begins one whose time is found out as batches come.
+    /// Starts a trend whose time is not known yet.
     pub(super) fn growing() -> Self {
         Self {
             time: TrendSpans::Growing(0),
@@ -51,7 +51,7 @@ impl Trend {
         }
     }
 
-    /// Begins one for the time from `first` to just before `past`.
+    /// Starts a trend for the time from `first` to just before `past`.
     pub(super) fn within(first: i64, past: i64) -> Self {
         Self {
             time: TrendSpans::Within { first, past },
@@ -61,26 +61,26 @@ impl Trend {
 
     pub(super) fn add(&mut self, second: i64, value: ExactValue) {
         let number = self.time.number(second);
-        let place = match self
+        let index = match self
             .spans
             .binary_search_by_key(&number, |(number, _)| *number)
         {
-            Ok(place) => place,
-            Err(place) => {
+            Ok(index) => index,
+            Err(index) => {
                 self.spans.reserve_exact(1);
-                self.spans.insert(place, (number, Distribution::default()));
-                place
+                self.spans.insert(index, (number, Distribution::default()));
+                index
             }
         };
-        self.spans[place].1.take(value);
+        self.spans[index].1.take(value);
         while let TrendSpans::Growing(level) = self.time
-            && self.length() > KEPT
+            && self.length() > MAX_SPANS
         {
             self.coarsen(level + 1);
         }
     }
 
-    /// Returns how many spans there are from the first to the last.
+    /// Returns the number of spans from the first to the last.
     fn length(&self) -> i64 {
         match (self.spans.first(), self.spans.last()) {
             (Some((first, _)), Some((last, _))) => last - first + 1,
@@ -88,7 +88,7 @@ impl Trend {
         }
     }
 
-    /// Makes spans as long as those of `level`.
+    /// Merges spans to the length of `level`.
     fn coarsen(&mut self, level: u32) {
         let TrendSpans::Growing(before) = self.time else {
             return;
@@ -106,7 +106,7 @@ impl Trend {
         self.spans = spans;
     }
 
-    /// Returns where the marks stand that show all of it; nothing where nothing is there.
+    /// Returns the time axis that shows all values. `None` if there are none.
     pub(super) fn marks(&self) -> Option<Marks> {
         let (first, _) = self.spans.first()?;
         Some(match self.time {
@@ -126,32 +126,32 @@ impl Trend {
         })
     }
 
-    /// Returns the median of each of `marks`, which are of this or of one that has all of this.
+    /// Returns the median of each mark. `marks` must be of this trend or of one that includes it.
     pub(super) fn medians(&self, marks: &Marks) -> Vec<Option<Decimal>> {
-        // Short spans lie within longer ones, so each is in one mark as a whole.
-        let place = |number: i64| match self.time {
+        // Each span is entirely in one mark, since longer spans are multiples of shorter ones.
+        let index = |number: i64| match self.time {
             TrendSpans::Growing(level) => {
                 (number * width(level) - marks.first).div_euclid(marks.each)
             }
             TrendSpans::Within { .. } => number,
         };
-        let gathered = |mark: i64| {
+        let median = |mark: i64| {
             let mut whole = Distribution::default();
             for (_, distribution) in self
                 .spans
                 .iter()
-                .filter(|(number, _)| place(*number) == mark)
+                .filter(|(number, _)| index(*number) == mark)
             {
                 whole.merge(distribution);
             }
             whole.median()
         };
-        (0..marks.count).map(gathered).collect()
+        (0..marks.count).map(median).collect()
     }
 }
 
 impl TrendSpans {
-    /// Returns the number of the span that `second` lies in.
+    /// Returns the number of the span that contains `second`.
     fn number(self, second: i64) -> i64 {
         match self {
             Self::Growing(level) => second.div_euclid(width(level)),
@@ -160,7 +160,7 @@ impl TrendSpans {
     }
 }
 
-/// Returns how many seconds a span of `level` has: 1, 2, 4 and 8 hours; 1, 2, 4 days and so on.
+/// Returns the length of a span of `level` in seconds: 1, 2, 4 and 8 hours; 1, 2, 4 days and so on.
 fn width(level: u32) -> i64 {
     match level {
         0..4 => HOUR << level,
@@ -227,7 +227,7 @@ mod tests {
             prop_assert!(marks.count <= MARKS);
             let (first, last) = (values.iter().min().expect("values").0, values.iter().max().expect("values").0);
             prop_assert!(marks.first <= first && last < marks.first + marks.count * marks.each);
-            // A part of them is told with the marks of the whole, and as a sorted list would tell it.
+            // A part has the same medians with the marks of the whole as a sorted list.
             let part: Vec<(i64, i32)> = values.iter().step_by(3).copied().collect();
             let expected = (0..marks.count).map(|mark| {
                 let start = marks.first + mark * marks.each;

@@ -2,26 +2,26 @@
 
 use rust_decimal::Decimal;
 
-/// Digits before the point, at most.
+/// The maximum number of digits before the decimal point.
 const WHOLE: usize = 15;
-/// Digits behind the point, at most.
+/// The maximum number of digits after the decimal point.
 pub(super) const FRACTION: u32 = 10;
 
-/// A decimal number that all figures can be computed of without rounding.
+/// A decimal number that can be used in all figures without rounding.
 ///
-/// That is one with up to 15 digits before the point and 10 behind it: a quartile needs two digits more, a
-/// deviation from the median one more before the point, and 28 digits are what a `Decimal` holds.
+/// It has up to 15 digits before the decimal point and 10 after it: a quartile needs two more digits, a
+/// deviation from the median one more before the point, and a `Decimal` has 28 digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExactValue {
-    /// Two digits or fewer behind the point, as nearly all have: so many hundredths.
+    /// In hundredths: at most two digits after the decimal point, like nearly all values.
     Hundredths(i32),
-    /// Any other.
+    /// Any other value.
     Other(Decimal),
 }
 
 impl ExactValue {
-    /// Reads a decimal number as the service writes it; nothing where it is none, or has more digits than
-    /// figures can be exact with.
+    /// Parses a decimal number in the format of the service. `None` if it is not a number or has too many
+    /// digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some(hundredths) = hundredths(text.as_bytes()) {
             return Some(Self::Hundredths(hundredths));
@@ -33,7 +33,7 @@ impl ExactValue {
         if !is_digits(whole) || !is_digits(fraction) {
             return None;
         }
-        // Zeros that say nothing take no room.
+        // Leading and trailing zeros do not count.
         let (whole, fraction) = (
             whole.trim_start_matches('0'),
             fraction.trim_end_matches('0'),
@@ -54,7 +54,7 @@ impl ExactValue {
         Self::new(Decimal::try_from_i128_with_scale(signed, scale).ok()?)
     }
 
-    /// Takes `number`; nothing where it has more digits than figures can be exact with.
+    /// Converts `number`. `None` if it has too many digits.
     pub(crate) fn new(number: Decimal) -> Option<Self> {
         let number = number.normalize();
         if number.scale() > FRACTION || number.trunc().mantissa().unsigned_abs() >= 10_u128.pow(15)
@@ -77,7 +77,7 @@ impl ExactValue {
         }
     }
 
-    /// Returns it in units of the last digit that any value has.
+    /// Returns the value in units of the last possible digit.
     pub(super) fn units(self) -> i128 {
         match self {
             Self::Hundredths(hundredths) => i128::from(hundredths) * 10_i128.pow(FRACTION - 2),
@@ -90,7 +90,7 @@ pub(super) fn from_hundredths(hundredths: i32) -> Decimal {
     Decimal::new(i64::from(hundredths), 2)
 }
 
-/// Reads `87.50` and the like, which nearly all values are.
+/// Parses a number with two digits after the decimal point, such as `87.50`: nearly all values.
 fn hundredths(text: &[u8]) -> Option<i32> {
     let (unsigned, sign) = match text {
         [b'-', unsigned @ ..] => (unsigned, -1),
@@ -99,7 +99,7 @@ fn hundredths(text: &[u8]) -> Option<i32> {
     let [whole @ .., b'.', tens, ones] = unsigned else {
         return None;
     };
-    // So many digits fit, and no more are usual.
+    // More digits may not fit, and are unusual.
     if whole.is_empty() || whole.len() > 7 {
         return None;
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_exact_is_no_value() {
+    fn a_number_with_too_many_digits_is_not_a_value() {
         for text in [
             "1000000000000000",
             "-1000000000000000.00",

@@ -1,19 +1,19 @@
-//! CSV: a row per group, no total, nothing where there is nothing.
+//! CSV: a row per group, without a total. Absent values are empty.
 
 use std::io;
 
-use super::{FieldText, metrics, span};
+use super::fields::{FieldText, metrics, span};
 use crate::analysis::statistics::{Figures, GroupedFigures, two_digits};
 
-pub(crate) fn csv(sums: &GroupedFigures) -> io::Result<String> {
+pub(crate) fn csv(grouped: &GroupedFigures) -> io::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let keys = sums.by.iter().map(|by| by.name().to_owned());
-    // Every group has the same columns, and none has them too.
+    let keys = grouped.by.iter().map(|by| by.name().to_owned());
+    // All groups have the same columns, even if there is no group.
     let names = columns(&Figures::default())
         .into_iter()
         .map(|(name, _)| name);
     writer.write_record(keys.chain(names))?;
-    for group in &sums.groups {
+    for group in &grouped.groups {
         let keys = group.key.iter().map(|part| part.name().unwrap_or_default());
         let cells = columns(&group.figures).into_iter().map(|(_, cell)| cell);
         writer.write_record(keys.chain(cells))?;
@@ -24,7 +24,7 @@ pub(crate) fn csv(sums: &GroupedFigures) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Returns the cells of a group, each with the name of its column.
+/// Returns the column names and cells of a group.
 fn columns(figures: &Figures) -> Vec<(String, String)> {
     let mut columns = Vec::new();
     let mut add = |name: &str, cell: Option<String>| {
@@ -34,11 +34,11 @@ fn columns(figures: &Figures) -> Vec<(String, String)> {
     add("images", Some(figures.images.to_string()));
     add("warnings", Some(figures.warnings.to_string()));
     for (name, metric) in metrics(figures) {
-        let told = FieldText::of(metric);
-        add(&format!("{name}_q1"), told.low);
-        add(&format!("{name}_median"), told.median);
-        add(&format!("{name}_q3"), told.high);
-        add(&format!("{name}_weighted_mean"), told.weighted_mean);
+        let text = FieldText::of(metric);
+        add(&format!("{name}_q1"), text.low);
+        add(&format!("{name}_median"), text.median);
+        add(&format!("{name}_q3"), text.high);
+        add(&format!("{name}_weighted_mean"), text.weighted_mean);
         add(&format!("{name}_missing"), Some(metric.missing.to_string()));
         if name == "usable_rate" {
             add("gap", figures.gap().map(two_digits));

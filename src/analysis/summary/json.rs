@@ -1,15 +1,15 @@
-//! One JSON object, a group to a line: numbers with two digits, null for what there is not.
+//! JSON: one object with one line per group. Numbers have two digits; absent values are null.
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use super::{FieldText, metrics, span};
+use super::fields::{FieldText, metrics, span};
 use crate::analysis::statistics::{By, Decimal, Group, GroupedFigures, Metric, two_digits};
 use crate::batch::range::{Range, written};
 
-pub(crate) fn json(sums: &GroupedFigures, range: &Range) -> serde_json::Result<String> {
-    let [first, last] = span(&sums.total.figures);
-    let by: Vec<&str> = sums.by.iter().map(|by| by.name()).collect();
+pub(crate) fn json(grouped: &GroupedFigures, range: &Range) -> serde_json::Result<String> {
+    let [first, last] = span(&grouped.total.figures);
+    let by: Vec<&str> = grouped.by.iter().map(|by| by.name()).collect();
     let range = serde_json::json!({
         "start": range.start.map(written),
         "end": range.end.map(written),
@@ -17,14 +17,14 @@ pub(crate) fn json(sums: &GroupedFigures, range: &Range) -> serde_json::Result<S
         "first_batch": first,
         "last_batch": last,
     });
-    let marks = sums.marks.map(|marks| {
+    let marks = grouped.marks.map(|marks| {
         serde_json::json!({
             "start": written(marks.first),
             "seconds": marks.each,
             "count": marks.count,
         })
     });
-    let rows = sums.groups.iter().map(|group| row(&sums.by, group));
+    let rows = grouped.groups.iter().map(|group| row(&grouped.by, group));
     let rows = rows.collect::<Result<Vec<String>, _>>()?.join(",\n");
     Ok(format!(
         "{{\"range\":{range},\n\"by\":{},\n\"sparkline\":{},\n\"groups\":[{}{rows}{}],\n\"total\":{}}}\n",
@@ -32,7 +32,7 @@ pub(crate) fn json(sums: &GroupedFigures, range: &Range) -> serde_json::Result<S
         serde_json::to_string(&marks)?,
         if rows.is_empty() { "" } else { "\n" },
         if rows.is_empty() { "" } else { "\n" },
-        row(&[], &sums.total)?,
+        row(&[], &grouped.total)?,
     ))
 }
 
@@ -75,18 +75,18 @@ struct JsonField<'a>(&'a Metric);
 
 impl Serialize for JsonField<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = FieldText::of(self.0);
+        let text = FieldText::of(self.0);
         let mut map = serializer.serialize_map(Some(5))?;
-        map.serialize_entry("q1", &number(told.low))?;
-        map.serialize_entry("median", &number(told.median))?;
-        map.serialize_entry("q3", &number(told.high))?;
-        map.serialize_entry("weighted_mean", &number(told.weighted_mean))?;
+        map.serialize_entry("q1", &number(text.low))?;
+        map.serialize_entry("median", &number(text.median))?;
+        map.serialize_entry("q3", &number(text.high))?;
+        map.serialize_entry("weighted_mean", &number(text.weighted_mean))?;
         map.serialize_entry("missing", &self.0.missing)?;
         map.end()
     }
 }
 
-/// Makes a number of its digits, all of them.
+/// Returns a JSON number with exactly these digits.
 fn number(digits: Option<String>) -> Option<Box<RawValue>> {
     digits.and_then(|digits| RawValue::from_string(digits).ok())
 }

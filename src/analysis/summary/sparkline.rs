@@ -1,10 +1,10 @@
-//! Medians over time as a row of small bars.
+//! Sparklines: medians over time as a row of small bars.
 
 use crate::analysis::statistics::{Decimal, GroupedFigures};
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What the lowest bar stands for, and the highest: the same in every row, so that rows can be compared.
+/// The values of the lowest and the highest bar, the same in every row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     pub(super) low: Decimal,
@@ -12,9 +12,9 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Returns the scale on which every row fits; nothing where there is no median.
-    pub(super) fn of(sums: &GroupedFigures) -> Option<Self> {
-        let rows = sums.groups.iter().chain([&sums.total]);
+    /// Returns the scale that fits every row. `None` if there is no median.
+    pub(super) fn of(grouped: &GroupedFigures) -> Option<Self> {
+        let rows = grouped.groups.iter().chain([&grouped.total]);
         let medians = rows.flat_map(|row| row.trend.iter().flatten().copied());
         Some(Self {
             low: medians.clone().min()?,
@@ -22,7 +22,7 @@ impl Scale {
         })
     }
 
-    /// Draws `medians`, with a blank where there is none.
+    /// Draws `medians`, with a blank for each `None`.
     pub(super) fn draw(&self, medians: &[Option<Decimal>]) -> String {
         let line: String = medians
             .iter()
@@ -32,14 +32,14 @@ impl Scale {
     }
 
     fn bar(&self, median: Decimal) -> char {
-        // Eight parts of equal size, of which the last has its end too. All alike is neither low nor high.
-        let place = (1..BARS.len() as u64).rev().find(|&place| {
+        // Eight parts of equal size; the last includes its end. If all are equal, the bar is in the middle.
+        let index = (1..BARS.len() as u64).rev().find(|&index| {
             let eighths = (median - self.low) * Decimal::from(8);
-            eighths >= (self.high - self.low) * Decimal::from(place)
+            eighths >= (self.high - self.low) * Decimal::from(index)
         });
-        match place {
+        match index {
             _ if self.low == self.high => BARS[3],
-            Some(place) => BARS[usize::try_from(place).unwrap_or(0)],
+            Some(index) => BARS[usize::try_from(index).unwrap_or(0)],
             None => BARS[0],
         }
     }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn bars_are_eight_parts_of_the_scale() {
-        let medians: Vec<Option<i64>> = (0..=8).map(|place| Some(5000 + place * 100)).collect();
+        let medians: Vec<Option<i64>> = (0..=8).map(|index| Some(5000 + index * 100)).collect();
         assert_eq!(drawn(5000, 5800, &medians), "▁▂▃▄▅▆▇██");
         assert_eq!(
             drawn(5000, 5800, &[Some(5099), Some(5100), Some(5799)]),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_blank() {
+    fn a_missing_value_is_a_blank() {
         assert_eq!(drawn(0, 8, &[None, Some(0), None, Some(8), None]), " ▁ █");
         assert_eq!(drawn(0, 8, &[]), "");
         assert_eq!(drawn(7, 7, &[Some(7), None, Some(7)]), "▄ ▄");

@@ -1,54 +1,81 @@
-//! The table: a row per group, a total set apart, and below it what is what.
+//! The table: a row per group, a total, and a legend below.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::fields::{FieldText, metrics, span};
 use super::sparkline::Scale;
-use super::{FieldText, SummaryOutput, TableStyle, metrics, span};
 use crate::analysis::statistics::{Group, GroupedFigures, two_digits};
 use crate::batch::range::Range;
 use crate::text::one_line;
 
 const GAP: &str = "  ";
-/// What the last row is called.
+/// The name of the last row.
 const TOTAL: &str = "total";
-/// The title of the column of bars.
+/// The title of the sparkline column.
 const TREND: &str = "trend";
-/// What stands for a name that there is not.
+/// Shown if a name is absent.
 const UNKNOWN: &str = "unknown";
 
 const HEADER: Style = Style::new().bold();
 const MARK: Style = AnsiColor::Yellow.on_default().bold();
 const QUIET: Style = Style::new().dimmed();
 
-/// Draws the groups of batches that `range` has.
-pub(crate) fn table(sums: &GroupedFigures, range: &Range, look: &TableStyle) -> SummaryOutput {
-    if sums.groups.is_empty() {
+/// How to draw a table.
+pub(crate) struct TableStyle {
+    /// The width of the terminal in columns. `None` if the output is not a terminal.
+    pub(crate) width: Option<usize>,
+    pub(crate) color: bool,
+}
+
+/// A summary as text.
+pub(crate) struct SummaryOutput {
+    pub(crate) text: String,
+    /// The number of columns that do not fit on the terminal.
+    pub(crate) hidden_columns: usize,
+}
+
+impl From<String> for SummaryOutput {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            hidden_columns: 0,
+        }
+    }
+}
+
+/// Draws the groups of the batches in `range`.
+pub(crate) fn table(
+    grouped: &GroupedFigures,
+    range: &Range,
+    options: &TableStyle,
+) -> SummaryOutput {
+    if grouped.groups.is_empty() {
         return format!("no batches ({})\n", range.describe()).into();
     }
-    let scale = Scale::of(sums);
-    let mut columns = keys(sums);
-    columns.extend(figures(sums, scale.as_ref()));
+    let scale = Scale::of(grouped);
+    let mut columns = keys(grouped);
+    columns.extend(figures(grouped, scale.as_ref()));
     let all = columns.len();
-    if let Some(width) = look.width {
+    if let Some(width) = options.width {
         shorten_names(&mut columns, width);
-        leave_out(&mut columns, width);
+        drop_columns(&mut columns, width);
     }
     let mut text = String::new();
-    let rows = sums.groups.len();
-    line(&mut text, &columns, look, |column| {
+    let rows = grouped.groups.len();
+    line(&mut text, &columns, options, |column| {
         (column.title.to_owned(), HEADER)
     });
     let rule = |column: &TableColumn| ("─".repeat(column.width), Style::new());
-    line(&mut text, &columns, look, rule);
-    // The last cell is that of the total.
+    line(&mut text, &columns, options, rule);
+    // The last row is the total.
     for row in 0..=rows {
         if row == rows {
-            line(&mut text, &columns, look, rule);
+            line(&mut text, &columns, options, rule);
         }
-        line(&mut text, &columns, look, |column| {
+        line(&mut text, &columns, options, |column| {
             let cell = &column.cells[row];
             let style = if column.marked && cell != "0" {
                 MARK
@@ -59,9 +86,9 @@ pub(crate) fn table(sums: &GroupedFigures, range: &Range, look: &TableStyle) -> 
         });
     }
     text.push('\n');
-    for remark in remarks(sums, range, scale.as_ref(), &columns) {
-        for part in wrapped(&remark, look.width.unwrap_or(usize::MAX)) {
-            push_styled(&mut text, &part, QUIET, look.color);
+    for line in remarks(grouped, range, scale.as_ref(), &columns) {
+        for part in wrapped(&line, options.width.unwrap_or(usize::MAX)) {
+            push_styled(&mut text, &part, QUIET, options.color);
             text.push('\n');
         }
     }
@@ -73,35 +100,35 @@ pub(crate) fn table(sums: &GroupedFigures, range: &Range, look: &TableStyle) -> 
 
 struct TableColumn {
     title: &'static str,
-    /// One for each group, and the total.
+    /// One for each group, then the total.
     cells: Vec<String>,
     width: usize,
-    /// How soon it is left out where room is short: the larger, the sooner. Nothing: never.
-    importance: Option<u8>,
+    /// The column with the largest number is dropped first if there is no room. `None` is never dropped.
+    drop_order: Option<u8>,
     right: bool,
-    /// More than nothing is worth a look.
+    /// Whether to highlight values other than 0.
     marked: bool,
-    /// Its cells may be cut, but not below this.
-    name: Option<usize>,
+    /// The minimum width if its cells may be shortened.
+    min_width: Option<usize>,
 }
 
 impl TableColumn {
-    fn new(title: &'static str, importance: u8, cells: Vec<String>) -> Self {
+    fn new(title: &'static str, drop_order: u8, cells: Vec<String>) -> Self {
         let widths = cells.iter().map(|cell| cell.width());
         Self {
             width: widths.max().unwrap_or(0).max(title.width()),
             title,
             cells,
-            importance: Some(importance),
+            drop_order: Some(drop_order),
             right: true,
             marked: false,
-            name: None,
+            min_width: None,
         }
     }
 
-    /// Cuts names that are wider than `width`.
+    /// Shortens names that are wider than `width`.
     fn cut(&mut self, width: usize) {
-        let Some(least) = self.name else {
+        let Some(least) = self.min_width else {
             return;
         };
         let width = width.max(least);
@@ -113,14 +140,14 @@ impl TableColumn {
     }
 }
 
-/// Returns the columns that name the groups.
-fn keys(sums: &GroupedFigures) -> Vec<TableColumn> {
-    let columns = sums.by.iter().enumerate().map(|(place, by)| {
-        let rows = sums.groups.iter().map(|group| {
-            let name = group.key[place].name();
+/// Returns the key columns.
+fn keys(grouped: &GroupedFigures) -> Vec<TableColumn> {
+    let columns = grouped.by.iter().enumerate().map(|(index, by)| {
+        let rows = grouped.groups.iter().map(|group| {
+            let name = group.key[index].name();
             name.map_or_else(|| UNKNOWN.to_owned(), |name| one_line(&name).into_owned())
         });
-        let total = if place == 0 { TOTAL } else { "" };
+        let total = if index == 0 { TOTAL } else { "" };
         let cells = rows.chain([total.to_owned()]).collect();
         let title = match by.name() {
             "crop_type" => "crop",
@@ -128,34 +155,39 @@ fn keys(sums: &GroupedFigures) -> Vec<TableColumn> {
             other => other,
         };
         TableColumn {
-            importance: None,
+            drop_order: None,
             right: false,
-            name: (by.step().is_none()).then(|| title.width().max(total.width())),
+            min_width: (by.step().is_none()).then(|| title.width().max(total.width())),
             ..TableColumn::new(title, 0, cells)
         }
     });
     columns.collect()
 }
 
-/// Returns the columns that tell of them, from left to right.
-fn figures(sums: &GroupedFigures, scale: Option<&Scale>) -> Vec<TableColumn> {
-    let rows = || sums.groups.iter().chain([&sums.total]);
-    let column = |title, importance, cell: &dyn Fn(&Group) -> String| {
-        TableColumn::new(title, importance, rows().map(cell).collect())
+/// Returns the columns with figures, from left to right.
+fn figures(grouped: &GroupedFigures, scale: Option<&Scale>) -> Vec<TableColumn> {
+    let rows = || grouped.groups.iter().chain([&grouped.total]);
+    let column = |title, drop_order, cell: &dyn Fn(&Group) -> String| {
+        TableColumn::new(title, drop_order, rows().map(cell).collect())
     };
-    let told: Vec<[FieldText; 4]> = rows()
+    let texts: Vec<[FieldText; 4]> = rows()
         .map(|group| metrics(&group.figures).map(|(_, metric)| FieldText::of(metric)))
         .collect();
-    let field = |title, importance, place: usize, cell: fn(&FieldText) -> Option<String>| {
-        let cells = told
+    let field = |title, drop_order, index: usize, cell: fn(&FieldText) -> Option<String>| {
+        let cells = texts
             .iter()
-            .map(|told| cell(&told[place]).unwrap_or_default());
-        TableColumn::new(title, importance, cells.collect())
+            .map(|texts| cell(&texts[index]).unwrap_or_default());
+        TableColumn::new(title, drop_order, cells.collect())
     };
-    let median = |told: &FieldText| told.median.clone();
-    let mean = |told: &FieldText| told.weighted_mean.clone();
-    let quartiles =
-        |told: &FieldText| Some(format!("[{}–{}]", told.low.as_ref()?, told.high.as_ref()?));
+    let median = |texts: &FieldText| texts.median.clone();
+    let mean = |texts: &FieldText| texts.weighted_mean.clone();
+    let quartiles = |texts: &FieldText| {
+        Some(format!(
+            "[{}–{}]",
+            texts.low.as_ref()?,
+            texts.high.as_ref()?
+        ))
+    };
     vec![
         column("batches", 0, &|group| group.figures.batches.to_string()),
         column("images", 8, &|group| group.figures.images.to_string()),
@@ -188,11 +220,11 @@ fn total_width(columns: &[TableColumn]) -> usize {
     widths.saturating_sub(GAP.len())
 }
 
-/// Cuts names, where the columns that matter most do not fit beside them; all other columns go first.
+/// Shortens names if the most important columns do not fit. All other columns are dropped first.
 fn shorten_names(columns: &mut [TableColumn], width: usize) {
-    /// Counts, both rates: with less than these, a row tells nothing.
+    /// Number of batches and both rates: a row is useless without them.
     const LEAST: u8 = 2;
-    let names = columns.iter().filter(|column| column.name.is_some());
+    let names = columns.iter().filter(|column| column.min_width.is_some());
     let longest = names.map(|column| column.width).max().unwrap_or(0);
     for most in (1..=longest).rev() {
         for column in columns.iter_mut() {
@@ -200,7 +232,7 @@ fn shorten_names(columns: &mut [TableColumn], width: usize) {
         }
         let needed = columns
             .iter()
-            .filter(|column| column.importance.is_none_or(|n| n <= LEAST));
+            .filter(|column| column.drop_order.is_none_or(|n| n <= LEAST));
         let needed: usize = needed.map(|column| column.width + GAP.len()).sum();
         if needed <= width + GAP.len() {
             break;
@@ -208,14 +240,14 @@ fn shorten_names(columns: &mut [TableColumn], width: usize) {
     }
 }
 
-/// Leaves out columns, the least important first, until the others fit.
-fn leave_out(columns: &mut Vec<TableColumn>, width: usize) {
+/// Drops columns, the least important first, until the others fit.
+fn drop_columns(columns: &mut Vec<TableColumn>, width: usize) {
     while total_width(columns) > width {
-        let place = (0..columns.len())
-            .filter(|&place| columns[place].importance.is_some())
-            .max_by_key(|&place| columns[place].importance);
-        let Some(place) = place else { break };
-        columns.remove(place);
+        let index = (0..columns.len())
+            .filter(|&index| columns[index].drop_order.is_some())
+            .max_by_key(|&index| columns[index].drop_order);
+        let Some(index) = index else { break };
+        columns.remove(index);
     }
 }
 
@@ -239,21 +271,21 @@ fn shortened(text: &str, width: usize) -> String {
 fn line(
     text: &mut String,
     columns: &[TableColumn],
-    look: &TableStyle,
+    options: &TableStyle,
     cell: impl Fn(&TableColumn) -> (String, Style),
 ) {
-    for (place, column) in columns.iter().enumerate() {
-        if place > 0 {
+    for (index, column) in columns.iter().enumerate() {
+        if index > 0 {
             text.push_str(GAP);
         }
         let (cell, style) = cell(column);
-        let blank = " ".repeat(column.width.saturating_sub(cell.width()));
+        let padding = " ".repeat(column.width.saturating_sub(cell.width()));
         if column.right {
-            text.push_str(&blank);
+            text.push_str(&padding);
         }
-        push_styled(text, &cell, style, look.color);
+        push_styled(text, &cell, style, options.color);
         if !column.right {
-            text.push_str(&blank);
+            text.push_str(&padding);
         }
     }
     text.truncate(text.trim_end_matches(' ').len());
@@ -269,50 +301,50 @@ fn push_styled(text: &mut String, part: &str, style: Style, color: bool) {
     }
 }
 
-/// Says what the columns are.
+/// Explains the columns. `None` if there is nothing to explain.
 fn legend(columns: &[TableColumn]) -> Option<String> {
     let has = |title: &str| columns.iter().any(|column| column.title == title);
-    // No other column is a median that goes without one of these.
+    // The other median columns are only shown together with one of these.
     if !["germ. %", "usable %"].into_iter().any(has) {
         return None;
     }
     let said = |title: &str, words: &'static str| if has(title) { words } else { "" };
     Some(format!(
-        "Medians of batches, each counted alike{}{}. Rates in %{}.",
+        "Medians of batches, each counted equally{}{}. Rates in %{}.",
         said("[quartiles]", ", with quartiles in brackets"),
         said("mean", "; mean weighted by images"),
         said("gap", ", gap in points"),
     ))
 }
 
-/// Says what is what.
+/// Returns the lines below the table.
 fn remarks(
-    sums: &GroupedFigures,
+    grouped: &GroupedFigures,
     range: &Range,
     scale: Option<&Scale>,
     columns: &[TableColumn],
 ) -> Vec<String> {
-    let figures = &sums.total.figures;
+    let figures = &grouped.total.figures;
     let mut remarks: Vec<String> = legend(columns).into_iter().collect();
     let has_trend = columns.iter().any(|column| column.title == TREND);
-    if let (Some(scale), Some(marks)) = (scale.filter(|_| has_trend), sums.marks) {
-        let is_timed = sums.by.iter().any(|by| by.step().is_some());
+    if let (Some(scale), Some(marks)) = (scale.filter(|_| has_trend), grouped.marks) {
+        let is_timed = grouped.by.iter().any(|by| by.step().is_some());
         let each = if is_timed {
             format!(
-                "each mark a twelfth of the row's own time (of the total: {})",
+                "each mark is a twelfth of the row's own period ({} in the total)",
                 duration(marks.each)
             )
         } else {
-            format!("each mark {}", duration(marks.each))
+            format!("each mark is {}", duration(marks.each))
         };
         let (low, high) = (two_digits(scale.low), two_digits(scale.high));
         let rates = if scale.low == scale.high {
-            format!("{low} wherever there is one")
+            format!("{low} in all marks")
         } else {
             format!("from {low} (▁) to {high} (█)")
         };
         remarks.push(format!(
-            "Trend: median usable rate {rates}, {each}; blank where there is none."
+            "Trend: median usable rate {rates}, {each}; blank if there are no values."
         ));
     }
     let batches = match figures.batches {
@@ -340,7 +372,7 @@ fn remarks(
     remarks
 }
 
-/// Says how long a mark is, which is whole hours or days.
+/// Formats the length of a mark, in whole hours or days.
 fn duration(seconds: i64) -> String {
     let (number, unit) = if seconds % 86_400 == 0 {
         (seconds / 86_400, "day")
@@ -370,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_by_what_they_take_on_the_screen() {
+    fn names_are_shortened_by_their_width_on_the_screen() {
         assert_eq!(shortened("Tomato", 6), "Tomato");
         assert_eq!(shortened("Tomato", 5), "Toma…");
         assert_eq!(shortened("番茄番茄", 8), "番茄番茄");
