@@ -1,63 +1,32 @@
-//! What the interface leaves open, found out with small requests that only read.
+//! Finds out what the interface document leaves open (`check --probe`), with small read-only requests.
 //!
-//! A [`Prober`] asks, one request after another and no more than a few dozen; each subject below draws
-//! conclusions. Every [`Topic`] gets one [`TopicAnswer`]: an answer with its evidence, or why there is none.
+//! Read `topic.rs` first: each [`Topic`] is a question and gets one [`TopicAnswer`], with its evidence or the
+//! reason why it is unknown. [`run`] asks them in order. A [`Prober`] sends the requests, one at a time and a
+//! few dozen at most; `tokens.rs`, `v2.rs`, `v1.rs`, `ranges.rs` and `passive.rs` draw the conclusions.
+//!
+//! HTTP, credentials and retries are left to `client`, and the output to `commands`.
 
-// The questions, and what an answer looks like.
+mod run;
 mod topic;
 
-// Asking: one request, whoever sends it, and what is kept of each version.
-mod absence;
-mod ask;
-mod both;
-mod grant;
-mod noticed;
+// Sends requests.
 mod prober;
-mod reading;
+mod request;
+mod versions;
 
-// Batches that were seen, and the order in which they came.
-mod order;
+// Reads responses.
+mod listing;
+mod response;
 mod sample;
 
-// The subjects.
-mod beside;
-mod cursors;
-mod flat;
-mod pages;
+// Draws conclusions.
+mod passive;
 mod ranges;
-mod refusals;
 mod tokens;
+mod v1;
+mod v2;
 
-use crate::client::Version;
-
-pub(crate) use absence::MissingVersion;
-pub(crate) use both::BothVersions;
 pub(crate) use prober::Prober;
-pub(crate) use topic::{Topic, TopicAnswer};
-
-/// Asks everything, and tells each answer as soon as it is there.
-pub(crate) async fn run(
-    prober: &mut Prober,
-    mut tell: impl FnMut(TopicAnswer) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let mut tell_all = |findings: Vec<TopicAnswer>| findings.into_iter().try_for_each(&mut tell);
-    let (findings, granted) = tokens::ask(prober).await;
-    tell_all(findings)?;
-    tell_all(refusals::ask(prober).await)?;
-    let (findings, mut sample) = pages::ask(prober).await;
-    tell_all(findings)?;
-    tell_all(flat::ask(prober, &mut sample).await)?;
-    for version in [Version::V2, Version::V1] {
-        tell_all(ranges::ask(prober, version, &sample).await)?;
-    }
-    tell_all(vec![tokens::lifetime(prober, &granted)])?;
-    tell_all(beside::told(prober))?;
-    tell_all(beside::untold(&sample))
-}
-
-/// Tells that nothing was asked, and why.
-pub(crate) fn unasked(why: &str) -> Vec<TopicAnswer> {
-    Topic::ALL
-        .map(|topic| TopicAnswer::open(topic, why, Vec::new()))
-        .into()
-}
+pub(crate) use run::{run, unasked};
+pub(crate) use topic::TopicAnswer;
+pub(crate) use versions::{BothVersions, MissingVersion};

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use super::absence::MissingVersion;
-use super::ask::{Ask, BatchList, Bearer, NoBatches, ProbeAnswer, batches};
-use super::both::BothVersions;
-use super::grant::TokenReply;
-use super::noticed::ResponseHeaders;
-use super::reading::read;
+use super::listing::{BatchList, batches, read};
+use super::request::{Bearer, NoBatches, ProbeAnswer, ProbeRequest};
+use super::response::{ResponseHeaders, TokenReply};
+use super::versions::{BothVersions, MissingVersion};
+use crate::secret::Secret;
 use crate::client::retry::{RetryPolicy, Tries};
 use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
-use crate::secret::Secret;
 use crate::terminal::Stats;
 
 /// The most requests of a probe, those that are tried again too.
@@ -86,7 +84,7 @@ impl Prober {
     }
 
     /// Asks, and tells what was asked and what came.
-    pub(super) async fn ask(&mut self, ask: &Ask) -> ProbeAnswer {
+    pub(super) async fn ask(&mut self, ask: &ProbeRequest) -> ProbeAnswer {
         let before = self.requests();
         let outcome = self.listing(ask).await;
         let said = match &outcome {
@@ -104,7 +102,7 @@ impl Prober {
     }
 
     /// Asks for a few seconds, and follows the pages where a service spreads even those over several.
-    pub(super) async fn window(&mut self, ask: &Ask) -> ProbeAnswer {
+    pub(super) async fn window(&mut self, ask: &ProbeRequest) -> ProbeAnswer {
         let mut answered = self.ask(ask).await;
         for _ in 1..PAGES_OF_WINDOW {
             let Ok(listing) = &mut answered.outcome else {
@@ -127,7 +125,7 @@ impl Prober {
     }
 
     /// Asks; a token of its own version that is refused is renewed once.
-    async fn listing(&mut self, ask: &Ask) -> Result<BatchList, NoBatches> {
+    async fn listing(&mut self, ask: &ProbeRequest) -> Result<BatchList, NoBatches> {
         let mut died = None;
         loop {
             self.may_ask(ask.version, ask.bearer)?;
@@ -151,7 +149,7 @@ impl Prober {
     }
 
     /// Asks until there is an answer, or no hope of one.
-    async fn patiently(&mut self, ask: &Ask) -> Result<BatchList, NoBatches> {
+    async fn patiently(&mut self, ask: &ProbeRequest) -> Result<BatchList, NoBatches> {
         let token = match ask.bearer {
             Bearer::Of(version) => Some(self.token(version).await?),
             Bearer::Missing => None,
@@ -182,7 +180,11 @@ impl Prober {
         }
     }
 
-    async fn once(&mut self, ask: &Ask, token: Option<&Secret>) -> Result<BatchList, ServiceError> {
+    async fn once(
+        &mut self,
+        ask: &ProbeRequest,
+        token: Option<&Secret>,
+    ) -> Result<BatchList, ServiceError> {
         let question = RawRequest {
             version: ask.version,
             token,

@@ -1,15 +1,16 @@
 //! Ranges: which field is compared with the dates, whether bounds belong to them, what becomes of parts
 //! of a second (interface, sections 2 and 4).
 
-use super::ask::{Ask, BatchList, Bearer, NoBatches, batches};
+use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
-use super::sample::{BatchSample, SampledBatch};
+use super::request::{Bearer, NoBatches, ProbeRequest};
+use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
 
-pub(super) async fn ask(
+pub(super) async fn probe(
     prober: &mut Prober,
     version: Version,
     sample: &BatchSample,
@@ -34,7 +35,7 @@ pub(super) async fn ask(
             } else {
                 field.answer.trim_start_matches(UNKNOWN).to_owned()
             };
-            let open = |topic| TopicAnswer::open(topic, &why, Vec::new());
+            let open = |topic| TopicAnswer::unknown(topic, &why, Vec::new());
             (
                 open(Topic::Bounds(version)),
                 open(Topic::Fractions(version)),
@@ -60,7 +61,7 @@ struct Ranges<'a> {
 
 impl Ranges<'_> {
     async fn come(&mut self, range: (i64, i64), evidence: &mut Vec<String>) -> Came {
-        let ask = Ask::between(self.version, range);
+        let ask = ProbeRequest::between(self.version, range);
         let answered = self.prober.window(&ask).await;
         evidence.extend(answered.evidence);
         answered.outcome
@@ -85,9 +86,9 @@ impl Ranges<'_> {
                 Ok(()) => "no batch is known to try it with".to_owned(),
                 Err(no) => no.why(),
             };
-            let ask = Ask::nothing(self.version);
+            let ask = ProbeRequest::nothing(self.version);
             return (
-                TopicAnswer::open(topic, &why, Vec::new()),
+                TopicAnswer::unknown(topic, &why, Vec::new()),
                 self.offset(&ask, None).await,
             );
         };
@@ -101,9 +102,9 @@ impl Ranges<'_> {
             }
             Err(no) => Err(no.why()),
         };
-        let ask = Ask::between(self.version, (first, last));
+        let ask = ProbeRequest::between(self.version, (first, last));
         let offset = self.offset(&ask, came.ok().as_ref()).await;
-        (TopicAnswer::of(topic, told, evidence), offset)
+        (TopicAnswer::from_result(topic, told, evidence), offset)
     }
 
     /// Judges what came of a range around `batch`.
@@ -160,7 +161,7 @@ impl Ranges<'_> {
     }
 
     /// Writes the dates of `ask` with `+00:00`, and compares with what came before.
-    async fn offset(&mut self, ask: &Ask, before: Option<&BatchList>) -> TopicAnswer {
+    async fn offset(&mut self, ask: &ProbeRequest, before: Option<&BatchList>) -> TopicAnswer {
         let answered = self.prober.window(&ask.clone().with_offset()).await;
         let told = match answered.outcome {
             Ok(listing) => match before {
@@ -173,7 +174,7 @@ impl Ranges<'_> {
             Err(NoBatches::Refused { status, .. }) => Ok(format!("refused with {status}")),
             Err(no @ NoBatches::Lost(_)) => Err(no.why()),
         };
-        TopicAnswer::of(Topic::Offset(self.version), told, answered.evidence)
+        TopicAnswer::from_result(Topic::Offset(self.version), told, answered.evidence)
     }
 
     /// Tries a batch that was created exactly on a bound.
@@ -183,7 +184,7 @@ impl Ranges<'_> {
             Some(batch) => self.bounds_at(batch, &mut evidence).await,
             None => Err("no batch that was seen was created on a whole second".to_owned()),
         };
-        TopicAnswer::of(Topic::Bounds(self.version), told, evidence)
+        TopicAnswer::from_result(Topic::Bounds(self.version), told, evidence)
     }
 
     async fn bounds_at(
@@ -214,7 +215,7 @@ impl Ranges<'_> {
             Some(batch) => self.fractions_at(batch, &mut evidence).await,
             None => Err("all batches that were seen were created on whole seconds".to_owned()),
         };
-        TopicAnswer::of(Topic::Fractions(self.version), told, evidence)
+        TopicAnswer::from_result(Topic::Fractions(self.version), told, evidence)
     }
 
     async fn fractions_at(

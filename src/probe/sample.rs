@@ -1,51 +1,8 @@
-//! Batches that were seen, as far as questions are about them.
+//! A sample of the service's batches, and the order in which they arrived.
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::ask::BatchList;
-use super::order::{self, ObservedOrder};
-use crate::batch::{Batch, CREATION_DATE, Timestamp, unquote};
-
-/// A batch that was seen.
-#[derive(Clone, Debug)]
-pub(super) struct SampledBatch {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) created: Timestamp,
-    /// As the service wrote it.
-    pub(super) written: String,
-    /// Fields that the interface does not know, and their values where those are dates.
-    pub(super) others: Vec<(String, Option<Timestamp>)>,
-}
-
-/// The column next to the identifier.
-const NAME: usize = 1;
-
-impl SampledBatch {
-    /// Takes what is of use; nothing where the date is none.
-    pub(super) fn of(batch: &Batch) -> Option<Self> {
-        let others = batch.unknown().map(|(name, value)| {
-            let date = Timestamp::parse(&unquote(value));
-            (unquote(name).into_owned(), date)
-        });
-        Some(Self {
-            id: batch.id().into_owned(),
-            name: batch.plain(NAME).unwrap_or_default().into_owned(),
-            created: batch.created()?,
-            written: batch.typed(CREATION_DATE)?.into_owned(),
-            others: others.collect(),
-        })
-    }
-
-    /// Tells whether it was created at the very start of a second.
-    pub(super) fn is_whole(&self) -> bool {
-        self.created == Timestamp::at(self.created.second)
-    }
-
-    pub(super) fn second(&self) -> i64 {
-        self.created.second
-    }
-}
+use super::listing::{BatchList, SampledBatch, batches};
 
 /// Batches in the order in which they came, each once.
 #[derive(Default)]
@@ -112,7 +69,7 @@ impl BatchSample {
         const DENSE: usize = 100;
         /// Where only some were seen, each stands for many.
         const SPARSE: usize = 10;
-        let in_order = order::of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
+        let in_order = order_of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
         let most = if self.is_all || in_order {
             DENSE
         } else {
@@ -131,5 +88,126 @@ impl BatchSample {
     pub(super) fn other_fields(&self) -> BTreeSet<&str> {
         let others = self.batches.iter().flat_map(|batch| &batch.others);
         others.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// Fewer than these are in some order by chance.
+const FEW: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ObservedOrder {
+    OldestFirst,
+    NewestFirst,
+    By { field: &'static str, up: bool },
+    None,
+}
+
+impl ObservedOrder {
+    pub(super) fn is_of_time(self) -> bool {
+        matches!(self, Self::OldestFirst | Self::NewestFirst)
+    }
+
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::OldestFirst => "by batch_creation_date, oldest first".to_owned(),
+            Self::NewestFirst => "by batch_creation_date, newest first".to_owned(),
+            Self::By { field, up: true } => format!("by {field}, ascending"),
+            Self::By { field, up: false } => format!("by {field}, descending"),
+            Self::None => "none: not by batch_creation_date, batch_id or batch_name".to_owned(),
+        }
+    }
+}
+
+/// Finds the order of `seen`; an error says why it cannot be told.
+pub(super) fn order_of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
+    if seen.len() < FEW {
+        let count = match seen.len() {
+            0 => "there are no batches".to_owned(),
+            count => format!("{} are too few", batches(count)),
+        };
+        return Err(count);
+    }
+    let by_id = direction(seen, |batch| &batch.id);
+    let by_name = direction(seen, |batch| &batch.name);
+    let order = match direction(seen, |batch| &batch.created) {
+        Some(true) => ObservedOrder::OldestFirst,
+        Some(false) => ObservedOrder::NewestFirst,
+        None => match (by_id, by_name) {
+            (Some(up), _) => ObservedOrder::By {
+                field: "batch_id",
+                up,
+            },
+            (None, Some(up)) => ObservedOrder::By {
+                field: "batch_name",
+                up,
+            },
+            (None, None) => ObservedOrder::None,
+        },
+    };
+    Ok(order)
+}
+
+/// Tells whether the keys rise (true) or fall; nothing where they do neither, or are all the same.
+fn direction<'a, K: Ord + 'a>(
+    seen: &'a [SampledBatch],
+    key: impl Fn(&'a SampledBatch) -> &'a K,
+) -> Option<bool> {
+    let rises = seen.is_sorted_by_key(&key);
+    let falls = seen.is_sorted_by(|a, b| key(a) >= key(b));
+    (rises != falls).then_some(rises)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Timestamp;
+
+    fn seen(keys: &[(i64, &str, &str)]) -> Vec<SampledBatch> {
+        let batch = |&(second, id, name): &(i64, &str, &str)| SampledBatch {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            created: Timestamp::at(second),
+            written: String::new(),
+            others: Vec::new(),
+        };
+        keys.iter().map(batch).collect()
+    }
+
+    fn order(seconds: [i64; 5], ids: [&str; 5], names: [&str; 5]) -> ObservedOrder {
+        let keys: Vec<_> = (0..5).map(|n| (seconds[n], ids[n], names[n])).collect();
+        order_of(&seen(&keys)).expect("enough of them")
+    }
+
+    const MIXED: [&str; 5] = ["c", "a", "e", "b", "d"];
+
+    #[test]
+    fn time_comes_before_other_orders() {
+        let letters = ["a", "b", "c", "d", "e"];
+        assert_eq!(
+            order([1, 2, 2, 3, 4], letters, letters),
+            ObservedOrder::OldestFirst
+        );
+        assert_eq!(
+            order([4, 3, 2, 2, 1], letters, MIXED),
+            ObservedOrder::NewestFirst
+        );
+        let by = |field, up| ObservedOrder::By { field, up };
+        assert_eq!(order([1, 3, 2, 4, 5], letters, MIXED), by("batch_id", true));
+        assert_eq!(order([1; 5], MIXED, letters), by("batch_name", true));
+        assert_eq!(order([1, 3, 2, 4, 5], MIXED, MIXED), ObservedOrder::None);
+    }
+
+    #[test]
+    fn a_few_batches_are_in_no_order_worth_telling() {
+        assert!(order_of(&[]).is_err());
+        assert!(
+            order_of(&seen(&[
+                (1, "a", ""),
+                (2, "b", ""),
+                (3, "c", ""),
+                (4, "d", "")
+            ]))
+            .is_err()
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Tokens: what comes with them, how long they live, where they are good (interface, sections 4 and
 //! 5).
 
-use super::ask::{Ask, Bearer, NoBatches};
-use super::both::other;
-use super::grant::{TokenLifetime, TokenReply};
 use super::prober::Prober;
+use super::request::{Bearer, NoBatches, ProbeRequest};
+use super::response::{TokenLifetime, TokenReply};
 use super::topic::{Topic, TopicAnswer};
+use super::versions::other;
 use crate::batch::range::written;
 use crate::client::Version;
 use crate::secret::conceal;
@@ -23,7 +23,7 @@ pub(super) struct Granted {
 /// Asks for a token of each version, and tries each where it may not belong.
 ///
 /// That comes first, while both are new: a refusal later on might mean that they have died.
-pub(super) async fn ask(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
+pub(super) async fn probe(prober: &mut Prober) -> (Vec<TopicAnswer>, Granted) {
     let granted = Granted {
         v2: prober.grant(Version::V2).await,
         v1: prober.grant(Version::V1).await,
@@ -70,7 +70,7 @@ fn response(granted: &Granted) -> TopicAnswer {
         (Err(no), Err(_)) => Err(no.why()),
         _ => Ok(told.join("; ")),
     };
-    TopicAnswer::of(Topic::TokenResponse, told, granted.evidence())
+    TopicAnswer::from_result(Topic::TokenResponse, told, granted.evidence())
 }
 
 fn difference(granted: &Granted) -> TopicAnswer {
@@ -86,7 +86,7 @@ fn difference(granted: &Granted) -> TopicAnswer {
         }
         _ => Ok("no difference: the same fields".to_owned()),
     };
-    TopicAnswer::of(Topic::AuthDifference, told, granted.evidence())
+    TopicAnswer::from_result(Topic::AuthDifference, told, granted.evidence())
 }
 
 /// Tries a token of `version` on the other.
@@ -94,10 +94,10 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
     let topic = Topic::TokenElsewhere(version);
     // Whose fault it is must be plain: without a token there is nothing to try.
     if let Err(no) = prober.may_ask(version, Bearer::Of(version)) {
-        return TopicAnswer::open(topic, &no.why(), Vec::new());
+        return TopicAnswer::unknown(topic, &no.why(), Vec::new());
     }
     let there = other(version);
-    let ask = Ask::nothing(there);
+    let ask = ProbeRequest::nothing(there);
     let answered = prober.ask(&ask.clone().bearer(Bearer::Of(version))).await;
     let mut evidence = answered.evidence;
     let told = match answered.outcome {
@@ -117,7 +117,7 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
         }
         Err(no @ NoBatches::Lost(_)) => Err(no.why()),
     };
-    TopicAnswer::of(topic, told, evidence)
+    TopicAnswer::from_result(topic, told, evidence)
 }
 
 /// Tells how long tokens live; asked last, because some may have died on the way.
@@ -156,5 +156,27 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
         ),
         _ => Ok(hints.join("; ")),
     };
-    TopicAnswer::of(Topic::TokenLifetime, told, evidence)
+    TopicAnswer::from_result(Topic::TokenLifetime, told, evidence)
+}
+
+/// Sends requests with a missing and a bad token (interface, section 7).
+pub(super) async fn probe_refusals(prober: &mut Prober) -> Vec<TopicAnswer> {
+    let mut findings = Vec::new();
+    for version in [Version::V2, Version::V1] {
+        for (topic, bearer) in [
+            (Topic::MissingToken(version), Bearer::Missing),
+            (Topic::BadToken(version), Bearer::Bad),
+        ] {
+            let answered = prober
+                .ask(&ProbeRequest::nothing(version).bearer(bearer))
+                .await;
+            let told = match answered.outcome {
+                Ok(_) => Ok("taken with 200, as if it were a good one".to_owned()),
+                Err(NoBatches::Refused { status, shape }) => Ok(format!("{status}, {shape}")),
+                Err(no @ NoBatches::Lost(_)) => Err(no.why()),
+            };
+            findings.push(TopicAnswer::from_result(topic, told, answered.evidence));
+        }
+    }
+    findings
 }

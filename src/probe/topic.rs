@@ -130,7 +130,7 @@ impl TopicAnswer {
         }
     }
 
-    pub(super) fn open(topic: Topic, why: &str, evidence: Vec<String>) -> Self {
+    pub(super) fn unknown(topic: Topic, why: &str, evidence: Vec<String>) -> Self {
         Self {
             topic,
             known: false,
@@ -140,10 +140,14 @@ impl TopicAnswer {
     }
 
     /// Takes an answer for found, and anything else for the reason why there is none.
-    pub(super) fn of(topic: Topic, told: Result<String, String>, evidence: Vec<String>) -> Self {
+    pub(super) fn from_result(
+        topic: Topic,
+        told: Result<String, String>,
+        evidence: Vec<String>,
+    ) -> Self {
         match told {
             Ok(answer) => Self::found(topic, answer, evidence),
-            Err(why) => Self::open(topic, &why, evidence),
+            Err(why) => Self::unknown(topic, &why, evidence),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What comes beside the answers, and what no request can show (interface, sections 3, 6, 8 and 9).
 
-use super::ask::batches;
+use super::listing::batches;
 use super::prober::Prober;
 use super::sample::BatchSample;
 use super::topic::{Topic, TopicAnswer};
@@ -8,7 +8,7 @@ use crate::client::Version;
 use crate::secret::conceal;
 
 /// Tells what all the answers together say.
-pub(super) fn told(prober: &Prober) -> Vec<TopicAnswer> {
+pub(super) fn observed(prober: &Prober) -> Vec<TopicAnswer> {
     vec![rate_limits(prober), gzip(prober), deprecation(prober)]
 }
 
@@ -28,7 +28,7 @@ fn rate_limits(prober: &Prober) -> TopicAnswer {
         (_, []) => Err("no answer has a header that tells one, and none was a 429".to_owned()),
         (_, told) => Ok(told.join("; ")),
     };
-    TopicAnswer::of(Topic::RateLimits, told, evidence)
+    TopicAnswer::from_result(Topic::RateLimits, told, evidence)
 }
 
 fn gzip(prober: &Prober) -> TopicAnswer {
@@ -49,7 +49,7 @@ fn gzip(prober: &Prober) -> TopicAnswer {
     } else {
         Ok("no: they come as they are".to_owned())
     };
-    TopicAnswer::of(Topic::Gzip, told, evidence)
+    TopicAnswer::from_result(Topic::Gzip, told, evidence)
 }
 
 fn deprecation(prober: &Prober) -> TopicAnswer {
@@ -61,11 +61,11 @@ fn deprecation(prober: &Prober) -> TopicAnswer {
         (_, told) => Ok(told.join("; ")),
     };
     let evidence = vec![format!("{answers} answers of version 1")];
-    TopicAnswer::of(Topic::Deprecation, told, evidence)
+    TopicAnswer::from_result(Topic::Deprecation, told, evidence)
 }
 
 /// Tells why the rest cannot be told.
-pub(super) fn untold(sample: &BatchSample) -> Vec<TopicAnswer> {
+pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
     let others: Vec<String> = sample
         .other_fields()
         .into_iter()
@@ -81,9 +81,9 @@ pub(super) fn untold(sample: &BatchSample) -> Vec<TopicAnswer> {
             others.join(", ")
         )
     };
-    let untold = |topic, why| TopicAnswer::open(topic, why, Vec::new());
+    let untold = |topic, why| TopicAnswer::unknown(topic, why, Vec::new());
     vec![
-        TopicAnswer::open(
+        TopicAnswer::unknown(
             Topic::States,
             "the interface names no field for a state",
             vec![evidence],

@@ -1,13 +1,11 @@
 //! One question to the service, what came back, and both in words.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
-use super::sample::SampledBatch;
+use super::listing::BatchList;
+use crate::secret::Secret;
 use crate::batch::range::written;
 use crate::client::{Fault, ServiceError, Version};
-use crate::secret::Secret;
 
 /// A second in which no batch was created: before there was such a service.
 const NOBODYS: i64 = 946_684_800;
@@ -25,7 +23,7 @@ pub(super) enum Bearer {
 
 /// A request for batches.
 #[derive(Clone)]
-pub(super) struct Ask {
+pub(super) struct ProbeRequest {
     pub(super) version: Version,
     pub(super) bearer: Bearer,
     pub(super) start: Option<String>,
@@ -35,7 +33,7 @@ pub(super) struct Ask {
     pub(super) is_bad: bool,
 }
 
-impl Ask {
+impl ProbeRequest {
     /// Asks `version` for the batches from one second to another.
     pub(super) fn between(version: Version, (start, end): (i64, i64)) -> Self {
         Self {
@@ -125,28 +123,6 @@ impl Ask {
     }
 }
 
-/// The batches of an answer.
-#[derive(Clone, Debug)]
-pub(super) struct BatchList {
-    pub(super) batches: Vec<SampledBatch>,
-    pub(super) next: Option<Secret>,
-    /// All of the answer was read; otherwise there is more of it than anybody needs.
-    pub(super) whole: bool,
-}
-
-impl BatchList {
-    /// Returns the identifiers, in an order of their own: a service may shuffle each answer anew.
-    pub(super) fn ids(&self) -> BTreeSet<&str> {
-        self.batches.iter().map(|batch| batch.id.as_str()).collect()
-    }
-
-    /// Tells whether the batch called `id` is there; nothing where it may be on a further page.
-    pub(super) fn holds(&self, id: &str) -> Option<bool> {
-        let found = self.batches.iter().any(|batch| batch.id == id);
-        (found || (self.whole && self.next.is_none())).then_some(found)
-    }
-}
-
 /// Why there are no batches.
 #[derive(Clone, Debug)]
 pub(super) enum NoBatches {
@@ -190,14 +166,6 @@ pub(super) struct ProbeAnswer {
     pub(super) outcome: Result<BatchList, NoBatches>,
 }
 
-/// Says how many batches there are.
-pub(super) fn batches(count: usize) -> String {
-    match count {
-        1 => "1 batch".to_owned(),
-        count => format!("{count} batches"),
-    }
-}
-
 /// Says what the body of an error looks like, without repeating it.
 fn shape(detail: Option<&str>, value: Option<&Value>) -> String {
     match (value, detail) {
@@ -238,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_named_and_not_shown() {
-        let ask = Ask::between(Version::V2, (0, 1));
+        let ask = ProbeRequest::between(Version::V2, (0, 1));
         let page = ask.page(&Secret::cursor("seldom-seen"), true);
         let dates = "start_date 1970-01-01T00:00:00Z, end_date 1970-01-01T00:00:01Z";
         assert_eq!(

@@ -3,12 +3,12 @@
 
 use chrono::Utc;
 
-use super::ask::{ALWAYS, Ask, BatchList, Bearer, NoBatches, batches};
-use super::order;
-use super::pages::ENOUGH;
+use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
-use super::sample::{BatchSample, SampledBatch};
+use super::request::{ALWAYS, Bearer, NoBatches, ProbeRequest};
+use super::sample::{BatchSample, ObservedOrder, order_of};
 use super::topic::{Topic, TopicAnswer};
+use super::v2::ENOUGH;
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
@@ -18,28 +18,28 @@ const STEPS: [i64; 3] = [7 * DAY, 90 * DAY, 3 * 366 * DAY];
 const MOST_PARTS: usize = 9;
 
 /// Asks version 1; where version 2 has shown no batches, `sample` is filled here.
-pub(super) async fn ask(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
+pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
     let order = Topic::Order(Version::V1);
     if let Err(no) = prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
         return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::open(topic, &no.why(), Vec::new()))
+            .map(|topic| TopicAnswer::unknown(topic, &no.why(), Vec::new()))
             .into();
     }
     if sample.is_empty() && sample.is_all {
         let why = "there are no batches";
         return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::open(topic, why, Vec::new()))
+            .map(|topic| TopicAnswer::unknown(topic, why, Vec::new()))
             .into();
     }
     if sample.is_empty() {
         let mut alone = V1Only::default();
         let above = alone.run(prober).await;
-        let told = order::of(&alone.last).map(order::ObservedOrder::words);
-        let order = TopicAnswer::of(order, told, alone.evidence.clone());
+        let told = order_of(&alone.last).map(ObservedOrder::words);
+        let order = TopicAnswer::from_result(order, told, alone.evidence.clone());
         *sample = alone.sample;
         return vec![
             order,
-            TopicAnswer::of(Topic::Above1000, above, alone.evidence),
+            TopicAnswer::from_result(Topic::Above1000, above, alone.evidence),
         ];
     }
     vec![
@@ -51,14 +51,14 @@ pub(super) async fn ask(prober: &mut Prober, sample: &mut BatchSample) -> Vec<To
 /// Asks for a stretch of time of which batches are known.
 async fn in_order(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let stretch = sample.stretch().unwrap_or(ALWAYS);
-    let answered = prober.ask(&Ask::between(Version::V1, stretch)).await;
+    let answered = prober
+        .ask(&ProbeRequest::between(Version::V1, stretch))
+        .await;
     let told = match answered.outcome {
-        Ok(listing) => {
-            order::of(&BatchSample::of(&listing).batches).map(order::ObservedOrder::words)
-        }
+        Ok(listing) => order_of(&BatchSample::of(&listing).batches).map(ObservedOrder::words),
         Err(no) => Err(no.why()),
     };
-    TopicAnswer::of(Topic::Order(Version::V1), told, answered.evidence)
+    TopicAnswer::from_result(Topic::Order(Version::V1), told, answered.evidence)
 }
 
 /// Asks for a range of which version 2 has shown that it holds more than 1000 batches.
@@ -69,14 +69,14 @@ async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let Some((first, last)) = sample.span().filter(|_| count >= ENOUGH) else {
         if sample.is_all {
             let why = format!("there are only {}", batches(count));
-            return TopicAnswer::open(topic, &why, counted("in all"));
+            return TopicAnswer::unknown(topic, &why, counted("in all"));
         }
         // The pages are too small to count them; version 1 may tell it of itself.
         let mut alone = V1Only::default();
         let told = alone.run(prober).await;
-        return TopicAnswer::of(topic, told, alone.evidence);
+        return TopicAnswer::from_result(topic, told, alone.evidence);
     };
-    let ask = Ask::between(Version::V1, (first, last + 1));
+    let ask = ProbeRequest::between(Version::V1, (first, last + 1));
     let answered = prober.ask(&ask).await;
     let told = match answered.outcome {
         Ok(listing) => Ok(compared(&listing, &sample.batches)),
@@ -84,7 +84,7 @@ async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
         Err(no @ NoBatches::Lost(_)) => Err(no.why()),
     };
     let evidence = [counted("in that range"), answered.evidence].concat();
-    TopicAnswer::of(topic, told, evidence)
+    TopicAnswer::from_result(topic, told, evidence)
 }
 
 /// Says what is missing from an answer of version 1 that should hold all of `seen`.
@@ -146,7 +146,7 @@ impl V1Only {
         prober: &mut Prober,
         range: (i64, i64),
     ) -> Result<Result<usize, OddAnswer>, String> {
-        let answered = prober.ask(&Ask::between(Version::V1, range)).await;
+        let answered = prober.ask(&ProbeRequest::between(Version::V1, range)).await;
         self.evidence.extend(answered.evidence);
         match answered.outcome {
             Ok(listing) => {

@@ -1,6 +1,42 @@
-//! Why a version cannot be asked.
+//! State of each interface version, and why a version is not available.
+
+use std::ops::{Index, IndexMut};
 
 use crate::client::{ServiceError, Version};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BothVersions<T> {
+    v1: T,
+    v2: T,
+}
+
+impl<T> Index<Version> for BothVersions<T> {
+    type Output = T;
+
+    fn index(&self, version: Version) -> &T {
+        match version {
+            Version::V1 => &self.v1,
+            Version::V2 => &self.v2,
+        }
+    }
+}
+
+impl<T> IndexMut<Version> for BothVersions<T> {
+    fn index_mut(&mut self, version: Version) -> &mut T {
+        match version {
+            Version::V1 => &mut self.v1,
+            Version::V2 => &mut self.v2,
+        }
+    }
+}
+
+/// Returns the version that `version` is not.
+pub(super) fn other(version: Version) -> Version {
+    match version {
+        Version::V1 => Version::V2,
+        Version::V2 => Version::V1,
+    }
+}
 
 /// Why a version cannot be asked.
 #[derive(Clone, Debug)]
