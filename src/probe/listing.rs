@@ -8,23 +8,23 @@ use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::{Batch, CREATION_DATE, Timestamp, unquote};
 use crate::client::{Response, ServiceError, Version};
 
-/// A batch that was seen.
+/// A batch in a response.
 #[derive(Clone, Debug)]
 pub(super) struct SampledBatch {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) created: Timestamp,
-    /// As the service wrote it.
+    /// The creation date as the service wrote it.
     pub(super) written: String,
-    /// Fields that the interface does not know, and their values where those are dates.
+    /// Fields that are not in the interface, with their values if these are dates.
     pub(super) others: Vec<(String, Option<Timestamp>)>,
 }
 
-/// The column next to the identifier.
+/// The column of the batch name.
 const NAME: usize = 1;
 
 impl SampledBatch {
-    /// Takes what is of use; nothing where the date is none.
+    /// Reads the fields that the probe needs. `None` if the creation date is not valid.
     pub(super) fn of(batch: &Batch) -> Option<Self> {
         let others = batch.unknown().map(|(name, value)| {
             let date = Timestamp::parse(&unquote(value));
@@ -39,7 +39,7 @@ impl SampledBatch {
         })
     }
 
-    /// Tells whether it was created at the very start of a second.
+    /// Returns whether it was created on a whole second.
     pub(super) fn is_whole(&self) -> bool {
         self.created == Timestamp::at(self.created.second)
     }
@@ -49,29 +49,29 @@ impl SampledBatch {
     }
 }
 
-/// The batches of an answer.
+/// The batches of one response.
 #[derive(Clone, Debug)]
 pub(super) struct BatchList {
     pub(super) batches: Vec<SampledBatch>,
     pub(super) next: Option<Secret>,
-    /// All of the answer was read; otherwise there is more of it than anybody needs.
+    /// Whether the whole response was read. Otherwise it has more batches than needed.
     pub(super) whole: bool,
 }
 
 impl BatchList {
-    /// Returns the identifiers, in an order of their own: a service may shuffle each answer anew.
+    /// Returns the identifiers, sorted: a service may shuffle each response.
     pub(super) fn ids(&self) -> BTreeSet<&str> {
         self.batches.iter().map(|batch| batch.id.as_str()).collect()
     }
 
-    /// Tells whether the batch called `id` is there; nothing where it may be on a further page.
-    pub(super) fn holds(&self, id: &str) -> Option<bool> {
+    /// Returns whether the batch `id` is included. `None` if it may be on another page.
+    pub(super) fn contains(&self, id: &str) -> Option<bool> {
         let found = self.batches.iter().any(|batch| batch.id == id);
         (found || (self.whole && self.next.is_none())).then_some(found)
     }
 }
 
-/// Says how many batches there are.
+/// Formats a number of batches.
 pub(super) fn batches(count: usize) -> String {
     match count {
         1 => "1 batch".to_owned(),
@@ -79,15 +79,15 @@ pub(super) fn batches(count: usize) -> String {
     }
 }
 
-/// The most batches that are read of one answer: version 1 may answer all there are.
-const MOST_BATCHES: usize = 5000;
-/// What is read of an answer at a time.
+/// The maximum number of batches to read from one response: version 1 may return all.
+const MAX_BATCHES: usize = 5000;
+/// The number of bytes to read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// Reads the batches of an answer, as many as anybody needs.
+/// Reads the batches of a response, up to [`MAX_BATCHES`].
 pub(super) async fn read(
     version: Version,
-    answer: &mut Response,
+    response: &mut Response,
 ) -> Result<BatchList, ServiceError> {
     let mut splitter = Splitter::new(match version {
         Version::V1 => Shape::Flat,
@@ -95,9 +95,9 @@ pub(super) async fn read(
     });
     let mut batches = Vec::new();
     let mut is_enough = false;
-    while let Some(text) = answer.text(PIECE).await? {
-        let fed = splitter.feed(&text, &mut |found| {
-            is_enough = batches.len() >= MOST_BATCHES;
+    while let Some(text) = response.text(PIECE).await? {
+        let result = splitter.feed(&text, &mut |found| {
+            is_enough = batches.len() >= MAX_BATCHES;
             if is_enough {
                 return Err(ParseError::Cut);
             }
@@ -105,7 +105,7 @@ pub(super) async fn read(
                 Item::Batch(batch) => Some(batch),
                 Item::Text(text) => Batch::read(text).batch,
             };
-            // A batch that breaks the interface is for `export` to complain of.
+            // Invalid batches are ignored here; `export` reports them.
             batches.extend(batch.as_ref().and_then(SampledBatch::of));
             Ok(())
         });
@@ -116,11 +116,11 @@ pub(super) async fn read(
                 whole: false,
             });
         }
-        fed.map_err(|unreadable| answer.unreadable(unreadable))?;
+        result.map_err(|error| response.unreadable(error))?;
     }
     let next = splitter
         .finish()
-        .map_err(|unreadable| answer.unreadable(unreadable))?;
+        .map_err(|error| response.unreadable(error))?;
     Ok(BatchList {
         batches,
         next: next.map(Secret::cursor),

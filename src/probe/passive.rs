@@ -1,4 +1,5 @@
-//! What comes beside the answers, and what no request can show (interface, sections 3, 6, 8 and 9).
+//! Questions without requests of their own: answered by all responses together, or not at all (interface,
+//! sections 3, 6, 8 and 9).
 
 use super::listing::batches;
 use super::prober::Prober;
@@ -7,64 +8,64 @@ use super::topic::{Topic, TopicAnswer};
 use crate::client::Version;
 use crate::secret::conceal;
 
-/// Tells what all the answers together say.
+/// Answers the questions about headers, from all responses.
 pub(super) fn observed(prober: &Prober) -> Vec<TopicAnswer> {
     vec![rate_limits(prober), gzip(prober), deprecation(prober)]
 }
 
 fn rate_limits(prober: &Prober) -> TopicAnswer {
-    let noticed = &prober.noticed;
-    let answers = noticed.answers[Version::V1] + noticed.answers[Version::V2];
+    let headers = &prober.headers;
+    let responses = headers.responses[Version::V1] + headers.responses[Version::V2];
     let evidence = vec![format!(
-        "{answers} answers to requests one after another, {} of them 429",
-        noticed.too_many
+        "{responses} responses to sequential requests, {} of them 429",
+        headers.too_many
     )];
-    let mut told = noticed.limits();
-    if noticed.too_many > 0 {
-        told.insert(0, format!("429 came {} times", noticed.too_many));
+    let mut result = headers.limits();
+    if headers.too_many > 0 {
+        result.insert(0, format!("429 was returned {} times", headers.too_many));
     }
-    let told = match (answers, told.as_slice()) {
-        (0, _) => Err("there was no answer".to_owned()),
-        (_, []) => Err("no answer has a header that tells one, and none was a 429".to_owned()),
-        (_, told) => Ok(told.join("; ")),
+    let result = match (responses, result.as_slice()) {
+        (0, _) => Err("there was no response".to_owned()),
+        (_, []) => Err("no response has a rate limit header, and none has status 429".to_owned()),
+        (_, result) => Ok(result.join("; ")),
     };
-    TopicAnswer::from_result(Topic::RateLimits, told, evidence)
+    TopicAnswer::from_result(Topic::RateLimits, result, evidence)
 }
 
 fn gzip(prober: &Prober) -> TopicAnswer {
-    let noticed = &prober.noticed;
+    let headers = &prober.headers;
     let counts = [Version::V2, Version::V1]
-        .map(|version| (version, noticed.gzip[version], noticed.successes[version]));
-    let asked = counts.iter().filter(|(_, _, answers)| *answers > 0);
-    let evidence: Vec<String> = asked
-        .map(|(version, packed, answers)| {
-            format!("{version}: {packed} of {answers} answers with Content-Encoding gzip, all asked with Accept-Encoding gzip")
+        .map(|version| (version, headers.gzip[version], headers.successes[version]));
+    let used = counts.iter().filter(|(_, _, responses)| *responses > 0);
+    let evidence: Vec<String> = used
+        .map(|(version, compressed, responses)| {
+            format!("{version}: {compressed} of {responses} responses have Content-Encoding gzip; all requests had Accept-Encoding gzip")
         })
         .collect();
-    let packed: u32 = counts.iter().map(|(_, packed, _)| packed).sum();
-    let told = if evidence.is_empty() {
-        Err("there was no answer".to_owned())
-    } else if packed > 0 {
+    let compressed: u32 = counts.iter().map(|(_, compressed, _)| compressed).sum();
+    let result = if evidence.is_empty() {
+        Err("there was no response".to_owned())
+    } else if compressed > 0 {
         Ok("yes".to_owned())
     } else {
-        Ok("no: they come as they are".to_owned())
+        Ok("no: responses are not compressed".to_owned())
     };
-    TopicAnswer::from_result(Topic::Gzip, told, evidence)
+    TopicAnswer::from_result(Topic::Gzip, result, evidence)
 }
 
 fn deprecation(prober: &Prober) -> TopicAnswer {
-    let answers = prober.noticed.answers[Version::V1];
-    let told = prober.noticed.deprecations();
-    let told = match (answers, told.as_slice()) {
-        (0, _) => Err("version 1 gave no answer".to_owned()),
-        (_, []) => Err("no answer of version 1 has a Deprecation or Sunset header".to_owned()),
-        (_, told) => Ok(told.join("; ")),
+    let responses = prober.headers.responses[Version::V1];
+    let result = prober.headers.deprecations();
+    let result = match (responses, result.as_slice()) {
+        (0, _) => Err("version 1 sent no response".to_owned()),
+        (_, []) => Err("no response of version 1 has a Deprecation or Sunset header".to_owned()),
+        (_, result) => Ok(result.join("; ")),
     };
-    let evidence = vec![format!("{answers} answers of version 1")];
-    TopicAnswer::from_result(Topic::Deprecation, told, evidence)
+    let evidence = vec![format!("{responses} responses of version 1")];
+    TopicAnswer::from_result(Topic::Deprecation, result, evidence)
 }
 
-/// Tells why the rest cannot be told.
+/// Returns the questions that no request can answer, with the reasons.
 pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
     let others: Vec<String> = sample
         .other_fields()
@@ -74,27 +75,24 @@ pub(super) fn unknowable(sample: &BatchSample) -> Vec<TopicAnswer> {
         .collect();
     let seen = format!("{} seen", batches(sample.len()));
     let evidence = if others.is_empty() {
-        format!("{seen}, none with a field beyond the interface")
+        format!("{seen}, none with a field that is not in the interface")
     } else {
         format!(
-            "{seen}, with fields beyond the interface: {}",
+            "{seen}, with fields that are not in the interface: {}",
             others.join(", ")
         )
     };
-    let untold = |topic, why| TopicAnswer::unknown(topic, why, Vec::new());
+    let unknown = |topic, reason| TopicAnswer::unknown(topic, reason, Vec::new());
     vec![
         TopicAnswer::unknown(
             Topic::States,
-            "the interface names no field for a state",
+            "the interface has no field for a state",
             vec![evidence],
         ),
-        untold(
-            Topic::Transitions,
-            "that would take watching batches for days",
-        ),
-        untold(
+        unknown(Topic::Transitions, "it would need days of observation"),
+        unknown(
             Topic::Events,
-            "a service that calls back has to be told where, and no request does that",
+            "callbacks need a registered address, and no request can register one",
         ),
     ]
 }

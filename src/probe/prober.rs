@@ -1,5 +1,4 @@
-//! Asks one question after another, with patience, within bounds, and remembers what came beside the
-//! answers.
+//! Sends the requests of the probe, one at a time, with retries and a limit, and records the headers.
 
 use std::sync::Arc;
 
@@ -12,29 +11,29 @@ use crate::client::retry::{RetryPolicy, Tries};
 use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
 use crate::terminal::Stats;
 
-/// The most requests of a probe, those that are tried again too.
-const MOST_REQUESTS: u64 = 60;
-/// The most retries of a request that is meant to be refused: 500 may be how the service refuses.
-const RETRIES_OF_BAD: u32 = 3;
-/// Pages that are looked at to find one batch in a range of seconds.
-const PAGES_OF_WINDOW: usize = 3;
+/// The maximum number of requests of a probe, including retries.
+const MAX_REQUESTS: u64 = 60;
+/// The maximum number of retries of a request that should be refused: the service may refuse with 500.
+const MAX_BAD_RETRIES: u32 = 3;
+/// The number of pages to read for a range of a few seconds.
+const WINDOW_PAGES: usize = 3;
 
-/// Whoever asks.
+/// Sends requests and keeps the tokens.
 pub(crate) struct Prober {
     service: Arc<Service>,
     policy: RetryPolicy,
     stats: Arc<Stats>,
-    /// How many requests had been made before.
+    /// The number of requests before the probe.
     before: u64,
-    absent: BothVersions<Option<MissingVersion>>,
+    missing: BothVersions<Option<MissingVersion>>,
     current: BothVersions<Option<TokenReply>>,
-    /// Set once the service has gone; nobody waits for it again and again.
+    /// Set when the service is no longer reachable, to avoid more waiting.
     gone: Option<String>,
     lost_in_a_row: u32,
-    pub(super) noticed: ResponseHeaders,
-    /// How tokens died, in words.
-    pub(super) worn: Vec<String>,
-    /// Whether dates go along with a cursor, as far as it is known.
+    pub(super) headers: ResponseHeaders,
+    /// How tokens expired, as text.
+    pub(super) expired: Vec<String>,
+    /// Whether to send dates with a cursor, as far as known.
     pub(super) dates_with_cursor: bool,
 }
 
@@ -43,93 +42,95 @@ impl Prober {
         service: &Arc<Service>,
         policy: RetryPolicy,
         stats: &Arc<Stats>,
-        absent: BothVersions<Option<MissingVersion>>,
+        missing: BothVersions<Option<MissingVersion>>,
     ) -> Self {
         Self {
             service: Arc::clone(service),
             policy,
             stats: Arc::clone(stats),
             before: stats.requests.get(),
-            absent,
+            missing,
             current: BothVersions::default(),
             gone: None,
             lost_in_a_row: 0,
-            noticed: ResponseHeaders::default(),
-            worn: Vec::new(),
+            headers: ResponseHeaders::default(),
+            expired: Vec::new(),
             dates_with_cursor: true,
         }
     }
 
-    /// Returns how many requests were made.
+    /// Returns the number of requests sent.
     pub(crate) fn requests(&self) -> u64 {
         self.stats.requests.get() - self.before
     }
 
-    /// Tells whether there is a use in asking `version`; an error says why there is none.
+    /// Checks whether a request to `version` makes sense. The error is the reason why not.
     pub(super) fn may_ask(&self, version: Version, bearer: Bearer) -> Result<(), NoBatches> {
-        let absent = match &self.absent[version] {
+        let missing = match &self.missing[version] {
             Some(MissingVersion::NoToken(_))
                 if bearer == Bearer::Missing || bearer == Bearer::Bad =>
             {
                 None
             }
-            absent => absent.as_ref().map(|absence| absence.why().to_owned()),
+            missing => missing.as_ref().map(|absence| absence.reason().to_owned()),
         };
-        let exhausted = (self.requests() >= MOST_REQUESTS)
-            .then(|| format!("the probe had made {MOST_REQUESTS} requests already"));
-        match self.gone.clone().or(absent).or(exhausted) {
-            Some(why) => Err(NoBatches::Lost(why)),
+        let exhausted = (self.requests() >= MAX_REQUESTS)
+            .then(|| format!("the probe reached its limit of {MAX_REQUESTS} requests"));
+        match self.gone.clone().or(missing).or(exhausted) {
+            Some(reason) => Err(NoBatches::Lost(reason)),
             None => Ok(()),
         }
     }
 
-    /// Asks, and tells what was asked and what came.
-    pub(super) async fn ask(&mut self, ask: &ProbeRequest) -> ProbeAnswer {
+    /// Sends a request. Returns the result and its evidence.
+    pub(super) async fn send(&mut self, request: &ProbeRequest) -> ProbeAnswer {
         let before = self.requests();
-        let outcome = self.listing(ask).await;
-        let said = match &outcome {
+        let outcome = self.send_and_renew(request).await;
+        let result = match &outcome {
             Ok(listing) if listing.whole => format!("200, {}", batches(listing.batches.len())),
             Ok(listing) => format!("200, more than {}", batches(listing.batches.len())),
             Err(NoBatches::Refused { status, shape }) => format!("{status}, {shape}"),
-            Err(NoBatches::Lost(why)) => why.clone(),
+            Err(NoBatches::Lost(reason)) => reason.clone(),
         };
         let sent = self.requests() > before;
-        let evidence = sent.then(|| format!("{}: {said}", ask.words()));
+        let evidence = sent.then(|| format!("{}: {result}", request.describe()));
         ProbeAnswer {
             evidence: evidence.into_iter().collect(),
             outcome,
         }
     }
 
-    /// Asks for a few seconds, and follows the pages where a service spreads even those over several.
-    pub(super) async fn window(&mut self, ask: &ProbeRequest) -> ProbeAnswer {
-        let mut answered = self.ask(ask).await;
-        for _ in 1..PAGES_OF_WINDOW {
-            let Ok(listing) = &mut answered.outcome else {
+    /// Requests a range of a few seconds. Follows the pages if there are several.
+    pub(super) async fn send_window(&mut self, request: &ProbeRequest) -> ProbeAnswer {
+        let mut answer = self.send(request).await;
+        for _ in 1..WINDOW_PAGES {
+            let Ok(listing) = &mut answer.outcome else {
                 break;
             };
             let Some(cursor) = listing.next.take() else {
                 break;
             };
-            let further = self.ask(&ask.page(&cursor, self.dates_with_cursor)).await;
-            answered.evidence.extend(further.evidence);
+            let further = self
+                .send(&request.page(&cursor, self.dates_with_cursor))
+                .await;
+            answer.evidence.extend(further.evidence);
             match further.outcome {
                 Ok(page) => {
                     listing.batches.extend(page.batches);
                     listing.next = page.next;
                 }
-                Err(no) => answered.outcome = Err(no),
+                Err(error) => answer.outcome = Err(error),
             }
         }
-        answered
+        answer
     }
 
-    /// Asks; a token of its own version that is refused is renewed once.
-    async fn listing(&mut self, ask: &ProbeRequest) -> Result<BatchList, NoBatches> {
-        let mut died = None;
+    /// Sends a request. Renews the token once if it is refused.
+    async fn send_and_renew(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
+        let mut expired_token = None;
         loop {
-            self.may_ask(ask.version, ask.bearer)?;
-            let outcome = self.patiently(ask).await;
+            self.may_ask(request.version, request.bearer)?;
+            let outcome = self.send_with_retries(request).await;
             let refused = matches!(
                 &outcome,
                 Err(NoBatches::Refused {
@@ -137,28 +138,30 @@ impl Prober {
                     ..
                 })
             );
-            if refused && ask.has_own_token() && died.is_none() {
-                died = self.current[ask.version].take().map(|grant| grant.age());
+            if refused && request.has_own_token() && expired_token.is_none() {
+                expired_token = self.current[request.version]
+                    .take()
+                    .map(|token| token.age());
                 continue;
             }
             if !refused {
-                self.worn.extend(died);
+                self.expired.extend(expired_token);
             }
             return outcome;
         }
     }
 
-    /// Asks until there is an answer, or no hope of one.
-    async fn patiently(&mut self, ask: &ProbeRequest) -> Result<BatchList, NoBatches> {
-        let token = match ask.bearer {
+    /// Sends a request with retries.
+    async fn send_with_retries(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
+        let token = match request.bearer {
             Bearer::Of(version) => Some(self.token(version).await?),
             Bearer::Missing => None,
             Bearer::Bad => Some(Secret::new("no-token-of-this-service")),
         };
         let retries = self.policy.retries;
         let policy = RetryPolicy {
-            retries: if ask.is_bad {
-                retries.min(RETRIES_OF_BAD)
+            retries: if request.is_bad {
+                retries.min(MAX_BAD_RETRIES)
             } else {
                 retries
             },
@@ -166,8 +169,8 @@ impl Prober {
         };
         let mut tries = Tries::new(policy, &self.stats);
         loop {
-            self.may_ask(ask.version, ask.bearer)?;
-            let error = match self.once(ask, token.as_ref()).await {
+            self.may_ask(request.version, request.bearer)?;
+            let error = match self.send_once(request, token.as_ref()).await {
                 Ok(listing) => {
                     self.lost_in_a_row = 0;
                     return Ok(listing);
@@ -175,45 +178,45 @@ impl Prober {
                 Err(error) => error,
             };
             if let Err(error) = tries.pause(error).await {
-                return Err(self.given_up(&error, ask.is_bad));
+                return Err(self.given_up(&error, request.is_bad));
             }
         }
     }
 
-    async fn once(
+    async fn send_once(
         &mut self,
-        ask: &ProbeRequest,
+        request: &ProbeRequest,
         token: Option<&Secret>,
     ) -> Result<BatchList, ServiceError> {
-        let question = RawRequest {
-            version: ask.version,
+        let raw = RawRequest {
+            version: request.version,
             token,
-            start_date: ask.start.as_deref(),
-            end_date: ask.end.as_deref(),
-            next_token: ask.cursor.as_ref(),
+            start_date: request.start.as_deref(),
+            end_date: request.end.as_deref(),
+            next_token: request.cursor.as_ref(),
         };
-        let mut answer = self.service.ask(&question).await?;
-        self.noticed.take(ask.version, &answer);
-        let was_taken = !matches!(answer.status(), 401 | 403);
-        if let Bearer::Of(version) = ask.bearer
-            && let Some(grant) = &mut self.current[version]
+        let mut answer = self.service.ask(&raw).await?;
+        self.headers.record(request.version, &answer);
+        let was_accepted = !matches!(answer.status(), 401 | 403);
+        if let Bearer::Of(version) = request.bearer
+            && let Some(token) = &mut self.current[version]
         {
-            grant.uses += u32::from(was_taken);
+            token.uses += u32::from(was_accepted);
         }
         if !answer.is_success() {
             let error = answer.refused().await;
-            // The body is part of the question: half of it has another shape.
-            let is_cut = ask.is_bad && !answer.has_ended();
+            // The format of the body matters: a truncated body has another format.
+            let is_cut = request.is_bad && !answer.has_ended();
             return Err(if is_cut {
                 answer.fault(Fault::Cut)
             } else {
                 error
             });
         }
-        read(ask.version, &mut answer).await
+        read(request.version, &mut answer).await
     }
 
-    /// Tells a refusal from a service that is ill.
+    /// Interprets the final error: a refusal, or a service that fails.
     fn given_up(&mut self, error: &ServiceError, is_bad: bool) -> NoBatches {
         // Time and again to the same bad request: that is how it refuses, however clumsily. 503 is
         // said to be transient (interface, section 7), and 429 is about something else.
@@ -229,7 +232,7 @@ impl Prober {
         NoBatches::Lost(error.to_string())
     }
 
-    /// Notes that all tries of a request were in vain; a service that has gone is not asked again.
+    /// Counts a request that failed after all retries. A service that is gone is not asked again.
     fn count_lost(&mut self, error: &ServiceError) {
         if !error.is_transient() {
             return;
@@ -237,46 +240,48 @@ impl Prober {
         self.lost_in_a_row += 1;
         let unreachable = matches!(error.fault, Fault::Connection(_));
         if unreachable || self.lost_in_a_row > 1 {
-            self.gone = Some(format!("the service has gone away ({error})"));
+            self.gone = Some(format!("the service is no longer reachable ({error})"));
         }
     }
 
-    /// Returns a token of `version`, a new one where there is none.
+    /// Returns the token of `version`, or requests one.
     async fn token(&mut self, version: Version) -> Result<Secret, NoBatches> {
-        if let Some(grant) = &self.current[version] {
-            return Ok(grant.secret.clone());
+        if let Some(token) = &self.current[version] {
+            return Ok(token.secret.clone());
         }
-        self.grant(version).await.map(|grant| grant.secret)
+        self.request_token(version).await.map(|token| token.secret)
     }
 
-    /// Asks for a token.
-    pub(super) async fn grant(&mut self, version: Version) -> Result<TokenReply, NoBatches> {
+    /// Requests a token, with retries.
+    pub(super) async fn request_token(
+        &mut self,
+        version: Version,
+    ) -> Result<TokenReply, NoBatches> {
         let mut tries = Tries::new(self.policy, &self.stats);
         loop {
             self.may_ask(version, Bearer::Of(version))?;
-            let error = match self.grant_once(version).await {
-                Ok(grant) => {
-                    self.current[version] = Some(grant.clone());
-                    return Ok(grant);
+            let error = match self.request_token_once(version).await {
+                Ok(token) => {
+                    self.current[version] = Some(token.clone());
+                    return Ok(token);
                 }
                 Err(error) => error,
             };
             if let Err(error) = tries.pause(error).await {
                 self.count_lost(&error);
-                // Without a token there is no use in asking again.
-                let absence = MissingVersion::of(version, &error).unwrap_or_else(|| {
-                    MissingVersion::NoToken(format!("there is no token: {error}"))
-                });
-                let why = absence.why().to_owned();
-                self.absent[version] = Some(absence);
-                return Err(NoBatches::Lost(why));
+                // Without a token, further requests make no sense.
+                let absence = MissingVersion::of(version, &error)
+                    .unwrap_or_else(|| MissingVersion::NoToken(format!("no token: {error}")));
+                let reason = absence.reason().to_owned();
+                self.missing[version] = Some(absence);
+                return Err(NoBatches::Lost(reason));
             }
         }
     }
 
-    async fn grant_once(&mut self, version: Version) -> Result<TokenReply, ServiceError> {
+    async fn request_token_once(&mut self, version: Version) -> Result<TokenReply, ServiceError> {
         let mut answer = self.service.ask_token(version).await?;
-        self.noticed.take(version, &answer);
+        self.headers.record(version, &answer);
         if !answer.is_success() {
             return Err(answer.refused().await);
         }

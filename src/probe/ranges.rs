@@ -1,5 +1,5 @@
-//! Ranges: which field is compared with the dates, whether bounds belong to them, what becomes of parts
-//! of a second (interface, sections 2 and 4).
+//! Questions about ranges: which field the dates are compared with, whether bounds are inclusive, and
+//! fractions of a second (interface, sections 2 and 4).
 
 use super::listing::{BatchList, SampledBatch, batches};
 use super::prober::Prober;
@@ -18,11 +18,11 @@ pub(super) async fn probe(
     let mut ranges = Ranges {
         prober,
         version,
-        whole: sample.lonely(SampledBatch::is_whole),
-        partial: sample.lonely(|batch| !batch.is_whole()),
+        whole: sample.most_isolated(SampledBatch::is_whole),
+        partial: sample.most_isolated(|batch| !batch.is_whole()),
     };
     let (field, offset) = ranges.field_and_offset().await;
-    // Bounds mean nothing where they are compared with something else.
+    // Bounds are only meaningful if the creation date is compared.
     let (bounds, fractions) = match &field {
         TopicAnswer {
             known: true,
@@ -30,12 +30,12 @@ pub(super) async fn probe(
             ..
         } if answer == CREATED => (ranges.bounds().await, ranges.fractions().await),
         field => {
-            let why = if field.known {
-                "the date filter does not compare batch_creation_date, second by second".to_owned()
+            let reason = if field.known {
+                "the date filter does not compare the seconds of batch_creation_date".to_owned()
             } else {
                 field.answer.trim_start_matches(UNKNOWN).to_owned()
             };
-            let open = |topic| TopicAnswer::unknown(topic, &why, Vec::new());
+            let open = |topic| TopicAnswer::unknown(topic, &reason, Vec::new());
             (
                 open(Topic::Bounds(version)),
                 open(Topic::Fractions(version)),
@@ -46,68 +46,71 @@ pub(super) async fn probe(
 }
 
 const CREATED: &str = "compares batch_creation_date";
-const UNKNOWN: &str = "could not tell, because ";
+const UNKNOWN: &str = "unknown: ";
 
-/// The batches of a range, or why there are none.
-type Came = Result<BatchList, NoBatches>;
+/// The batches of a range, or the reason why there are none.
+type RangeResult = Result<BatchList, NoBatches>;
 
 struct Ranges<'a> {
     prober: &'a mut Prober,
     version: Version,
-    /// A batch that was created on a whole second, and one that was not.
+    /// A batch created on a whole second, and one that was not.
     whole: Option<&'a SampledBatch>,
     partial: Option<&'a SampledBatch>,
 }
 
 impl Ranges<'_> {
-    async fn come(&mut self, range: (i64, i64), evidence: &mut Vec<String>) -> Came {
-        let ask = ProbeRequest::between(self.version, range);
-        let answered = self.prober.window(&ask).await;
-        evidence.extend(answered.evidence);
-        answered.outcome
+    async fn request(&mut self, range: (i64, i64), evidence: &mut Vec<String>) -> RangeResult {
+        let request = ProbeRequest::between(self.version, range);
+        let answer = self.prober.send_window(&request).await;
+        evidence.extend(answer.evidence);
+        answer.outcome
     }
 
-    /// Tells whether `batch` is in a range; an error says why that cannot be told.
-    async fn holds(
+    /// Returns whether the service returns `batch` for a range. The error is the reason why it is unknown.
+    async fn contains(
         &mut self,
         batch: &SampledBatch,
         range: (i64, i64),
         evidence: &mut Vec<String>,
     ) -> Result<bool, String> {
-        let listing = self.come(range, evidence).await.map_err(|no| no.why())?;
-        judge(&listing, batch, evidence)
+        let listing = self
+            .request(range, evidence)
+            .await
+            .map_err(|error| error.reason())?;
+        check_contains(&listing, batch, evidence)
     }
 
-    /// Asks for a range around a batch and for one beside it; then for the first with the other zone.
+    /// Requests a range around a batch and one beside it, then the first again with the other zone.
     async fn field_and_offset(&mut self) -> (TopicAnswer, TopicAnswer) {
         let topic = Topic::DateField(self.version);
         let Some(batch) = self.whole.or(self.partial) else {
-            let why = match self.prober.may_ask(self.version, Bearer::Of(self.version)) {
-                Ok(()) => "no batch is known to try it with".to_owned(),
-                Err(no) => no.why(),
+            let reason = match self.prober.may_ask(self.version, Bearer::Of(self.version)) {
+                Ok(()) => "no batch is known".to_owned(),
+                Err(error) => error.reason(),
             };
-            let ask = ProbeRequest::nothing(self.version);
+            let request = ProbeRequest::nothing(self.version);
             return (
-                TopicAnswer::unknown(topic, &why, Vec::new()),
-                self.offset(&ask, None).await,
+                TopicAnswer::unknown(topic, &reason, Vec::new()),
+                self.offset(&request, None).await,
             );
         };
         let (first, last) = around(batch.second());
         let mut evidence = vec![format!("a batch was created at {}", batch.written)];
-        let came = self.come((first, last), &mut evidence).await;
-        let told = match &came {
+        let listing = self.request((first, last), &mut evidence).await;
+        let result = match &listing {
             Ok(listing) => {
                 self.field(batch, (first, last), listing, &mut evidence)
                     .await
             }
-            Err(no) => Err(no.why()),
+            Err(error) => Err(error.reason()),
         };
-        let ask = ProbeRequest::between(self.version, (first, last));
-        let offset = self.offset(&ask, came.ok().as_ref()).await;
-        (TopicAnswer::from_result(topic, told, evidence), offset)
+        let request = ProbeRequest::between(self.version, (first, last));
+        let offset = self.offset(&request, listing.ok().as_ref()).await;
+        (TopicAnswer::from_result(topic, result, evidence), offset)
     }
 
-    /// Judges what came of a range around `batch`.
+    /// Interprets the batches of a range around `batch`.
     async fn field(
         &mut self,
         batch: &SampledBatch,
@@ -115,76 +118,84 @@ impl Ranges<'_> {
         listing: &BatchList,
         evidence: &mut Vec<String>,
     ) -> Result<String, String> {
-        if !judge(listing, batch, evidence)? {
+        if !check_contains(listing, batch, evidence)? {
             return Ok(self.another_field(batch, evidence).await);
         }
         let outside = |seen: &&SampledBatch| !(first..=last).contains(&seen.second());
-        let strangers: Vec<&SampledBatch> = listing.batches.iter().filter(outside).collect();
-        if !strangers.is_empty() {
-            let count = batches(strangers.len());
+        let outside_batches: Vec<&SampledBatch> = listing.batches.iter().filter(outside).collect();
+        if !outside_batches.is_empty() {
+            let count = batches(outside_batches.len());
             evidence.push(format!("{count} of them were created outside that range"));
             let day = |second: i64| second.div_euclid(DAY);
             let days = day(first)..=day(last);
-            let same_day = strangers
+            let same_day = outside_batches
                 .iter()
                 .all(|seen| days.contains(&day(seen.second())));
             let other_day = (first - 3 * DAY, last - 2 * DAY);
-            // All there is may be of one day.
+            // All batches may be of one day.
             return Ok(
-                if same_day && !self.holds(batch, other_day, evidence).await? {
+                if same_day && !self.contains(batch, other_day, evidence).await? {
                     "compares batch_creation_date, by whole days".to_owned()
                 } else {
-                    "does not compare batch_creation_date: others come too".to_owned()
+                    "does not compare batch_creation_date: other batches are returned too"
+                        .to_owned()
                 },
             );
         }
-        // Where there is but one batch, a service that looks at no date would pass so far.
-        if self.holds(batch, (first - 10, first - 5), evidence).await? {
-            return Ok("compares nothing: a batch comes whatever the dates".to_owned());
+        // With a single batch, a service that ignores dates would pass so far.
+        if self
+            .contains(batch, (first - 10, first - 5), evidence)
+            .await?
+        {
+            return Ok("compares nothing: a batch is returned for any dates".to_owned());
         }
         Ok(CREATED.to_owned())
     }
 
-    /// Looks for a date in fields that the interface does not know.
+    /// Tries the dates in fields that are not in the interface.
     async fn another_field(&mut self, batch: &SampledBatch, evidence: &mut Vec<String>) -> String {
-        const MOST: usize = 3;
+        const MAX_FIELDS: usize = 3;
         let dates = batch
             .others
             .iter()
             .filter_map(|(name, date)| Some((name, date.as_ref()?)));
-        for (name, date) in dates.take(MOST) {
-            if self.holds(batch, around(date.second), evidence).await == Ok(true) {
+        for (name, date) in dates.take(MAX_FIELDS) {
+            if self.contains(batch, around(date.second), evidence).await == Ok(true) {
                 return format!("compares `{name}`, not batch_creation_date");
             }
         }
-        "does not compare batch_creation_date: a range around it does not hold the batch".to_owned()
+        "does not compare batch_creation_date: a range around it does not return the batch"
+            .to_owned()
     }
 
-    /// Writes the dates of `ask` with `+00:00`, and compares with what came before.
-    async fn offset(&mut self, ask: &ProbeRequest, before: Option<&BatchList>) -> TopicAnswer {
-        let answered = self.prober.window(&ask.clone().with_offset()).await;
-        let told = match answered.outcome {
+    /// Writes the dates of `request` with `+00:00`, and compares the batches.
+    async fn offset(&mut self, request: &ProbeRequest, before: Option<&BatchList>) -> TopicAnswer {
+        let answer = self
+            .prober
+            .send_window(&request.clone().with_offset())
+            .await;
+        let result = match answer.outcome {
             Ok(listing) => match before {
                 Some(before) if before.ids() != listing.ids() => {
-                    Ok("taken, but other batches come than with Z".to_owned())
+                    Ok("accepted, but not with the same batches as with Z".to_owned())
                 }
-                Some(_) => Ok("taken: the same batches come as with Z".to_owned()),
-                None => Ok("taken".to_owned()),
+                Some(_) => Ok("accepted: the same batches as with Z".to_owned()),
+                None => Ok("accepted".to_owned()),
             },
             Err(NoBatches::Refused { status, .. }) => Ok(format!("refused with {status}")),
-            Err(no @ NoBatches::Lost(_)) => Err(no.why()),
+            Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
         };
-        TopicAnswer::from_result(Topic::Offset(self.version), told, answered.evidence)
+        TopicAnswer::from_result(Topic::Offset(self.version), result, answer.evidence)
     }
 
-    /// Tries a batch that was created exactly on a bound.
+    /// Tries a batch created exactly on a bound.
     async fn bounds(&mut self) -> TopicAnswer {
         let mut evidence = Vec::new();
-        let told = match self.whole {
+        let result = match self.whole {
             Some(batch) => self.bounds_at(batch, &mut evidence).await,
-            None => Err("no batch that was seen was created on a whole second".to_owned()),
+            None => Err("no known batch was created on a whole second".to_owned()),
         };
-        TopicAnswer::from_result(Topic::Bounds(self.version), told, evidence)
+        TopicAnswer::from_result(Topic::Bounds(self.version), result, evidence)
     }
 
     async fn bounds_at(
@@ -194,13 +205,13 @@ impl Ranges<'_> {
     ) -> Result<String, String> {
         evidence.push(format!("a batch was created at {}", batch.written));
         let second = batch.second();
-        if self.holds(batch, (second, second), evidence).await? {
+        if self.contains(batch, (second, second), evidence).await? {
             return Ok("both are included".to_owned());
         }
-        let start = self.holds(batch, (second, second + 1), evidence).await?;
-        let end = self.holds(batch, (second - 1, second), evidence).await?;
+        let start = self.contains(batch, (second, second + 1), evidence).await?;
+        let end = self.contains(batch, (second - 1, second), evidence).await?;
         Ok(match (start, end) {
-            (true, true) => "both are included, but not where they are the same second",
+            (true, true) => "both are included, unless they are the same second",
             (true, false) => "start_date is included, end_date is not",
             (false, true) => "end_date is included, start_date is not",
             (false, false) => "neither is included",
@@ -208,14 +219,14 @@ impl Ranges<'_> {
         .to_owned())
     }
 
-    /// Tries a batch that was created within the second of a bound.
+    /// Tries a batch created within the second of a bound.
     async fn fractions(&mut self) -> TopicAnswer {
         let mut evidence = Vec::new();
-        let told = match self.partial {
+        let result = match self.partial {
             Some(batch) => self.fractions_at(batch, &mut evidence).await,
-            None => Err("all batches that were seen were created on whole seconds".to_owned()),
+            None => Err("all known batches were created on whole seconds".to_owned()),
         };
-        TopicAnswer::from_result(Topic::Fractions(self.version), told, evidence)
+        TopicAnswer::from_result(Topic::Fractions(self.version), result, evidence)
     }
 
     async fn fractions_at(
@@ -225,43 +236,43 @@ impl Ranges<'_> {
     ) -> Result<String, String> {
         evidence.push(format!("a batch was created at {}", batch.written));
         let second = batch.second();
-        let by_start = self.holds(batch, (second, second + 1), evidence).await?;
-        let by_end = self.holds(batch, (second - 1, second), evidence).await?;
+        let by_start = self.contains(batch, (second, second + 1), evidence).await?;
+        let by_end = self.contains(batch, (second - 1, second), evidence).await?;
         Ok(match (by_start, by_end) {
-            (true, false) => "count: what was created within the second of end_date is left out",
+            (true, false) => "count: batches created within the second of end_date are excluded",
             (true, true) => {
-                "do not count: what was created within the second of end_date comes too"
+                "do not count: batches created within the second of end_date are included"
             }
             (false, false) => {
-                "what was created within the second of a bound is left out at both ends"
+                "batches created within the second of a bound are excluded at both ends"
             }
             (false, true) => {
-                "what was created within the second of start_date is left out, of end_date not"
+                "batches created within the second of start_date are excluded, of end_date included"
             }
         }
         .to_owned())
     }
 }
 
-/// Tells whether `batch` is among those that came, and adds that to what was told of them.
-fn judge(
+/// Returns whether `batch` is in the listing, and adds that to the last line of evidence.
+fn check_contains(
     listing: &BatchList,
     batch: &SampledBatch,
     evidence: &mut [String],
 ) -> Result<bool, String> {
-    let crowded = || "there are too many batches within a few seconds".to_owned();
-    let holds = listing.holds(&batch.id).ok_or_else(crowded)?;
+    let crowded = || "too many batches within a few seconds".to_owned();
+    let contains = listing.contains(&batch.id).ok_or_else(crowded)?;
     if let Some(line) = evidence.last_mut() {
-        line.push_str(if holds {
-            ", that one among them"
+        line.push_str(if contains {
+            ", including that one"
         } else {
-            ", not that one"
+            ", without that one"
         });
     }
-    Ok(holds)
+    Ok(contains)
 }
 
-/// The seconds around one, so that it lies inside whether bounds belong to the range or not.
+/// Returns a range around a second that contains it whether or not bounds are inclusive.
 fn around(second: i64) -> (i64, i64) {
     (second - 1, second + 2)
 }

@@ -1,4 +1,4 @@
-//! One question to the service, what came back, and both in words.
+//! One request of the probe, its result, and both as text for the evidence.
 
 use serde_json::Value;
 
@@ -7,15 +7,15 @@ use crate::secret::Secret;
 use crate::batch::range::written;
 use crate::client::{Fault, ServiceError, Version};
 
-/// A second in which no batch was created: before there was such a service.
-const NOBODYS: i64 = 946_684_800;
-/// A range that holds every batch: the years from 2000 to 2100.
-pub(super) const ALWAYS: (i64, i64) = (NOBODYS, 4_102_444_800);
+/// A second without batches, before the service existed.
+const EMPTY_SECOND: i64 = 946_684_800;
+/// A range with all batches: the years from 2000 to 2100.
+pub(super) const ALWAYS: (i64, i64) = (EMPTY_SECOND, 4_102_444_800);
 
-/// Which token goes with a request.
+/// The token to send with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bearer {
-    /// One of this version; renewed once where it is refused.
+    /// A token of this version, renewed once if it is refused.
     Of(Version),
     Missing,
     Bad,
@@ -29,12 +29,12 @@ pub(super) struct ProbeRequest {
     pub(super) start: Option<String>,
     pub(super) end: Option<String>,
     pub(super) cursor: Option<Secret>,
-    /// It should be refused; how is the question.
+    /// Whether the service is expected to refuse it.
     pub(super) is_bad: bool,
 }
 
 impl ProbeRequest {
-    /// Asks `version` for the batches from one second to another.
+    /// Requests the batches of a range from `version`.
     pub(super) fn between(version: Version, (start, end): (i64, i64)) -> Self {
         Self {
             version,
@@ -46,7 +46,7 @@ impl ProbeRequest {
         }
     }
 
-    /// Asks without dates.
+    /// Requests all batches, without dates.
     pub(super) fn all(version: Version) -> Self {
         Self {
             start: None,
@@ -59,24 +59,24 @@ impl ProbeRequest {
         self.start.is_some() || self.end.is_some()
     }
 
-    /// Asks for a range that holds nothing: the status is what matters.
+    /// Requests an empty range, if only the status matters.
     pub(super) fn nothing(version: Version) -> Self {
-        Self::between(version, (NOBODYS, NOBODYS))
+        Self::between(version, (EMPTY_SECOND, EMPTY_SECOND))
     }
 
-    /// Sends another token than the version's own.
+    /// Replaces the token.
     pub(super) fn bearer(mut self, bearer: Bearer) -> Self {
         self.bearer = bearer;
         self.bad()
     }
 
-    /// Expects to be refused.
+    /// Marks the request as one that the service should refuse.
     pub(super) fn bad(mut self) -> Self {
         self.is_bad = true;
         self
     }
 
-    /// Writes both dates with the other zone that the interface allows.
+    /// Writes both dates with `+00:00`, the other zone that the interface allows.
     pub(super) fn with_offset(mut self) -> Self {
         for date in [&mut self.start, &mut self.end].into_iter().flatten() {
             *date = date.replace('Z', "+00:00");
@@ -84,7 +84,7 @@ impl ProbeRequest {
         self
     }
 
-    /// Asks for the page at `cursor`, with the dates or without them.
+    /// Requests the page at `cursor`, with or without the dates.
     pub(super) fn page(&self, cursor: &Secret, with_dates: bool) -> Self {
         let dates = |date: &Option<String>| date.clone().filter(|_| with_dates);
         Self {
@@ -95,53 +95,53 @@ impl ProbeRequest {
         }
     }
 
-    /// Tells whether the token is the version's own, so that a refusal may mean that it has died.
+    /// Returns whether the token is of the same version, so that a refusal may mean that it has expired.
     pub(super) fn has_own_token(&self) -> bool {
         self.bearer == Bearer::Of(self.version)
     }
 
-    /// Says what is asked, as far as anybody may know.
-    pub(super) fn words(&self) -> String {
-        let mut words = format!("GET /{}/batches", self.version);
+    /// Describes the request, without secrets.
+    pub(super) fn describe(&self) -> String {
+        let mut describe = format!("GET /{}/batches", self.version);
         let dates = [("start_date", &self.start), ("end_date", &self.end)];
         for (name, date) in dates {
             if let Some(date) = date {
-                words = format!("{words}, {name} {date}");
+                describe = format!("{describe}, {name} {date}");
             }
         }
         if self.cursor.is_some() {
-            words += ", next_token";
+            describe += ", next_token";
         }
         match self.bearer {
             Bearer::Of(version) if version != self.version => {
-                format!("{words}, token of {version}")
+                format!("{describe}, token of {version}")
             }
-            Bearer::Of(_) => words,
-            Bearer::Missing => words + ", no token",
-            Bearer::Bad => words + ", bad token",
+            Bearer::Of(_) => describe,
+            Bearer::Missing => describe + ", no token",
+            Bearer::Bad => describe + ", bad token",
         }
     }
 }
 
-/// Why there are no batches.
+/// Why a request returned no batches.
 #[derive(Clone, Debug)]
 pub(super) enum NoBatches {
-    /// The service understood, and does not want to.
+    /// The service refused the request.
     Refused { status: u16, shape: String },
-    /// There was no answer that tells anything; the text says why.
+    /// There was no usable response, with the reason.
     Lost(String),
 }
 
 impl NoBatches {
-    /// Says why nothing can be told.
-    pub(super) fn why(&self) -> String {
+    /// Returns the reason why an answer is unknown.
+    pub(super) fn reason(&self) -> String {
         match self {
-            Self::Refused { status, .. } => format!("it was refused with {status}"),
-            Self::Lost(why) => why.clone(),
+            Self::Refused { status, .. } => format!("the request was refused with {status}"),
+            Self::Lost(reason) => reason.clone(),
         }
     }
 
-    /// Reads a refusal.
+    /// Converts an error response. `None` for any other error.
     pub(super) fn refused(error: &ServiceError) -> Option<Self> {
         let Fault::Status {
             status,
@@ -159,14 +159,14 @@ impl NoBatches {
     }
 }
 
-/// What came back, and the line that proves it.
+/// The result of a request, and the evidence for it.
 pub(super) struct ProbeAnswer {
-    /// Empty where nothing was sent.
+    /// Empty if nothing was sent.
     pub(super) evidence: Vec<String>,
     pub(super) outcome: Result<BatchList, NoBatches>,
 }
 
-/// Says what the body of an error looks like, without repeating it.
+/// Describes the format of an error body, without quoting it.
 fn shape(detail: Option<&str>, value: Option<&Value>) -> String {
     match (value, detail) {
         (Some(Value::String(_)), _) => "`detail` is text".to_owned(),
@@ -210,11 +210,11 @@ mod tests {
         let page = ask.page(&Secret::cursor("seldom-seen"), true);
         let dates = "start_date 1970-01-01T00:00:00Z, end_date 1970-01-01T00:00:01Z";
         assert_eq!(
-            page.words(),
+            page.describe(),
             format!("GET /v2/batches, {dates}, next_token")
         );
         let alone = ask.page(&Secret::cursor("seldom-seen"), false);
         let alone = alone.bearer(Bearer::Of(Version::V1));
-        assert_eq!(alone.words(), "GET /v2/batches, next_token, token of v1");
+        assert_eq!(alone.describe(), "GET /v2/batches, next_token, token of v1");
     }
 }

@@ -12,6 +12,7 @@ use crate::secret::Secret;
 use crate::client::{Response, TokenResponse, Version};
 use crate::secret::conceal;
 
+/// A token with the response that contained it.
 #[derive(Clone)]
 pub(super) struct TokenReply {
     version: Version,
@@ -19,9 +20,9 @@ pub(super) struct TokenReply {
     /// The names of all fields of the response, in order.
     pub(super) fields: Vec<String>,
     pub(super) expires_in: Option<u64>,
-    /// Requests with which it was taken.
+    /// The number of requests that accepted it.
     pub(super) uses: u32,
-    given: Instant,
+    issued: Instant,
 }
 
 impl TokenReply {
@@ -32,22 +33,22 @@ impl TokenReply {
             fields,
             expires_in: response.expires_in,
             uses: 0,
-            given: Instant::now(),
+            issued: Instant::now(),
         }
     }
 
-    /// Says how it was when it died.
+    /// Describes the age of the token when it was refused.
     pub(super) fn age(&self) -> String {
         let uses = self.uses;
-        let seconds = self.given.elapsed().as_secs_f64();
+        let seconds = self.issued.elapsed().as_secs_f64();
         format!(
-            "a token of {} was refused after {uses} requests, {seconds:.1} s after it was given",
+            "a token of {} was refused after {uses} requests, {seconds:.1} s after it was issued",
             self.version
         )
     }
 
-    /// Returns how long the token says that it lives, where it is a JWT and says so.
-    pub(super) fn claimed_life(&self) -> Option<TokenLifetime> {
+    /// Returns the lifetime in the token. `None` if it is not a JWT or has no `exp`.
+    pub(super) fn claimed_lifetime(&self) -> Option<TokenLifetime> {
         let mut parts = self.secret.expose().split('.');
         let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
@@ -66,66 +67,66 @@ impl TokenReply {
     }
 }
 
-/// How long a JWT lives.
+/// The lifetime of a JWT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenLifetime {
     /// From `iat` to `exp`.
     Seconds(i64),
-    /// To `exp`; when it began is not told.
+    /// Until `exp`, without `iat`.
     Until(i64),
 }
 
-/// The most headers that are remembered, and the most of each: whatever a service sends, a report
-/// stays one.
-const MOST_HEADERS: usize = 20;
-const MOST_CHARACTERS: usize = 100;
+/// The maximum number of headers to keep, and of characters of each.
+const MAX_HEADERS: usize = 20;
+const MAX_CHARACTERS: usize = 100;
 
-/// What a header said first and last.
+/// The first and the last value of a header.
 #[derive(Clone, Debug)]
 struct HeaderValues {
     first: String,
     last: String,
 }
 
+/// Statistics of all responses and their headers.
 #[derive(Default)]
 pub(super) struct ResponseHeaders {
-    pub(super) answers: BothVersions<u32>,
-    /// Answers of batches that came packed.
+    pub(super) responses: BothVersions<u32>,
+    /// The number of compressed responses with batches.
     pub(super) gzip: BothVersions<u32>,
-    /// Successful answers, which are worth packing.
+    /// The number of successful responses.
     pub(super) successes: BothVersions<u32>,
-    /// Answers that said 429.
+    /// The number of responses with status 429.
     pub(super) too_many: u32,
     limits: BTreeMap<String, HeaderValues>,
     deprecations: BTreeMap<String, HeaderValues>,
 }
 
 impl ResponseHeaders {
-    pub(super) fn take(&mut self, version: Version, answer: &Response) {
-        self.answers[version] += 1;
-        self.successes[version] += u32::from(answer.is_success());
-        self.too_many += u32::from(answer.status() == 429);
-        for (name, value) in answer.headers() {
+    pub(super) fn record(&mut self, version: Version, response: &Response) {
+        self.responses[version] += 1;
+        self.successes[version] += u32::from(response.is_success());
+        self.too_many += u32::from(response.status() == 429);
+        for (name, value) in response.headers() {
             if is_limit(name) {
-                note(&mut self.limits, name, value);
+                keep(&mut self.limits, name, value);
             } else if version == Version::V1 && is_deprecation(name, value) {
-                note(&mut self.deprecations, name, value);
+                keep(&mut self.deprecations, name, value);
             } else if name == "content-encoding" && value.eq_ignore_ascii_case("gzip") {
-                self.gzip[version] += u32::from(answer.is_success());
+                self.gzip[version] += u32::from(response.is_success());
             }
         }
     }
 
     pub(super) fn limits(&self) -> Vec<String> {
-        told(&self.limits)
+        lines(&self.limits)
     }
 
     pub(super) fn deprecations(&self) -> Vec<String> {
-        told(&self.deprecations)
+        lines(&self.deprecations)
     }
 }
 
-/// `RateLimit` and its many older spellings.
+/// Returns whether a header is `RateLimit` or one of its older spellings.
 fn is_limit(name: &str) -> bool {
     name == "retry-after"
         || ["ratelimit", "rate-limit", "quota"]
@@ -143,19 +144,19 @@ fn is_deprecation(name: &str, value: &str) -> bool {
     }
 }
 
-fn note(notes: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
-    if notes.len() >= MOST_HEADERS && !notes.contains_key(name) {
+fn keep(headers: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
+    if headers.len() >= MAX_HEADERS && !headers.contains_key(name) {
         return;
     }
-    // Concealed before it is cut: half a secret would not be recognised any more.
+    // Conceal before shortening: half a secret would not be recognised.
     let short = |text: &str| {
         conceal(text)
             .chars()
-            .take(MOST_CHARACTERS)
+            .take(MAX_CHARACTERS)
             .collect::<String>()
     };
     let value = short(value);
-    notes
+    headers
         .entry(short(name))
         .and_modify(|values| values.last.clone_from(&value))
         .or_insert_with(|| HeaderValues {
@@ -164,24 +165,24 @@ fn note(notes: &mut BTreeMap<String, HeaderValues>, name: &str, value: &str) {
         });
 }
 
-fn told(notes: &BTreeMap<String, HeaderValues>) -> Vec<String> {
-    let told = |(name, values): (&String, &HeaderValues)| match values {
+fn lines(headers: &BTreeMap<String, HeaderValues>) -> Vec<String> {
+    let lines = |(name, values): (&String, &HeaderValues)| match values {
         HeaderValues { first, last } if first == last => format!("{name}: {first}"),
         HeaderValues { first, last } => format!("{name}: {first}, later {last}"),
     };
-    notes.iter().map(told).collect()
+    headers.iter().map(lines).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn life(token: &str) -> Option<TokenLifetime> {
+    fn lifetime_of(token: &str) -> Option<TokenLifetime> {
         let response = TokenResponse {
             access_token: Secret::new(token),
             expires_in: None,
         };
-        TokenReply::new(Version::V2, response, Vec::new()).claimed_life()
+        TokenReply::new(Version::V2, response, Vec::new()).claimed_lifetime()
     }
 
     fn jwt(claims: &str) -> String {
@@ -194,22 +195,25 @@ mod tests {
     }
 
     #[test]
-    fn a_jwt_tells_its_life_and_nothing_else_does() {
-        let lives = |claims| life(&jwt(claims));
+    fn only_a_jwt_has_a_lifetime() {
+        let lifetime = |claims| lifetime_of(&jwt(claims));
         assert_eq!(
-            lives(r#"{"iat":100,"exp":1000,"sub":"x"}"#),
+            lifetime(r#"{"iat":100,"exp":1000,"sub":"x"}"#),
             Some(TokenLifetime::Seconds(900))
         );
-        assert_eq!(lives(r#"{"exp":1000}"#), Some(TokenLifetime::Until(1000)));
-        assert_eq!(lives(r#"{"iat":1000}"#), None);
-        assert_eq!(lives(r#"{"exp":"soon"}"#), None);
+        assert_eq!(
+            lifetime(r#"{"exp":1000}"#),
+            Some(TokenLifetime::Until(1000))
+        );
+        assert_eq!(lifetime(r#"{"iat":1000}"#), None);
+        assert_eq!(lifetime(r#"{"exp":"soon"}"#), None);
         for token in ["opaque-token", "a.b.c", "a.b", "....", "a.e30.c.d"] {
-            assert_eq!(life(token), None, "{token}");
+            assert_eq!(lifetime_of(token), None, "{token}");
         }
     }
 
     #[test]
-    fn headers_of_limits_are_known_in_every_spelling() {
+    fn all_spellings_of_limit_headers_are_known() {
         for name in [
             "x-ratelimit-remaining",
             "ratelimit",
@@ -227,21 +231,21 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_sent_little_is_kept() {
-        let mut notes = BTreeMap::new();
+    fn only_a_few_short_headers_are_kept() {
+        let mut headers = BTreeMap::new();
         for number in 0..100 {
-            note(
-                &mut notes,
+            keep(
+                &mut headers,
                 &format!("x-quota-{number:03}"),
                 &"x".repeat(5000),
             );
         }
-        assert_eq!(notes.len(), MOST_HEADERS);
-        assert!(told(&notes).iter().all(|line| line.len() < 150));
-        let mut notes = BTreeMap::new();
+        assert_eq!(headers.len(), MAX_HEADERS);
+        assert!(lines(&headers).iter().all(|line| line.len() < 150));
+        let mut headers = BTreeMap::new();
         for left in ["9", "8", "7"] {
-            note(&mut notes, "ratelimit", left);
+            keep(&mut headers, "ratelimit", left);
         }
-        assert_eq!(told(&notes), ["ratelimit: 9, later 7"]);
+        assert_eq!(lines(&headers), ["ratelimit: 9, later 7"]);
     }
 }

@@ -4,24 +4,24 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::listing::{BatchList, SampledBatch, batches};
 
-/// Batches in the order in which they came, each once.
+/// Distinct batches in order of arrival.
 #[derive(Default)]
 pub(super) struct BatchSample {
     pub(super) batches: Vec<SampledBatch>,
     ids: HashSet<String>,
-    /// There are no others.
+    /// Whether these are all batches of the service.
     pub(super) is_all: bool,
 }
 
 impl BatchSample {
-    /// Takes the batches of one answer.
+    /// Creates a sample from one response.
     pub(super) fn of(listing: &BatchList) -> Self {
         let mut sample = Self::default();
         sample.add(&listing.batches);
         sample
     }
 
-    /// Adds the batches of one answer; returns how many were new.
+    /// Adds the batches of one response. Returns the number of new ones.
     pub(super) fn add(&mut self, batches: &[SampledBatch]) -> usize {
         let before = self.batches.len();
         for batch in batches {
@@ -40,15 +40,18 @@ impl BatchSample {
         self.batches.is_empty()
     }
 
-    /// Returns the first and the last second in which one of them was created.
+    /// Returns the first and the last second with a batch.
     pub(super) fn span(&self) -> Option<(i64, i64)> {
         let seconds = || self.batches.iter().map(SampledBatch::second);
         Some((seconds().min()?, seconds().max()?))
     }
 
-    /// Returns the one among those that are `wanted` that has the fewest others near: a crowd could
-    /// push it onto a further page.
-    pub(super) fn lonely(&self, wanted: impl Fn(&SampledBatch) -> bool) -> Option<&SampledBatch> {
+    /// Returns the batch matching `filter` with the fewest others nearby, which could push it to another
+    /// page.
+    pub(super) fn most_isolated(
+        &self,
+        filter: impl Fn(&SampledBatch) -> bool,
+    ) -> Option<&SampledBatch> {
         const NEAR: i64 = 3;
         let mut seconds: Vec<i64> = self.batches.iter().map(SampledBatch::second).collect();
         seconds.sort_unstable();
@@ -59,40 +62,40 @@ impl BatchSample {
         };
         self.batches
             .iter()
-            .filter(|batch| wanted(batch))
+            .filter(|batch| filter(batch))
             .min_by_key(near)
     }
 
-    /// Returns a range around a few of them that lie close together.
-    pub(super) fn stretch(&self) -> Option<(i64, i64)> {
-        /// Where all of a stretch was seen, so many are few.
+    /// Returns a short range with a few batches.
+    pub(super) fn short_range(&self) -> Option<(i64, i64)> {
+        /// The number of batches if all batches of the range are known.
         const DENSE: usize = 100;
-        /// Where only some were seen, each stands for many.
+        /// The number of batches if only some are known, and each stands for many.
         const SPARSE: usize = 10;
         let in_order = order_of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
-        let most = if self.is_all || in_order {
+        let limit = if self.is_all || in_order {
             DENSE
         } else {
             SPARSE
         };
         let mut seconds: Vec<i64> = self.batches.iter().map(SampledBatch::second).collect();
         seconds.sort_unstable();
-        let stretches = seconds.windows(most.min(seconds.len()).max(1));
-        let (first, last) = stretches
-            .map(|stretch| (stretch[0], stretch[stretch.len() - 1]))
+        let ranges = seconds.windows(limit.min(seconds.len()).max(1));
+        let (first, last) = ranges
+            .map(|range| (range[0], range[range.len() - 1]))
             .min_by_key(|(first, last)| last - first)?;
         Some((first, last + 1))
     }
 
-    /// Names the fields that the interface does not know.
+    /// Returns the names of fields that are not in the interface.
     pub(super) fn other_fields(&self) -> BTreeSet<&str> {
         let others = self.batches.iter().flat_map(|batch| &batch.others);
         others.map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// Fewer than these are in some order by chance.
-const FEW: usize = 5;
+/// Fewer batches may be sorted by chance.
+const MIN_BATCHES: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObservedOrder {
@@ -118,9 +121,9 @@ impl ObservedOrder {
     }
 }
 
-/// Finds the order of `seen`; an error says why it cannot be told.
+/// Finds the order of `seen`. The error is the reason why it is unknown.
 pub(super) fn order_of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
-    if seen.len() < FEW {
+    if seen.len() < MIN_BATCHES {
         let count = match seen.len() {
             0 => "there are no batches".to_owned(),
             count => format!("{} are too few", batches(count)),
@@ -147,7 +150,7 @@ pub(super) fn order_of(seen: &[SampledBatch]) -> Result<ObservedOrder, String> {
     Ok(order)
 }
 
-/// Tells whether the keys rise (true) or fall; nothing where they do neither, or are all the same.
+/// Returns whether the keys ascend (true) or descend. `None` if neither, or if all are equal.
 fn direction<'a, K: Ord + 'a>(
     seen: &'a [SampledBatch],
     key: impl Fn(&'a SampledBatch) -> &'a K,
@@ -181,7 +184,7 @@ mod tests {
     const MIXED: [&str; 5] = ["c", "a", "e", "b", "d"];
 
     #[test]
-    fn time_comes_before_other_orders() {
+    fn time_takes_precedence_over_other_orders() {
         let letters = ["a", "b", "c", "d", "e"];
         assert_eq!(
             order([1, 2, 2, 3, 4], letters, letters),
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_batches_are_in_no_order_worth_telling() {
+    fn few_batches_have_no_order() {
         assert!(order_of(&[]).is_err());
         assert!(
             order_of(&seen(&[

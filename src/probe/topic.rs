@@ -1,16 +1,15 @@
-//! The questions: what the interface calls "not shown", and where it says too little for an export to
-//! rely on.
+//! The questions: what the interface calls "not shown", or does not specify enough for an export.
 
 use crate::client::Version;
 use crate::client::Version::{V1, V2};
 
-/// What the interface leaves open.
+/// A question that the interface leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topic {
     TokenResponse,
     AuthDifference,
     TokenLifetime,
-    /// Whether a token of this version is good for the other.
+    /// Whether a token of this version works with the other.
     TokenElsewhere(Version),
     MissingToken(Version),
     BadToken(Version),
@@ -33,7 +32,7 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
-    /// Every question, in the order in which they are answered.
+    /// All questions, in the order of their answers.
     pub(crate) const ALL: [Self; 30] = [
         Self::TokenResponse,
         Self::AuthDifference,
@@ -67,12 +66,12 @@ impl Topic {
         Self::Events,
     ];
 
-    /// Names the question for programs. These names stay.
+    /// Returns the stable name of the question, for programs.
     pub(crate) fn id(self) -> String {
         self.row().0
     }
 
-    /// Names the question for people, in a few words.
+    /// Returns the short name of the question, for people.
     pub(crate) fn name(self) -> String {
         self.row().1
     }
@@ -86,8 +85,8 @@ impl Topic {
             Self::TokenResponse => plain("token_response", "token response"),
             Self::AuthDifference => plain("auth_difference", "auth of v1 and v2"),
             Self::TokenLifetime => plain("token_lifetime", "token lifetime"),
-            Self::TokenElsewhere(V2) => plain("token_v2_on_v1", "token of v2 on v1"),
-            Self::TokenElsewhere(V1) => plain("token_v1_on_v2", "token of v1 on v2"),
+            Self::TokenElsewhere(V2) => plain("token_v2_on_v1", "v2 token on v1"),
+            Self::TokenElsewhere(V1) => plain("token_v1_on_v2", "v1 token on v2"),
             Self::MissingToken(version) => of("missing_token", "missing token", version),
             Self::BadToken(version) => of("bad_token", "bad token", version),
             Self::PageSize => plain("page_size", "page size of v2"),
@@ -101,22 +100,22 @@ impl Topic {
             Self::Fractions(version) => of("fractions", "fractions", version),
             Self::Offset(version) => of("offset", "+00:00 for Z", version),
             Self::RateLimits => plain("rate_limits", "rate limits"),
-            Self::Gzip => plain("gzip", "answers in gzip"),
+            Self::Gzip => plain("gzip", "gzip responses"),
             Self::Deprecation => plain("v1_deprecation", "end of v1"),
-            Self::States => plain("states", "states of a batch"),
-            Self::Transitions => plain("transitions", "changes of state"),
+            Self::States => plain("states", "batch states"),
+            Self::Transitions => plain("transitions", "state changes"),
             Self::Events => plain("events", "events"),
         }
     }
 }
 
-/// The answer to one question, or why there is none.
+/// The answer to one question, or the reason why it is unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct TopicAnswer {
     pub(crate) topic: Topic,
     pub(crate) known: bool,
     pub(crate) answer: String,
-    /// What was asked and what came back; never a secret, a token or a cursor.
+    /// The requests and their results, without secrets, tokens or cursors.
     pub(crate) evidence: Vec<String>,
 }
 
@@ -130,24 +129,24 @@ impl TopicAnswer {
         }
     }
 
-    pub(super) fn unknown(topic: Topic, why: &str, evidence: Vec<String>) -> Self {
+    pub(super) fn unknown(topic: Topic, reason: &str, evidence: Vec<String>) -> Self {
         Self {
             topic,
             known: false,
-            answer: format!("could not tell, because {why}"),
+            answer: format!("unknown: {reason}"),
             evidence,
         }
     }
 
-    /// Takes an answer for found, and anything else for the reason why there is none.
+    /// Converts a result: the error is the reason why the answer is unknown.
     pub(super) fn from_result(
         topic: Topic,
-        told: Result<String, String>,
+        result: Result<String, String>,
         evidence: Vec<String>,
     ) -> Self {
-        match told {
+        match result {
             Ok(answer) => Self::found(topic, answer, evidence),
-            Err(why) => Self::unknown(topic, &why, evidence),
+            Err(reason) => Self::unknown(topic, &reason, evidence),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Version 1, which answers all at once: in which order, and what it does with more than 1000 batches
+//! Questions about version 1, which returns all batches at once: their order, and more than 1000 batches
 //! (interface, sections 4 and 8).
 
 use chrono::Utc;
@@ -12,34 +12,34 @@ use super::v2::ENOUGH;
 use crate::client::Version;
 
 const DAY: i64 = 86_400;
-/// How far back is asked, step by step, where nobody else tells how many batches there are.
+/// How far back to request, step by step, if version 2 does not show the number of batches.
 const STEPS: [i64; 3] = [7 * DAY, 90 * DAY, 3 * 366 * DAY];
-/// Parts of a range that are counted, at most.
-const MOST_PARTS: usize = 9;
+/// The maximum number of parts of a range to count.
+const MAX_PARTS: usize = 9;
 
-/// Asks version 1; where version 2 has shown no batches, `sample` is filled here.
+/// Asks version 1. Fills `sample` if version 2 returned no batches.
 pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<TopicAnswer> {
     let order = Topic::Order(Version::V1);
-    if let Err(no) = prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
+    if let Err(error) = prober.may_ask(Version::V1, Bearer::Of(Version::V1)) {
         return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::unknown(topic, &no.why(), Vec::new()))
+            .map(|topic| TopicAnswer::unknown(topic, &error.reason(), Vec::new()))
             .into();
     }
     if sample.is_empty() && sample.is_all {
-        let why = "there are no batches";
+        let reason = "there are no batches";
         return [order, Topic::Above1000]
-            .map(|topic| TopicAnswer::unknown(topic, why, Vec::new()))
+            .map(|topic| TopicAnswer::unknown(topic, reason, Vec::new()))
             .into();
     }
     if sample.is_empty() {
-        let mut alone = V1Only::default();
-        let above = alone.run(prober).await;
-        let told = order_of(&alone.last).map(ObservedOrder::words);
-        let order = TopicAnswer::from_result(order, told, alone.evidence.clone());
-        *sample = alone.sample;
+        let mut v1_only = V1Only::default();
+        let above = v1_only.run(prober).await;
+        let result = order_of(&v1_only.last).map(ObservedOrder::words);
+        let order = TopicAnswer::from_result(order, result, v1_only.evidence.clone());
+        *sample = v1_only.sample;
         return vec![
             order,
-            TopicAnswer::from_result(Topic::Above1000, above, alone.evidence),
+            TopicAnswer::from_result(Topic::Above1000, above, v1_only.evidence),
         ];
     }
     vec![
@@ -48,89 +48,89 @@ pub(super) async fn probe(prober: &mut Prober, sample: &mut BatchSample) -> Vec<
     ]
 }
 
-/// Asks for a stretch of time of which batches are known.
+/// Requests a short range with known batches.
 async fn in_order(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
-    let stretch = sample.stretch().unwrap_or(ALWAYS);
-    let answered = prober
-        .ask(&ProbeRequest::between(Version::V1, stretch))
+    let range = sample.short_range().unwrap_or(ALWAYS);
+    let answer = prober
+        .send(&ProbeRequest::between(Version::V1, range))
         .await;
-    let told = match answered.outcome {
+    let result = match answer.outcome {
         Ok(listing) => order_of(&BatchSample::of(&listing).batches).map(ObservedOrder::words),
-        Err(no) => Err(no.why()),
+        Err(error) => Err(error.reason()),
     };
-    TopicAnswer::from_result(Topic::Order(Version::V1), told, answered.evidence)
+    TopicAnswer::from_result(Topic::Order(Version::V1), result, answer.evidence)
 }
 
-/// Asks for a range of which version 2 has shown that it holds more than 1000 batches.
+/// Requests a range that has more than 1000 batches according to version 2.
 async fn above_1000(prober: &mut Prober, sample: &BatchSample) -> TopicAnswer {
     let topic = Topic::Above1000;
     let count = sample.len();
     let counted = |place| vec![format!("pages of v2: {} {place}", batches(count))];
     let Some((first, last)) = sample.span().filter(|_| count >= ENOUGH) else {
         if sample.is_all {
-            let why = format!("there are only {}", batches(count));
-            return TopicAnswer::unknown(topic, &why, counted("in all"));
+            let reason = format!("there are only {}", batches(count));
+            return TopicAnswer::unknown(topic, &reason, counted("in all"));
         }
-        // The pages are too small to count them; version 1 may tell it of itself.
-        let mut alone = V1Only::default();
-        let told = alone.run(prober).await;
-        return TopicAnswer::from_result(topic, told, alone.evidence);
+        // The pages are too small to count; try with version 1 alone.
+        let mut v1_only = V1Only::default();
+        let result = v1_only.run(prober).await;
+        return TopicAnswer::from_result(topic, result, v1_only.evidence);
     };
-    let ask = ProbeRequest::between(Version::V1, (first, last + 1));
-    let answered = prober.ask(&ask).await;
-    let told = match answered.outcome {
+    let request = ProbeRequest::between(Version::V1, (first, last + 1));
+    let answer = prober.send(&request).await;
+    let result = match answer.outcome {
         Ok(listing) => Ok(compared(&listing, &sample.batches)),
         Err(NoBatches::Refused { status, .. }) => Ok(format!("refuses with {status}")),
-        Err(no @ NoBatches::Lost(_)) => Err(no.why()),
+        Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
     };
-    let evidence = [counted("in that range"), answered.evidence].concat();
-    TopicAnswer::from_result(topic, told, evidence)
+    let evidence = [counted("in that range"), answer.evidence].concat();
+    TopicAnswer::from_result(topic, result, evidence)
 }
 
-/// Says what is missing from an answer of version 1 that should hold all of `seen`.
+/// Describes what is missing from a response of version 1 that should contain all of `seen`.
 fn compared(listing: &BatchList, seen: &[SampledBatch]) -> String {
     let ids = listing.ids();
-    let came = ids.len();
+    let returned = ids.len();
     let missing = seen.iter().filter(|batch| !ids.contains(batch.id.as_str()));
     let missing = missing.count();
     if !listing.whole {
-        format!("answers more than {came} at once")
+        format!("returns more than {returned} at once")
     } else if missing == 0 {
-        format!("answers all of them at once: {}", batches(came))
+        format!("returns all of them at once: {}", batches(returned))
     } else {
-        format!("cuts off: {came} came, {missing} that v2 has did not")
+        format!("truncates: {returned} returned, {missing} that v2 has are missing")
     }
 }
 
-/// Version 1 without anybody to count for it.
+/// Version 1 without counts from version 2.
 #[derive(Default)]
 struct V1Only {
     sample: BatchSample,
-    /// The batches of the last answer, in its order.
+    /// The batches of the last response, in its order.
     last: Vec<SampledBatch>,
     evidence: Vec<String>,
 }
 
-/// What is strange about an answer that should have been whole.
+/// Why a response may be incomplete.
 enum OddAnswer {
     Refused(u16),
-    /// It has exactly as many batches as version 1 is meant for.
+    /// It has exactly 1000 batches, the documented size of version 1.
     Round,
 }
 
 impl V1Only {
-    /// Asks for more and more time; an error says why nothing can be told.
+    /// Requests longer and longer ranges. The error is the reason why the answer is unknown.
     async fn run(&mut self, prober: &mut Prober) -> Result<String, String> {
         let now = Utc::now().timestamp();
-        let mut past = now;
+        let mut end = now;
         let ranges = STEPS.map(|step| (now - step, now)).into_iter();
         for range in ranges.chain([ALWAYS]) {
             match self.count(prober, range).await? {
                 Ok(count) if count >= ENOUGH => {
-                    return Ok(format!("answers at least {} at once", batches(count)));
+                    return Ok(format!("returns at least {} at once", batches(count)));
                 }
-                Ok(_) => past = range.0,
-                Err(strange) => return self.explain(prober, &strange, (range.0, past)).await,
+                Ok(_) => end = range.0,
+                Err(odd) => return self.explain(prober, &odd, (range.0, end)).await,
             }
         }
         self.sample.is_all = true;
@@ -140,15 +140,17 @@ impl V1Only {
         })
     }
 
-    /// Counts the batches of a range, or tells what is strange about the answer.
+    /// Counts the batches of a range, or returns why the response may be incomplete.
     async fn count(
         &mut self,
         prober: &mut Prober,
         range: (i64, i64),
     ) -> Result<Result<usize, OddAnswer>, String> {
-        let answered = prober.ask(&ProbeRequest::between(Version::V1, range)).await;
-        self.evidence.extend(answered.evidence);
-        match answered.outcome {
+        let answer = prober
+            .send(&ProbeRequest::between(Version::V1, range))
+            .await;
+        self.evidence.extend(answer.evidence);
+        match answer.outcome {
             Ok(listing) => {
                 self.sample.add(&listing.batches);
                 self.last = BatchSample::of(&listing).batches;
@@ -160,39 +162,39 @@ impl V1Only {
                 })
             }
             Err(NoBatches::Refused { status, .. }) => Ok(Err(OddAnswer::Refused(status))),
-            Err(no @ NoBatches::Lost(_)) => Err(no.why()),
+            Err(error @ NoBatches::Lost(_)) => Err(error.reason()),
         }
     }
 
-    /// Counts a range in parts, from its end, to see whether it holds more than 1000.
+    /// Counts a range in parts, from its end, to find out whether it has more than 1000 batches.
     async fn explain(
         &mut self,
         prober: &mut Prober,
-        strange: &OddAnswer,
-        (mut first, mut past): (i64, i64),
+        odd: &OddAnswer,
+        (mut first, mut end): (i64, i64),
     ) -> Result<String, String> {
-        for _ in 0..MOST_PARTS {
+        for _ in 0..MAX_PARTS {
             if self.sample.len() >= ENOUGH {
                 break;
             }
-            let middle = first + (past - first) / 2;
-            match self.count(prober, (middle, past)).await? {
-                Ok(_) => past = middle,
+            let middle = first + (end - first) / 2;
+            match self.count(prober, (middle, end)).await? {
+                Ok(_) => end = middle,
                 Err(_) => first = middle,
             }
         }
         let count = batches(self.sample.len());
-        match strange {
+        match odd {
             _ if self.sample.len() < ENOUGH => Err(format!(
-                "a range was {}, but {count} are all that shorter ones show",
-                match strange {
+                "a range was {}, but shorter ranges have only {count}",
+                match odd {
                     OddAnswer::Refused(status) => format!("refused with {status}"),
                     OddAnswer::Round => "answered with exactly 1000 batches".to_owned(),
                 }
             )),
             OddAnswer::Refused(status) => Ok(format!("refuses with {status}")),
             OddAnswer::Round => Ok(format!(
-                "cuts off: 1000 came of a range that holds at least {count}"
+                "truncates: 1000 returned from a range with at least {count}"
             )),
         }
     }

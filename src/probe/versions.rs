@@ -4,6 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::client::{ServiceError, Version};
 
+/// A value for each version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BothVersions<T> {
     v1: T,
@@ -30,7 +31,7 @@ impl<T> IndexMut<Version> for BothVersions<T> {
     }
 }
 
-/// Returns the version that `version` is not.
+/// Returns the other version.
 pub(super) fn other(version: Version) -> Version {
     match version {
         Version::V1 => Version::V2,
@@ -38,38 +39,38 @@ pub(super) fn other(version: Version) -> Version {
     }
 }
 
-/// Why a version cannot be asked.
+/// Why a version is not available.
 #[derive(Clone, Debug)]
 pub(crate) enum MissingVersion {
-    /// There is no such version, or nobody to ask.
+    /// The service does not have this version, or is not reachable.
     NotThere(String),
-    /// It gives no token; what needs none can be asked.
+    /// It issues no token. Requests without a token are possible.
     NoToken(String),
 }
 
 impl MissingVersion {
-    /// Reads how a step of the check failed; nothing where another try may go better.
+    /// Interprets an error. `None` if a retry may succeed.
     pub(crate) fn of(version: Version, error: &ServiceError) -> Option<Self> {
         let number = match version {
             Version::V1 => 1,
             Version::V2 => 2,
         };
         let status = error.status()?;
-        let said = format!("{} answered {status}", error.request);
+        let response = format!("{} answered {status}", error.request);
         if error.is_missing() {
             return Some(Self::NotThere(format!(
-                "version {number} is not there ({said})"
+                "version {number} is not available ({response})"
             )));
         }
-        // Wrong credentials are not sent again: a service may count them.
+        // Wrong credentials are not sent again: a service may lock the account.
         error
             .refuses_token()
-            .then(|| Self::NoToken(format!("the service refused the credentials ({said})")))
+            .then(|| Self::NoToken(format!("the service refused the credentials ({response})")))
     }
 
-    pub(super) fn why(&self) -> &str {
+    pub(super) fn reason(&self) -> &str {
         match self {
-            Self::NotThere(why) | Self::NoToken(why) => why,
+            Self::NotThere(reason) | Self::NoToken(reason) => reason,
         }
     }
 }

@@ -90,7 +90,7 @@ impl Probe {
         assert_eq!(ids, QUESTIONS, "{ended:?}");
         for told in answers {
             let answer = told["answer"].as_str().unwrap();
-            let is_open = answer.starts_with("could not tell, because ");
+            let is_open = answer.starts_with("unknown: ");
             assert_eq!(told["known"].as_bool().unwrap(), !is_open, "{told}");
             assert!(!told["question"].as_str().unwrap().is_empty(), "{told}");
             let evidence = told["evidence"].as_array().unwrap();
@@ -130,11 +130,11 @@ impl Probe {
     }
 }
 
-/// Answers begin like this; `open` stands for "could not tell".
+/// Answers begin like this; `open` stands for "unknown".
 fn assert_answers(probe: &Probe, expected: &[(&str, &str)], of: &str) {
     for (id, begin) in expected {
         let told = probe.told(id);
-        let begin = begin.replace("open:", "could not tell, because");
+        let begin = begin.replace("open:", "unknown:");
         assert!(
             probe.answer(id).starts_with(&begin),
             "{of}: `{begin}` expected: {told}"
@@ -168,7 +168,7 @@ fn a_service_with_batches_enough_answers_all_that_requests_can_ask() {
         both("date_field", "compares batch_creation_date"),
         both("bounds", "both are included"),
         both("fractions", "count: "),
-        both("offset", "taken: the same batches come as with Z"),
+        both("offset", "accepted: the same batches as with Z"),
     ]
     .concat()
     {
@@ -177,19 +177,22 @@ fn a_service_with_batches_enough_answers_all_that_requests_can_ask() {
     let expected = [
         (
             "token_response",
-            "v2: access_token and nothing else; v1: access_token and",
+            "v2: only access_token; v1: only access_token",
         ),
         ("auth_difference", "no difference"),
         ("token_v2_on_v1", "refused with 401"),
         ("token_v1_on_v2", "refused with 401"),
         ("page_size", "500 batches"),
-        ("dates_with_next_token", "may go along or be left out"),
+        (
+            "dates_with_next_token",
+            "optional: the same page is returned",
+        ),
         ("next_token_twice", "yes"),
         (
             "bad_next_token",
             "422, `detail` is a list with type, loc and msg",
         ),
-        ("v1_above_1000", "answers all of them at once: 1500 batches"),
+        ("v1_above_1000", "returns all of them at once: 1500 batches"),
         ("gzip", "no"),
     ];
     assert_answers(&probe, &expected, "as it is");
@@ -250,18 +253,18 @@ fn assert_faults(faults: &[&str], expected: &[(&str, &str)]) {
 
 #[test]
 fn faults_of_version_1_and_of_orders_give_their_answers() {
-    let cuts_off = ("v1_above_1000", "cuts off: 1000 came, 200 that v2 has");
+    let cuts_off = ("v1_above_1000", "truncates: 1000 returned, 200 that v2 has");
     assert_faults(&["v1-truncate"], &[cuts_off]);
     assert_faults(&["v1-refuse:413"], &[("v1_above_1000", "refuses with 413")]);
     let shuffled = [
         ("order_v2", "none"),
         ("order_v1", "none"),
-        ("v1_above_1000", "cuts off: 1000 came"),
-        ("offset_v1", "taken: the same"),
+        ("v1_above_1000", "truncates: 1000 returned"),
+        ("offset_v1", "accepted: the same"),
     ];
     assert_faults(&["v1-truncate", "shuffle"], &shuffled);
     let newest = "by batch_creation_date, newest first";
-    let whole = ("v1_above_1000", "answers all of them at once: 1200");
+    let whole = ("v1_above_1000", "returns all of them at once: 1200");
     assert_faults(
         &["newest-first"],
         &[("order_v2", newest), ("order_v1", newest), whole],
@@ -278,13 +281,16 @@ fn faults_of_version_1_and_of_orders_give_their_answers() {
 fn faults_of_cursors_give_their_answers() {
     let twice = ("next_token_twice", "yes");
     let size = ("page_size", "400 batches");
-    let must = ("dates_with_next_token", "must go along: without them 422");
+    let must = ("dates_with_next_token", "required: 422 without them");
     assert_faults(&["dates-with-cursor:required"], &[must, twice, size]);
-    let must_not = ("dates_with_next_token", "must not go along: with them 422");
-    let whole = ("v1_above_1000", "answers all of them");
+    let must_not = ("dates_with_next_token", "not allowed: 422 with them");
+    let whole = ("v1_above_1000", "returns all of them");
     assert_faults(&["dates-with-cursor:refused"], &[must_not, twice, whole]);
     // A cursor that is refused once must not pass for one that bears no dates.
-    let may = ("dates_with_next_token", "may go along or be left out");
+    let may = (
+        "dates_with_next_token",
+        "optional: the same page is returned",
+    );
     assert_faults(&["cursor-expiry:2"], &[may, twice]);
     assert_faults(
         &["empty-pages:0.5"],
@@ -361,7 +367,10 @@ fn there_is_an_end_to_asking() {
             "a token of v2 was refused after 1 requests",
         ),
         ("page_size", "130 batches"),
-        ("bounds_v1", "open: the probe had made 60 requests already"),
+        (
+            "bounds_v1",
+            "open: the probe reached its limit of 60 requests",
+        ),
     ];
     assert_answers(&probe, &expected, "worn out");
 }
@@ -369,7 +378,10 @@ fn there_is_an_end_to_asking() {
 #[test]
 fn faults_of_the_network_give_their_answers() {
     assert_faults(&["gzip"], &[("gzip", "yes")]);
-    let limited = [("rate_limits", "429 came "), ("page_size", "400 batches")];
+    let limited = [
+        ("rate_limits", "429 was returned "),
+        ("page_size", "400 batches"),
+    ];
     assert_faults(&["429:0.2"], &limited);
 }
 
@@ -379,7 +391,7 @@ fn a_field_beyond_the_interface_is_named() {
     let evidence = Probe::of(&server, &[]).evidence("states");
     assert!(evidence.contains("250 batches seen"), "{evidence}");
     assert!(
-        evidence.contains("beyond the interface: scanner, tray_material"),
+        evidence.contains("not in the interface: scanner, tray_material"),
         "{evidence}"
     );
 }
@@ -415,9 +427,9 @@ fn few_batches_leave_questions_open_and_say_why() {
             "next_token_twice",
             "open: there are no batches, so no next_token",
         ),
-        ("date_field_v1", "open: no batch is known to try it with"),
-        ("bounds_v2", "open: no batch is known to try it with"),
-        ("offset_v2", "taken"),
+        ("date_field_v1", "open: no batch is known"),
+        ("bounds_v2", "open: no batch is known"),
+        ("offset_v2", "accepted"),
         ("bad_token_v1", "401"),
         ("bad_next_token", "422"),
         ("token_v1_on_v2", "refused with 401"),
@@ -426,14 +438,11 @@ fn few_batches_leave_questions_open_and_say_why() {
 
     let few = Probe::of(&Server::start(&["--batches", "3"]), &[]);
     let expected = [
-        ("page_size", "open: all 3 batches came on one page"),
+        ("page_size", "open: all 3 batches are on one page"),
         ("order_v1", "open: 3 batches are too few"),
         ("v1_above_1000", "open: there are only 3 batches"),
         ("date_field_v2", "compares batch_creation_date"),
-        (
-            "dates_with_next_token",
-            "open: all batches came on one page",
-        ),
+        ("dates_with_next_token", "open: all batches are on one page"),
     ];
     assert_answers(&few, &expected, "few");
 
@@ -450,10 +459,10 @@ fn pages_too_small_to_count_leave_it_to_version_1() {
     for (fault, answer) in [
         (
             "v1-truncate",
-            "cuts off: 1000 came of a range that holds at least 1",
+            "truncates: 1000 returned from a range with at least 1",
         ),
         ("v1-refuse", "refuses with 422"),
-        ("shuffle", "answers at least "),
+        ("shuffle", "returns at least "),
     ] {
         let args = ["--batches", "1300", "--page-size", "20", "--fault", fault];
         let probe = Probe::of(&Server::start(&args), &[]);
@@ -469,9 +478,9 @@ fn pages_too_small_to_count_leave_it_to_version_1() {
 #[test]
 fn a_missing_version_2_leaves_its_questions_open() {
     for (fault, above) in [
-        ("v1-truncate", "cuts off: 1000 came"),
+        ("v1-truncate", "truncates: 1000 returned"),
         ("v1-refuse:400", "refuses with 400"),
-        ("gzip", "answers at least "),
+        ("gzip", "returns at least "),
     ] {
         let faults = ["--fault", "v2-missing", "--fault", fault];
         let server = Server::start(&[&MANY[..], &faults].concat());
@@ -483,7 +492,7 @@ fn a_missing_version_2_leaves_its_questions_open() {
                     id.contains("v2") || id.contains("page") || id.contains("next_token");
                 let absent = probe
                     .answer(id)
-                    .contains("version 2 is not there (POST /v2/auth");
+                    .contains("version 2 is not available (POST /v2/auth");
                 let both = id == "auth_difference";
                 assert_eq!(absent, about_v2 || both, "{}", probe.told(id));
             }
@@ -493,7 +502,7 @@ fn a_missing_version_2_leaves_its_questions_open() {
                 ("bounds_v1", "both are included"),
                 ("fractions_v1", "count"),
                 ("bad_token_v1", "401"),
-                ("token_response", "v1: access_token and nothing else"),
+                ("token_response", "v1: only access_token"),
             ];
             assert_answers(&probe, &expected, fault);
             assert!(probe.requests() <= 40, "{}", probe.requests());
@@ -509,7 +518,7 @@ fn a_missing_version_1_leaves_its_questions_open() {
     };
     let probe = probe_odd(odd);
     assert_eq!(probe.ended.code, Some(0), "version 2 is all that is needed");
-    let why = "open: version 1 is not there (POST /v1/auth answered 404)";
+    let why = "open: version 1 is not available (POST /v1/auth answered 404)";
     for id in QUESTIONS
         .iter()
         .filter(|id| id.contains("v1") && **id != "v1_deprecation")
@@ -517,7 +526,7 @@ fn a_missing_version_1_leaves_its_questions_open() {
         assert_answers(&probe, &[(id, why)], "no v1");
     }
     let expected = [
-        ("v1_deprecation", "open: version 1 gave no answer"),
+        ("v1_deprecation", "open: version 1 sent no response"),
         ("bounds_v2", "both are included"),
         ("order_v2", "by batch_creation_date, oldest first"),
         ("page_size", "25 batches"),
@@ -613,11 +622,7 @@ fn people_read_a_section_behind_the_steps() {
     for line in answers {
         let (mark, rest) = line.split_at(8);
         assert!(["found   ", "open    "].contains(&mark), "{line}");
-        assert_eq!(
-            mark == "open    ",
-            rest.contains("could not tell, because "),
-            "{line}"
-        );
+        assert_eq!(mark == "open    ", rest.contains("unknown: "), "{line}");
         // Answers stand below each other.
         assert_eq!(&rest[21..23], "  ", "{line}");
         assert!(!rest[23..].starts_with(' '), "{line}");
@@ -720,14 +725,14 @@ fn bounds_are_told_apart() {
         truncating,
         &[(
             "fractions_v2",
-            "what was created within the second of a bound",
+            "batches created within the second of a bound",
         )],
     );
 }
 
 #[test]
 fn what_the_date_filter_compares_is_told_apart() {
-    let why = "open: the date filter does not compare batch_creation_date, second by second";
+    let why = "open: the date filter does not compare the seconds of batch_creation_date";
     for (compared, answer) in [
         (Compared::Day, "compares batch_creation_date, by whole days"),
         (
@@ -736,7 +741,7 @@ fn what_the_date_filter_compares_is_told_apart() {
         ),
         (
             Compared::Nothing,
-            "does not compare batch_creation_date: others come too",
+            "does not compare batch_creation_date: other batches are returned too",
         ),
     ] {
         let odd = Odd {
@@ -753,7 +758,10 @@ fn what_the_date_filter_compares_is_told_apart() {
     for (count, answer) in [
         (1, "compares nothing: "),
         // All of one day.
-        (10, "does not compare batch_creation_date: others come too"),
+        (
+            10,
+            "does not compare batch_creation_date: other batches are returned too",
+        ),
     ] {
         let ignorant = Odd {
             compared: Compared::Nothing,
@@ -788,7 +796,10 @@ fn cursors_are_told_apart() {
         ..Odd::default()
     };
     let expected = [
-        ("dates_with_next_token", "may go along or be left out"),
+        (
+            "dates_with_next_token",
+            "optional: the same page is returned",
+        ),
         ("next_token_twice", "no: 410 the second time"),
         ("bad_next_token", "400, `detail` is text"),
     ];
@@ -801,9 +812,9 @@ fn cursors_are_told_apart() {
     let expected = [
         (
             "dates_with_next_token",
-            "must go along: without them other batches come",
+            "required: without them, other batches are returned",
         ),
-        ("bad_next_token", "taken with 200: 25 batches came"),
+        ("bad_next_token", "accepted with 200: 25 batches returned"),
     ];
     assert_odd(forgetful, &expected);
 }
@@ -848,7 +859,7 @@ fn tokens_tell_what_they_are_and_are_not_shown() {
     let expected = [
         (
             "token_response",
-            "v2: access_token, expires_in, scope; v1: access_token and nothing",
+            "v2: access_token, expires_in, scope; v1: only access_token",
         ),
         (
             "auth_difference",
@@ -865,11 +876,14 @@ fn tokens_tell_what_they_are_and_are_not_shown() {
     let expected = [
         (
             "token_lifetime",
-            "v2: expires_in is no whole number of seconds; v1: expires_in says 60 s",
+            "v2: expires_in is not a whole number of seconds; v1: expires_in says 60 s",
         ),
-        ("auth_difference", "the same fields, but another expires_in"),
-        ("missing_token_v2", "taken with 200"),
-        ("bad_token_v1", "taken with 200"),
+        (
+            "auth_difference",
+            "the same fields, but a different expires_in",
+        ),
+        ("missing_token_v2", "accepted with 200"),
+        ("bad_token_v1", "accepted with 200"),
     ];
     assert_odd(odd, &expected);
 }
@@ -920,7 +934,9 @@ fn a_service_that_dies_leaves_the_rest_open() {
     assert_answers(&probe, &[("bad_token_v1", "401")], "before");
     for id in ["order_v1", "v1_above_1000", "bounds_v2", "offset_v1"] {
         assert!(
-            probe.answer(id).contains("the service has gone away"),
+            probe
+                .answer(id)
+                .contains("the service is no longer reachable"),
             "{}",
             probe.told(id)
         );
