@@ -6,9 +6,7 @@
 
 use chrono::Utc;
 
-use super::queue::ROOM;
-use super::v2::WalkMode;
-use super::window::{self, LIKELY_FIRST};
+use super::window::{self, LIKELY_FIRST, WalkMode};
 use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
@@ -66,7 +64,13 @@ struct Density {
 impl WindowPlanner {
     /// Makes a plan for `whole`, whose first page of so many `bytes` was created at `seen`; nothing where it comes in no
     /// order of time (then one window after another would change the order), or is too little.
-    pub(super) fn new(whole: Range, seen: &[i64], bytes: usize, workers: usize) -> Option<Self> {
+    pub(super) fn new(
+        whole: Range,
+        seen: &[i64],
+        bytes: usize,
+        workers: usize,
+        room: usize,
+    ) -> Option<Self> {
         let (&first, &last) = (seen.first()?, seen.last()?);
         let newest_first = first > last;
         let ordered = if newest_first {
@@ -91,7 +95,7 @@ impl WindowPlanner {
             workers,
             page: seen.len() as f64,
             // Some windows turn out larger, and still have to find room.
-            pages: (ROOM / bytes.max(1) * 2 / 3).max(1) as f64,
+            pages: (room / bytes.max(1) * 2 / 3).max(1) as f64,
             near,
             reached: near,
             far,
@@ -221,6 +225,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const ROOM: usize = 5 << 19;
     const DAY: i64 = 86_400;
     const FIRST: i64 = 1_700_000_000;
 
@@ -254,7 +259,7 @@ mod tests {
         };
         let all = inside(&whole);
         let Some(mut plan) =
-            WindowPlanner::new(whole, &all[..page.min(all.len())], 600_000, workers)
+            WindowPlanner::new(whole, &all[..page.min(all.len())], 600_000, workers, ROOM)
         else {
             return vec![(whole, all.len() as u64)];
         };
@@ -325,15 +330,15 @@ mod tests {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
         let whole = range(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(
-            WindowPlanner::new(whole, &seconds[..1000], 600_000, 8).is_none(),
+            WindowPlanner::new(whole, &seconds[..1000], 600_000, 8, ROOM).is_none(),
             "two pages and a half"
         );
         let later = range(Some(FIRST), Some(FIRST + 25_000 * 900));
-        assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8).is_some());
+        assert!(WindowPlanner::new(later, &seconds[..1000], 600_000, 8, ROOM).is_some());
         let mut mixed = seconds[..1000].to_vec();
         mixed.swap(3, 900);
-        assert!(WindowPlanner::new(later, &mixed, 600_000, 8).is_none());
-        assert!(WindowPlanner::new(later, &[], 1, 8).is_none());
+        assert!(WindowPlanner::new(later, &mixed, 600_000, 8, ROOM).is_none());
+        assert!(WindowPlanner::new(later, &[], 1, 8, ROOM).is_none());
     }
 
     proptest! {

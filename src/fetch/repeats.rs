@@ -1,13 +1,18 @@
 //! Batches as they are received: which of them are new, and whether pages still bring any.
 
-use crate::batch::Page;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, PoisonError};
+
 use crate::batch::dedup::{Arrival, DedupSet};
 use crate::batch::page::WalkId;
+use crate::batch::{Batch, Page};
 use crate::client::{Fault, ServiceError};
 use crate::error::Failure;
 
 /// After so many pages in a row with nothing new, the pages of a walk would never end.
 const MOST_REPEATED: u32 = 10;
+/// The same batches fill two seconds where they lie on the bound between them; not three.
+const SAME_SECONDS: u32 = 3;
 
 /// What was received so far.
 pub(crate) struct ReceivedPages {
@@ -72,10 +77,48 @@ pub(super) fn looping(why: impl Into<String>) -> Failure {
     ServiceError { request, fault }.into_failure(1)
 }
 
+/// Finds out that a service answers ever the same batches: then it does not look at dates, and would
+/// be asked for every second there is.
+pub(super) struct RepeatGuard {
+    hasher: RandomState,
+    /// The batches of the last second that held as much as an answer may, as a digest, and how many
+    /// seconds held just these.
+    last: Mutex<(u64, u32)>,
+}
+
+impl RepeatGuard {
+    pub(super) fn new() -> Self {
+        Self {
+            hasher: RandomState::new(),
+            last: Mutex::new((0, 0)),
+        }
+    }
+
+    pub(super) fn digest(&self, digest: u64, batches: &[Batch]) -> u64 {
+        let ids = batches.iter().map(|batch| self.hasher.hash_one(batch.id()));
+        ids.fold(digest, u64::wrapping_add)
+    }
+
+    pub(super) fn check(&self, digest: u64) -> Result<(), ServiceError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = match *last {
+            (same, count) if same == digest => (same, count + 1),
+            _ => (digest, 1),
+        };
+        if last.1 < SAME_SECONDS {
+            return Ok(());
+        }
+        let why = "version 1 answers the same batches whatever the dates";
+        Err(ServiceError {
+            request: "GET /v1/batches".to_owned(),
+            fault: Fault::Broken(why.to_owned()),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::batch::Batch;
     use crate::error::Kind;
 
     /// A page of a walk with these batches.

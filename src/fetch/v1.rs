@@ -1,37 +1,35 @@
 //! Version 1: a window fetched at once, and cut where it may not be whole.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
 use super::limiter::Permit;
-use super::sender::{WindowOutcome, WindowSender};
-use super::session::Refused;
-use super::session::{PageRequest, Session};
-use super::v1_sample::{self, CreationSample, WindowHint};
-use super::window;
+use super::queue::{WindowOutcome, WindowSender};
+use super::repeats::RepeatGuard;
+use super::session::{PageRequest, Refused, Session};
+use super::v1_sample::{self, CreationSample};
+use super::window::{self, WindowHint};
 use crate::batch::Batch;
+use crate::batch::dedup::Id;
 use crate::batch::range::Range;
-use crate::client::{Fault, Response, ServiceError, Version};
+use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 
 /// From so many batches on, an answer may not be whole (interface, section 8).
-pub(super) const LIMIT: usize = 1000;
+const LIMIT: usize = 1000;
 /// What a service may answer where it would be more (interface, section 8).
-pub(super) const TOO_MUCH: [u16; 2] = [413, 422];
+const TOO_MUCH: [u16; 2] = [413, 422];
 /// What is read of an answer at a time.
-pub(super) const PIECE: usize = 1 << 20;
-/// The same batches fill two seconds where they lie on the bound between them; not three.
-const SAME_SECONDS: u32 = 3;
-
+const PIECE: usize = 1 << 20;
 /// Fetches one window.
 pub(super) struct V1Walk {
-    pub(super) asker: Arc<Session>,
-    pub(super) window: Range,
-    pub(super) is_whole: bool,
+    asker: Arc<Session>,
+    window: Range,
+    is_whole: bool,
     hint: WindowHint,
     pub(super) lane: WindowSender,
-    pub(super) repeats: Arc<RepeatGuard>,
+    repeats: Arc<RepeatGuard>,
 }
 
 /// What an answer was.
@@ -199,41 +197,155 @@ async fn read(
     })
 }
 
-/// Finds out that a service answers ever the same batches: then it does not look at dates, and would
-/// be asked for every second there is.
-pub(super) struct RepeatGuard {
-    hasher: RandomState,
-    /// The batches of the last second that held as much as an answer may, as a digest, and how many
-    /// seconds held just these.
-    last: Mutex<(u64, u32)>,
+/// Batches of a window that were handed on.
+#[derive(Default)]
+struct SentBatches {
+    all: HashSet<Id>,
+    /// Those that no second alone was answered with so far.
+    between: HashSet<Id>,
 }
 
-impl RepeatGuard {
-    pub(super) fn new() -> Self {
-        Self {
-            hasher: RandomState::new(),
-            last: Mutex::new((0, 0)),
-        }
+impl SentBatches {
+    /// Leaves of what came those that are new.
+    fn new_of(&mut self, mut got: DecodedPage) -> DecodedPage {
+        got.page.retain(|id| {
+            self.between.remove(id);
+            self.all.insert(*id)
+        });
+        got
     }
+}
 
-    pub(super) fn digest(&self, digest: u64, batches: &[Batch]) -> u64 {
-        let ids = batches.iter().map(|batch| self.hasher.hash_one(batch.id()));
-        ids.fold(digest, u64::wrapping_add)
-    }
+/// What an answer was, all of which was handed on.
+struct Streamed {
+    received: usize,
+    /// A digest of its batches, whatever their order.
+    digest: u64,
+}
 
-    pub(super) fn check(&self, digest: u64) -> Result<(), ServiceError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = match *last {
-            (same, count) if same == digest => (same, count + 1),
-            _ => (digest, 1),
+impl V1Walk {
+    /// Fetches a window that cannot be cut.
+    async fn fetch_uncut(&mut self) -> Result<WindowOutcome, Failure> {
+        let mut known = SentBatches::default();
+        let seconds = window::seconds(&self.window);
+        let refused = match self.stream(self.window, &mut known).await {
+            Ok(Streamed { received, .. }) if received < LIMIT => return Ok(WindowOutcome::Done),
+            Ok(Streamed { received, digest }) => {
+                self.repeats
+                    .check(digest)
+                    .map_err(|error| error.into_failure(1))?;
+                if seconds.is_none() {
+                    self.note_held_back(self.window, received);
+                }
+                None
+            }
+            Err((error, tries)) if error.refuses_batches(&TOO_MUCH) => Some((error, tries)),
+            Err((error, tries)) => return Err(tries.failure(error)),
         };
-        if last.1 < SAME_SECONDS {
-            return Ok(());
+        let Some(seconds) = seconds else {
+            return match refused {
+                Some(refused) => Err(overfull(refused, &self.window)),
+                None => Ok(WindowOutcome::Done),
+            };
+        };
+        known.between.clone_from(&known.all);
+        let mut total = 0;
+        for second in seconds {
+            log::info!("asking for {} alone", second.describe());
+            let asked = self.stream(second, &mut known).await;
+            let streamed = asked.map_err(|(error, tries)| {
+                if error.refuses_batches(&TOO_MUCH) {
+                    overfull((error, tries), &second)
+                } else {
+                    tries.failure(error)
+                }
+            })?;
+            total += streamed.received;
+            if streamed.received >= LIMIT {
+                self.note_held_back(second, streamed.received);
+            }
         }
-        let why = "version 1 answers the same batches whatever the dates";
-        Err(ServiceError {
-            request: "GET /v1/batches".to_owned(),
-            fault: Fault::Broken(why.to_owned()),
-        })
+        // Too much for one answer, and yet not so much on both seconds: the rest lies between them.
+        match refused {
+            Some(refused) if total < LIMIT => return Err(overfull(refused, &self.window)),
+            _ => {}
+        }
+        if !known.between.is_empty() {
+            self.note_held_back(self.window, known.all.len());
+        }
+        Ok(WindowOutcome::Done)
     }
+
+    /// Asks for `window`, and hands on what is not `known` yet while it arrives: it may be anything. Where it
+    /// has to be asked for again, what came before is known by then.
+    async fn stream(
+        &mut self,
+        window: Range,
+        known: &mut SentBatches,
+    ) -> Result<Streamed, Refused> {
+        let wanted = PageRequest {
+            version: Version::V1,
+            range: window,
+            next_token: None,
+        };
+        let source = ResponseInfo {
+            window: (!self.is_whole).then_some(window),
+            page: 1,
+        };
+        let asker = Arc::clone(&self.asker);
+        let findings = self.lane.sum.findings.clone();
+        let mut asking = asker.tries(&wanted);
+        loop {
+            let (mut answer, place) = asking.send().await?;
+            // While this waits for its turn, others must be able to ask.
+            place.served();
+            // What was wrong with batches is found anew.
+            self.lane.sum.findings = findings.clone();
+            let reading = PageDecoder::new(Version::V1, asker.lenient, source, asker.blank());
+            match self.hand_on(&mut answer, reading, known).await {
+                Ok(streamed) => return Ok(streamed),
+                Err(error) => asking.failed(error).await?,
+            }
+        }
+    }
+
+    /// Hands on one answer.
+    async fn hand_on(
+        &mut self,
+        answer: &mut Response,
+        mut reading: PageDecoder,
+        known: &mut SentBatches,
+    ) -> Result<Streamed, ServiceError> {
+        let mut digest = 0;
+        while let Some(text) = answer.text(PIECE).await? {
+            let fed = reading.feed(&text);
+            fed.map_err(|unreadable| answer.unreadable(unreadable))?;
+            if reading.got.received >= LIMIT {
+                let got = reading.take(self.asker.blank());
+                digest = self.repeats.digest(digest, &got.page.batches);
+                self.lane.deliver(known.new_of(got)).await;
+            }
+        }
+        let received = reading.got.received;
+        let finished = reading.finish();
+        let (got, _) = finished.map_err(|unreadable| answer.unreadable(unreadable))?;
+        digest = self.repeats.digest(digest, &got.page.batches);
+        self.lane.deliver(known.new_of(got)).await;
+        Ok(Streamed { received, digest })
+    }
+
+    fn note_held_back(&mut self, window: Range, received: usize) {
+        self.lane.sum.findings.hold_back(format!(
+            "{received} batches within one second ({}): version 1 may hold back more",
+            window.describe()
+        ));
+    }
+}
+
+/// Says that version 1 has no way to answer `window`.
+fn overfull((error, tries): Refused, window: &Range) -> Failure {
+    tries.failure(error).hint(format!(
+        "within one second ({}) more batches were created than version 1 answers at once: version 2 has no such limit (`--api v2`)",
+        window.describe()
+    ))
 }

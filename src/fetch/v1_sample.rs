@@ -4,8 +4,7 @@
 //! The cut depends on the answer alone: not on the clock, on the number of workers, or on how the
 //! network delivered the body. Windows decide the order of the output, so it is the same in every run.
 
-use super::v2::WalkMode;
-use super::window::{self, LIKELY_FIRST, LIKELY_LAST};
+use super::window::{self, LIKELY_FIRST, LIKELY_LAST, WalkMode, WindowHint};
 use crate::batch::range::Range;
 
 /// Batches in order of time that are enough to decide where to cut; the others would only be fetched
@@ -21,15 +20,6 @@ const ROUND: usize = 500;
 /// of the range, and never more than the last.
 const GUESSES: usize = 4;
 const MOST_GUESSES: usize = 64;
-
-/// What is known of a window of version 1 before it is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct WindowHint {
-    /// Whether the service answers the newest batches first; `None` if not known yet.
-    pub(super) newest_first: Option<bool>,
-    /// How many truncated answers in a row lie before this window.
-    pub(super) truncated: u32,
-}
 
 /// When the batches of an answer were created, in the order of the answer: all of them, or every
 /// so many.

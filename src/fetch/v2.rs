@@ -10,61 +10,34 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use tokio::task::{self, JoinHandle};
 
-use super::decode::{DecodedPage, ResponseInfo};
+use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
+use super::limiter::Permit;
 use super::planner::WindowPlanner;
+use super::queue::{ROOM, WindowOutcome, WindowSender};
 use super::repeats::looping;
-use super::sender::{WindowOutcome, WindowSender};
-use super::session::Session;
-use super::v1_sample::WindowHint;
-use super::v2_page::{EXPIRED, PageResult, ask_page};
-use super::window;
+use super::session::{PageRequest, Refused, Session};
+use super::window::{self, WalkMode};
 use crate::batch::Page;
 use crate::batch::dedup::{Digest, Id};
 use crate::batch::page::FirstPageIds;
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
-use crate::client::ServiceError;
 use crate::client::retry::Tries;
+use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 use crate::secret::Secret;
 
+/// What a cursor that is no longer taken is answered with (interface, section 7: not shown).
+const EXPIRED: [u16; 4] = [400, 404, 410, 422];
+/// What is read at once of a page; those that are larger are read while they arrive.
+const PIECE: usize = 4 << 20;
+/// The most that one page may hold in memory.
+const LARGEST: usize = 256 << 20;
 /// How often a window is walked anew without anything new in it.
 const RESTARTS: u32 = 3;
 /// So many pages without an order are many.
 const MANY: u64 = 8;
-/// How far to walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WalkMode {
-    /// To the end; no page is asked for before somebody wants it.
-    Lazy,
-    /// To the end, unless the first page shows that many can share the work, or, `in_windows`, the first
-    /// pages that there is no end in sight.
-    Probe { workers: usize, in_windows: bool },
-    /// To the end, unless there are far more pages than these, or other batches than there should be.
-    Window { pages: u64, newest_first: bool },
-    /// To the end, whatever comes.
-    Full,
-    /// Version 1: one answer, which is cut if it may not be whole.
-    V1(WindowHint),
-}
-
-impl WalkMode {
-    /// A window of batches in no order of time, which cannot be cut again by what is seen of it.
-    pub(super) const UNORDERED: Self = Self::Window {
-        pages: u64::MAX,
-        newest_first: false,
-    };
-
-    /// A window that should have so many pages, and is cut again where it has far more.
-    pub(super) fn share(pages: u64, newest_first: bool) -> Self {
-        Self::Window {
-            pages: 2 * pages + 4,
-            newest_first,
-        }
-    }
-}
-
 pub(super) struct V2Walk {
     asker: Arc<Session>,
     window: Range,
@@ -255,7 +228,7 @@ impl V2Walk {
         if !has_more || self.lane.pages() > 0 || workers == 1 {
             return None;
         }
-        let plan = WindowPlanner::new(self.window, &seconds(got), got.page.size(), workers)?;
+        let plan = WindowPlanner::new(self.window, &seconds(got), got.page.size(), workers, ROOM)?;
         Some((plan, got.page.ids()))
     }
 
@@ -420,5 +393,148 @@ fn goes_back(instants: &[Timestamp], reached: Option<&Timestamp>, newest_first: 
         all.is_sorted_by(|before, after| before >= after)
     } else {
         all.is_sorted()
+    }
+}
+
+/// What came for a page, with the cursor of the next.
+type PageResult = Result<(DecodedPage, Option<String>), Refused>;
+
+/// Who waits for the cursor of the next page; told once.
+type Early = Option<oneshot::Sender<String>>;
+
+/// Asks for a page, with its dates as far as they are taken beside a cursor.
+async fn ask_page(
+    asker: &Session,
+    window: Range,
+    next_token: Option<Secret>,
+    source: ResponseInfo,
+    early: oneshot::Sender<String>,
+) -> PageResult {
+    let has_cursor = next_token.is_some();
+    let repeat_dates = !has_cursor || asker.dates_with_cursor.load(Ordering::Relaxed);
+    let mut wanted = PageRequest {
+        version: Version::V2,
+        range: if repeat_dates {
+            window
+        } else {
+            Range::default()
+        },
+        next_token,
+    };
+    let mut early = Some(early);
+    let asked = ask_once(asker, &wanted, source, &mut early, || {}).await;
+    let has_dates = window.start.is_some() || window.end.is_some();
+    let refused = matches!(&asked, Err((error, _)) if error.refuses_batches(&[422]));
+    if !(refused && has_cursor && repeat_dates && has_dates) {
+        return asked;
+    }
+    wanted.range = Range::default();
+    let taken = || {
+        if asker.dates_with_cursor.swap(false, Ordering::Relaxed) {
+            log::info!("the service takes no dates together with next_token: leaving them out");
+        }
+    };
+    match ask_once(asker, &wanted, source, &mut early, taken).await {
+        // It refuses this one too: then it was not for the dates.
+        Err((error, _)) if error.refuses_batches(&EXPIRED) => asked,
+        answered => answered,
+    }
+}
+
+/// Asks until a page was read; `taken` hears of it as soon as the service has taken the request.
+async fn ask_once(
+    asker: &Session,
+    wanted: &PageRequest,
+    source: ResponseInfo,
+    early: &mut Early,
+    taken: impl Fn(),
+) -> PageResult {
+    let mut asking = asker.tries(wanted);
+    loop {
+        let (answer, place) = asking.send().await?;
+        taken();
+        let reading = PageDecoder::new(Version::V2, asker.lenient, source, asker.blank());
+        match read_page(answer, place, reading, early).await {
+            Ok(got) => return Ok(got),
+            Err(error) => asking.failed(error).await?,
+        }
+    }
+}
+
+/// Reads a page; tells the cursor of the next one as soon as all of this one is there.
+async fn read_page(
+    mut answer: Response,
+    place: Permit<'_>,
+    mut reading: PageDecoder,
+    early: &mut Early,
+) -> Result<(DecodedPage, Option<String>), ServiceError> {
+    let mut last = None;
+    let mut size = 0;
+    while let Some(text) = answer.text(PIECE).await? {
+        size += text.len();
+        if size > LARGEST {
+            let why = format!("a page is larger than {} MB", LARGEST >> 20);
+            return Err(answer.broken(why));
+        }
+        if answer.has_ended() {
+            last = Some(text);
+            break;
+        }
+        reading
+            .feed(&text)
+            .map_err(|unreadable| answer.unreadable(unreadable))?;
+    }
+    place.served();
+    let last = last.unwrap_or_default();
+    let early = early.take();
+    if let (Some(early), Some(cursor)) = (early, last_cursor(&last)) {
+        // Where nobody waits for it, nobody needs it.
+        let _ = early.send(cursor.to_owned());
+    }
+    // First the next request is sent, then this answer is read.
+    task::yield_now().await;
+    let read = reading.feed(&last).and_then(|()| reading.finish());
+    read.map_err(|unreadable| answer.unreadable(unreadable))
+}
+
+/// Returns the cursor at the end of a page. Where the page is valid and ends like this, no string can
+/// hide it: a quote inside of one would have a backslash before it.
+fn last_cursor(page: &str) -> Option<&str> {
+    let rest = page.trim_end().strip_suffix("\"}")?;
+    let (before, cursor) = rest.rsplit_once('"')?;
+    let before = before.strip_suffix("\"next_token\":")?;
+    let is_plain = !cursor.is_empty()
+        && cursor
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    (is_plain && before.ends_with([',', '{'])).then_some(cursor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_at_the_end_is_known_early() {
+        assert_eq!(
+            last_cursor(r#"{"data":[],"next_token":"a=b"}"#),
+            Some("a=b")
+        );
+        assert_eq!(
+            last_cursor("{\"data\":[],\"next_token\":\"x\"}\n"),
+            Some("x")
+        );
+        for page in [
+            r#"{"data":[],"next_token":null}"#,
+            r#"{"next_token":"x","data":[]}"#,
+            r#"{"data":[],"next_token":"a\"b"}"#,
+            r#"{"data":[],"next_token":"a\\"}"#,
+            r#"{"data":[],"more":"\"next_token\":\"x"}"#,
+            r#"{"data":[],"more":",\"next_token\":","x":"y"}"#,
+            r#"{"data":[],"next_token":""}"#,
+            "",
+        ] {
+            assert_eq!(last_cursor(page), None, "{page}");
+        }
     }
 }

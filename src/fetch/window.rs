@@ -22,6 +22,66 @@ const PART: u64 = 4;
 const PARTS: u64 = 64;
 /// The parts of a range whose batches come in no order of time.
 const EVEN_PARTS: usize = 16;
+
+/// A window that was fetched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FetchedWindow {
+    pub(crate) window: Range,
+    pub(crate) pages: u64,
+    pub(crate) batches: u64,
+}
+
+impl FetchedWindow {
+    pub(super) fn new(window: Range) -> Self {
+        Self {
+            window,
+            pages: 0,
+            batches: 0,
+        }
+    }
+}
+
+/// How far to walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WalkMode {
+    /// To the end; no page is asked for before somebody wants it.
+    Lazy,
+    /// To the end, unless the first page shows that many can share the work, or, `in_windows`, the first
+    /// pages that there is no end in sight.
+    Probe { workers: usize, in_windows: bool },
+    /// To the end, unless there are far more pages than these, or other batches than there should be.
+    Window { pages: u64, newest_first: bool },
+    /// To the end, whatever comes.
+    Full,
+    /// Version 1: one answer, which is cut if it may not be whole.
+    V1(WindowHint),
+}
+
+impl WalkMode {
+    /// A window of batches in no order of time, which cannot be cut again by what is seen of it.
+    pub(super) const UNORDERED: Self = Self::Window {
+        pages: u64::MAX,
+        newest_first: false,
+    };
+
+    /// A window that should have so many pages, and is cut again where it has far more.
+    pub(super) fn share(pages: u64, newest_first: bool) -> Self {
+        Self::Window {
+            pages: 2 * pages + 4,
+            newest_first,
+        }
+    }
+}
+
+/// What is known of a window of version 1 before it is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WindowHint {
+    /// Whether the service answers the newest batches first; `None` if not known yet.
+    pub(super) newest_first: Option<bool>,
+    /// How many truncated answers in a row lie before this window.
+    pub(super) truncated: u32,
+}
+
 /// Cuts `window` in two in the middle; nothing where it is one second. The cut does not depend on the
 /// clock.
 pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
