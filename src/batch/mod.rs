@@ -1,352 +1,40 @@
-//! A batch: one tray scan session, as the service sent it.
+//! A batch: one tray scan session, as the service sent it, and everything computed from it.
 //!
-//! [`COLUMNS`] is the one list of its fields; everything that goes through fields goes through it.
-//! The text of a batch is kept as it was received, with an index of where each value stands, so that
-//! nothing is lost on the way to the output: no decimal becomes a float, no field is forgotten.
+//! Start with `columns.rs` ([`COLUMNS`] is the only list of fields) and `batch.rs`. A [`Batch`] keeps its
+//! text as received, with an index of its values, so that nothing is lost before the output: no decimal
+//! becomes a float, and unknown fields are kept. `json` finds batches on a page and values in a batch.
+//! Requests belong to `fetch`, output formats to `formats`.
 
-// Finding the values in the text, and what is wrong with them.
-
-// What people call the fields, and what they mean.
-pub(crate) mod json;
+mod batch;
+mod columns;
+// Titles, units and descriptions of the fields.
 mod meaning;
 
-// The same for text that is written just as the interface shows it, many times faster.
+pub(crate) mod json;
+pub(crate) mod page;
 
-// Instants and decimals, compared as what they are.
+// Values: how to parse and compare them, and their canonical form.
 mod decimal;
 mod timestamp;
-
-// Values by column, in the one form that digests and comparisons use.
-pub(crate) mod dedup;
-pub(crate) mod digest;
-pub(crate) mod filter;
-pub(crate) mod page;
-pub(crate) mod range;
 mod values;
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::Arc;
+// Date ranges, and the conditions of `--where`, `--sort` and `--fields`.
+pub(crate) mod filter;
+pub(crate) mod range;
 
-use memchr::memchr;
+// Duplicates within a run, and the digest of a set of batches.
+pub(crate) mod dedup;
+pub(crate) mod digest;
 
+pub(crate) use self::batch::{Batch, unquote};
+pub(crate) use columns::{
+    ALL_COLUMNS, ANALYSIS_LINK, BATCH_ID, BATCH_NAME, COEFFICIENT_OF_VARIATION, COLUMNS, COMMENT,
+    CREATION_DATE, CROP_TYPE, Column, FieldType, GERMINATED, GERMINATION_RATE, NON_GERMINATED,
+    NON_USABLE, NUMBER_OF_IMAGES, SCANNED_BY, SEEDLING_SIZE, TOTAL_CELLS, USABLE, USABLE_RATE,
+    WARNINGS, find_column,
+};
 pub(crate) use decimal::{EXACT_DIGITS, is_number, is_whole, significant_digits};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};
 pub(crate) use values::{Representation, Values, canonical, canonical_json};
-
-/// What a field holds (interface, section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldType {
-    Text,
-    Date,
-    Integer,
-    Decimal,
-    Boolean,
-}
-
-impl FieldType {
-    pub(crate) fn is_numeric(self) -> bool {
-        matches!(self, Self::Integer | Self::Decimal)
-    }
-}
-
-/// A field of a batch.
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
-    /// What people read above it.
-    pub(crate) label: &'static str,
-    pub(crate) kind: FieldType,
-    pub(crate) nullable: bool,
-}
-
-const fn column(
-    name: &'static str,
-    label: &'static str,
-    kind: FieldType,
-    nullable: bool,
-) -> Column {
-    Column {
-        name,
-        label,
-        kind,
-        nullable,
-    }
-}
-
-/// The fields, in the order of the interface.
-pub(crate) const COLUMNS: [Column; 18] = [
-    column("batch_id", "id", FieldType::Text, false),
-    column("batch_name", "name", FieldType::Text, false),
-    column(
-        "batch_creation_date",
-        "created (UTC)",
-        FieldType::Date,
-        false,
-    ),
-    column("crop_type", "crop", FieldType::Text, true),
-    column("number_of_images", "images", FieldType::Integer, false),
-    column("total_cells_per_tray", "cells", FieldType::Integer, true),
-    column(
-        "avg_germinated_seedlings",
-        "germinated",
-        FieldType::Decimal,
-        true,
-    ),
-    column(
-        "avg_non_germinated_seedlings",
-        "not germ.",
-        FieldType::Decimal,
-        true,
-    ),
-    column("avg_germination_rate", "germ. %", FieldType::Decimal, true),
-    column("avg_usable_seedlings", "usable", FieldType::Decimal, true),
-    column(
-        "avg_non_usable_cells",
-        "not usable",
-        FieldType::Decimal,
-        true,
-    ),
-    column(
-        "avg_usable_seedling_rate",
-        "usable %",
-        FieldType::Decimal,
-        true,
-    ),
-    column(
-        "avg_coefficient_of_variation",
-        "CV %",
-        FieldType::Decimal,
-        true,
-    ),
-    column(
-        "avg_median_seedling_size_mm2",
-        "size mm²",
-        FieldType::Decimal,
-        true,
-    ),
-    column("scanned_by_email", "scanned by", FieldType::Text, true),
-    column("analysis_link", "report", FieldType::Text, true),
-    column("comment", "comment", FieldType::Text, true),
-    column("warnings", "warn", FieldType::Boolean, false),
-];
-
-pub(crate) const BATCH_ID: usize = 0;
-pub(crate) const BATCH_NAME: usize = 1;
-pub(crate) const CREATION_DATE: usize = 2;
-pub(crate) const CROP_TYPE: usize = 3;
-pub(crate) const NUMBER_OF_IMAGES: usize = 4;
-pub(crate) const TOTAL_CELLS: usize = 5;
-pub(crate) const GERMINATED: usize = 6;
-pub(crate) const NON_GERMINATED: usize = 7;
-pub(crate) const GERMINATION_RATE: usize = 8;
-pub(crate) const USABLE: usize = 9;
-pub(crate) const NON_USABLE: usize = 10;
-pub(crate) const USABLE_RATE: usize = 11;
-pub(crate) const COEFFICIENT_OF_VARIATION: usize = 12;
-pub(crate) const SEEDLING_SIZE: usize = 13;
-pub(crate) const SCANNED_BY: usize = 14;
-pub(crate) const ANALYSIS_LINK: usize = 15;
-pub(crate) const COMMENT: usize = 16;
-pub(crate) const WARNINGS: usize = 17;
-
-/// All columns, one bit each.
-pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;
-
-/// Returns the place of the column called `name`.
-pub(crate) fn find_column(name: &str) -> Option<usize> {
-    COLUMNS.iter().position(|column| column.name == name)
-}
-
-/// Where the values of a batch stand in its text, counted from its start.
-#[derive(Clone, Debug)]
-enum Index {
-    /// All fields are there, in the order of the interface, nothing else, and nothing is wrong.
-    Usual([(u16, u16); COLUMNS.len()]),
-    Other(Box<GeneralIndex>),
-}
-
-/// The index of a batch that may have anything in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct GeneralIndex {
-    /// Where each column's value stands; nothing where the service wrote none.
-    written: [Option<Range<u32>>; COLUMNS.len()],
-    /// Names and values of the fields that the interface does not know.
-    unknown: Vec<(Range<u32>, Range<u32>)>,
-    /// Columns whose value breaks the interface, one bit each.
-    flawed: u32,
-}
-
-/// One batch.
-#[derive(Clone, Debug)]
-pub(crate) struct Batch {
-    /// What came together with it, or its text alone.
-    page: Arc<String>,
-    /// The object in it: on one line, without blanks between its parts, otherwise as received.
-    object: Range<u32>,
-    index: Index,
-}
-
-impl Batch {
-    /// Reads the batch that begins at `place` in `page`, and tells how long it is; nothing where it is
-    /// not written just as the interface shows it, or not all there.
-    pub(crate) fn scan(page: &Arc<String>, place: usize) -> Option<(Self, usize)> {
-        let (spans, length) = json::scan::object(page.as_bytes().get(place..)?)?;
-        let object = u32::try_from(place).ok()?..u32::try_from(place + length).ok()?;
-        let page = Arc::clone(page);
-        let index = Index::Usual(spans);
-        Some((
-            Self {
-                page,
-                object,
-                index,
-            },
-            length,
-        ))
-    }
-
-    /// Returns the batch alone, without holding on to what came together with it.
-    pub(crate) fn detached(&self) -> Self {
-        let page = Arc::new(self.text().to_owned());
-        let object = 0..self.object.end - self.object.start;
-        let index = self.index.clone();
-        Self {
-            page,
-            object,
-            index,
-        }
-    }
-
-    /// Returns the whole object as received.
-    pub(crate) fn text(&self) -> &str {
-        &self.page[self.object.start as usize..self.object.end as usize]
-    }
-
-    /// Returns the JSON text of `column`; nothing where it is null.
-    pub(crate) fn json(&self, column: usize) -> Option<&str> {
-        self.member(column).filter(|json| *json != "null")
-    }
-
-    /// Returns what the service wrote for `column`, null too; nothing where it wrote nothing.
-    pub(crate) fn member(&self, column: usize) -> Option<&str> {
-        match &self.index {
-            Index::Usual(spans) => {
-                let (start, end) = spans[column];
-                Some(self.part(&(u32::from(start)..u32::from(end))))
-            }
-            Index::Other(other) => other.written[column].as_ref().map(|span| self.part(span)),
-        }
-    }
-
-    /// Returns which columns are there, null ones too, one bit each.
-    pub(crate) fn columns(&self) -> u32 {
-        match &self.index {
-            Index::Usual(_) => ALL_COLUMNS,
-            Index::Other(other) => (0..COLUMNS.len())
-                .filter(|&column| other.written[column].is_some())
-                .fold(0, |columns, column| columns | 1 << column),
-        }
-    }
-
-    /// Tells whether all fields are there, in order, nothing else, and nothing is wrong with any.
-    pub(crate) fn is_usual(&self) -> bool {
-        matches!(self.index, Index::Usual(_))
-    }
-
-    /// Returns `column` as plain text: strings without their quotes, the rest as received.
-    pub(crate) fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
-        self.json(column).map(unquote)
-    }
-
-    /// Returns the text of `column` between its quotes, escapes and all, or as it is where it has none;
-    /// nothing where it is null, or the batch is unusual.
-    pub(crate) fn inside(&self, column: usize) -> Option<&str> {
-        let Index::Usual(spans) = &self.index else {
-            return None;
-        };
-        let (start, end) = spans[column];
-        let (start, end) = (u32::from(start), u32::from(end));
-        let json = self.part(&(start..end));
-        match json.as_bytes()[0] {
-            b'"' => Some(&json[1..json.len() - 1]),
-            b'n' => None,
-            _ => Some(json),
-        }
-    }
-
-    /// Like [`Batch::plain`], but nothing where the value is not what its column holds.
-    pub(crate) fn typed(&self, column: usize) -> Option<Cow<'_, str>> {
-        match &self.index {
-            Index::Other(other) if other.flawed & (1 << column) != 0 => None,
-            _ => self.plain(column),
-        }
-    }
-
-    /// Returns when the batch was created; nothing where that is not known.
-    pub(crate) fn created(&self) -> Option<Timestamp> {
-        Timestamp::parse(&self.typed(CREATION_DATE)?)
-    }
-
-    /// Returns the identifier. Only a batch that has one is ever made, but for [`Batch::read_part`].
-    pub(crate) fn id(&self) -> Cow<'_, str> {
-        self.plain(BATCH_ID).unwrap_or_default()
-    }
-
-    /// Returns the object with its fields in the order of the interface, those that may be null always
-    /// there, and others behind them: the same text for the same content.
-    pub(crate) fn canonical(&self) -> Cow<'_, str> {
-        if let Index::Usual(_) = self.index {
-            return Cow::Borrowed(self.text());
-        }
-        let known = COLUMNS.iter().enumerate().map(|(place, column)| {
-            let value = self.json(place).unwrap_or("null");
-            format!("\"{}\":{value}", column.name)
-        });
-        let unknown = self
-            .unknown()
-            .map(|(name, value)| format!("{name}:{value}"));
-        let mut unknown: Vec<String> = unknown.collect();
-        unknown.sort_unstable();
-        let fields: Vec<String> = known.chain(unknown).collect();
-        Cow::Owned(format!("{{{}}}", fields.join(",")))
-    }
-
-    /// Returns JSON names (in quotes) and values of the fields that the interface does not know.
-    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
-        let unknown = match &self.index {
-            Index::Usual(_) => &[][..],
-            Index::Other(other) => &other.unknown,
-        };
-        unknown
-            .iter()
-            .map(|(name, value)| (self.part(name), self.part(value)))
-    }
-
-    /// Returns the fields that the interface does not know as one JSON object; nothing where there are none.
-    pub(crate) fn extra(&self) -> Option<String> {
-        let fields: Vec<String> = self
-            .unknown()
-            .map(|(name, value)| format!("{name}:{value}"))
-            .collect();
-        (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
-    }
-
-    fn part(&self, span: &Range<u32>) -> &str {
-        let start = self.object.start;
-        &self.page[(start + span.start) as usize..(start + span.end) as usize]
-    }
-}
-
-/// Returns what a JSON string says; any other JSON text as it is.
-pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
-    match json
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    {
-        None => Cow::Borrowed(json),
-        Some(inside) if memchr(b'\\', inside.as_bytes()).is_none() => Cow::Borrowed(inside),
-        // Half of a surrogate pair says nothing; with `--lenient` it is carried as it was written.
-        Some(inside) => serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned),
-    }
-}

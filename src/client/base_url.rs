@@ -4,7 +4,6 @@ use std::fmt;
 
 use url::{Host, Url};
 
-use super::proxy::host_and_port;
 use crate::error::{Failure, Kind};
 
 /// The URL of the service: checked, and safe to show.
@@ -87,6 +86,13 @@ fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
+}
+
+/// Returns host and port of `url`.
+pub(super) fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or_default();
+    format!("{host}:{port}")
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::api::Api;
 use super::base_url::BaseUrl;
+use super::version::Api;
 use crate::secret::Secret;
 
 /// How the service is asked.

@@ -13,7 +13,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::base_url::BaseUrl;
+use super::base_url::{BaseUrl, host_and_port};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 
@@ -159,13 +159,6 @@ impl std::fmt::Debug for ProxyServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ProxyServer({})", self.address())
     }
-}
-
-/// Returns host and port of `url`.
-pub(crate) fn host_and_port(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port_or_known_default().unwrap_or_default();
-    format!("{host}:{port}")
 }
 
 /// Returns whether the HTTP client would send requests for `base_url` to `proxy`.

@@ -7,7 +7,8 @@ use tokio::sync::Mutex;
 
 use super::error::ServiceError;
 use super::retry::{RetryPolicy, Tries};
-use super::{Service, Version};
+use super::service::Service;
+use super::version::Version;
 use crate::error::Failure;
 use crate::secret::Secret;
 use crate::terminal::Stats;

@@ -5,7 +5,6 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::hexadecimal;
 use crate::batch::{COLUMNS, Values, canonical};
 
 const TITLE: &[u8] = b"trayscan set digest 1\0";
@@ -35,7 +34,7 @@ impl AdditiveSum {
             .map_or(0, |first| u64::from_be_bytes(*first))
     }
 
-    pub(super) fn finish(&self, columns: &[usize], count: u64) -> String {
+    pub(super) fn finish(&self, columns: &[usize], count: u64) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(TITLE);
         for &column in columns {
             hash.update(COLUMNS[column].name);
@@ -43,7 +42,7 @@ impl AdditiveSum {
         }
         hash.update(count.to_be_bytes());
         hash.update(self.0);
-        hexadecimal(&hash.finalize())
+        hash.finalize().into()
     }
 }
 

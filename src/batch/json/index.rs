@@ -10,9 +10,9 @@ use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::batch::batch::{GeneralIndex, Index};
 use crate::batch::{
-    BATCH_ID, Batch, COLUMNS, Column, FieldType, GeneralIndex, Index, Timestamp, decimal,
-    find_column, unquote,
+    BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };
 
 /// The most fields that a batch may have, known and unknown.

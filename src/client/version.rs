@@ -1,4 +1,22 @@
-//! Which versions of the interface may be used.
+//! Versions of the interface, and which of them may be used.
+
+use std::fmt;
+
+/// The versions of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    V1,
+    V2,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}
 
 /// Which version of the interface to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,124 @@
+//! The fields of a batch, in one list: names, labels and types.
+
+/// What a field holds (interface, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldType {
+    Text,
+    Date,
+    Integer,
+    Decimal,
+    Boolean,
+}
+
+impl FieldType {
+    pub(crate) fn is_numeric(self) -> bool {
+        matches!(self, Self::Integer | Self::Decimal)
+    }
+}
+
+/// A field of a batch.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// What people read above it.
+    pub(crate) label: &'static str,
+    pub(crate) kind: FieldType,
+    pub(crate) nullable: bool,
+}
+
+const fn column(
+    name: &'static str,
+    label: &'static str,
+    kind: FieldType,
+    nullable: bool,
+) -> Column {
+    Column {
+        name,
+        label,
+        kind,
+        nullable,
+    }
+}
+
+/// The fields, in the order of the interface.
+pub(crate) const COLUMNS: [Column; 18] = [
+    column("batch_id", "id", FieldType::Text, false),
+    column("batch_name", "name", FieldType::Text, false),
+    column(
+        "batch_creation_date",
+        "created (UTC)",
+        FieldType::Date,
+        false,
+    ),
+    column("crop_type", "crop", FieldType::Text, true),
+    column("number_of_images", "images", FieldType::Integer, false),
+    column("total_cells_per_tray", "cells", FieldType::Integer, true),
+    column(
+        "avg_germinated_seedlings",
+        "germinated",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_non_germinated_seedlings",
+        "not germ.",
+        FieldType::Decimal,
+        true,
+    ),
+    column("avg_germination_rate", "germ. %", FieldType::Decimal, true),
+    column("avg_usable_seedlings", "usable", FieldType::Decimal, true),
+    column(
+        "avg_non_usable_cells",
+        "not usable",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_usable_seedling_rate",
+        "usable %",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_coefficient_of_variation",
+        "CV %",
+        FieldType::Decimal,
+        true,
+    ),
+    column(
+        "avg_median_seedling_size_mm2",
+        "size mm²",
+        FieldType::Decimal,
+        true,
+    ),
+    column("scanned_by_email", "scanned by", FieldType::Text, true),
+    column("analysis_link", "report", FieldType::Text, true),
+    column("comment", "comment", FieldType::Text, true),
+    column("warnings", "warn", FieldType::Boolean, false),
+];
+
+pub(crate) const BATCH_ID: usize = 0;
+pub(crate) const BATCH_NAME: usize = 1;
+pub(crate) const CREATION_DATE: usize = 2;
+pub(crate) const CROP_TYPE: usize = 3;
+pub(crate) const NUMBER_OF_IMAGES: usize = 4;
+pub(crate) const TOTAL_CELLS: usize = 5;
+pub(crate) const GERMINATED: usize = 6;
+pub(crate) const NON_GERMINATED: usize = 7;
+pub(crate) const GERMINATION_RATE: usize = 8;
+pub(crate) const USABLE: usize = 9;
+pub(crate) const NON_USABLE: usize = 10;
+pub(crate) const USABLE_RATE: usize = 11;
+pub(crate) const COEFFICIENT_OF_VARIATION: usize = 12;
+pub(crate) const SEEDLING_SIZE: usize = 13;
+pub(crate) const SCANNED_BY: usize = 14;
+pub(crate) const ANALYSIS_LINK: usize = 15;
+pub(crate) const COMMENT: usize = 16;
+pub(crate) const WARNINGS: usize = 17;
+
+/// All columns, one bit each.
+pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;
+
+/// Returns the place of the column called `name`.
+pub(crate) fn find_column(name: &str) -> Option<usize> {
+    COLUMNS.iter().position(|column| column.name == name)
+}
