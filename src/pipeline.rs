@@ -15,10 +15,10 @@ pub(crate) trait PageSource {
     async fn next(&mut self) -> Result<Option<Page>, Failure>;
 
     /// Takes a page back whose batches nobody needs any more.
-    fn give_back(&mut self, page: Page);
+    fn recycle(&mut self, page: Page);
 
     /// How many batches came twice because they were asked for twice: no fault of the service.
-    fn asked_again(&self) -> u64;
+    fn refetched(&self) -> u64;
 }
 
 /// What is wanted of the batches that come.
@@ -71,7 +71,7 @@ pub(crate) async fn run(
         let Some(page) = pages.next().await? else {
             break;
         };
-        let arrivals = received.note(&page)?;
+        let arrivals = received.add(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             match arrival {
                 Arrival::New => {}
@@ -100,13 +100,13 @@ pub(crate) async fn run(
                 break 'pages;
             }
         }
-        pages.give_back(page);
+        pages.recycle(page);
         if plan.live {
             sink.flush()?;
         }
     }
     tally.is_cut = tally.written >= limit || held.len() as u64 > limit;
-    tally.duplicates = tally.duplicates.saturating_sub(pages.asked_again());
+    tally.duplicates = tally.duplicates.saturating_sub(pages.refetched());
     if let Some(sorting) = plan.sorting {
         held.sort_by(|left, right| sorting.compare(left, right));
         for batch in held

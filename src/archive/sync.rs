@@ -267,13 +267,13 @@ impl Sync<'_> {
             }
         };
         self.cover(before, &mut known);
-        self.findings.add(self.pages.findings());
+        self.findings.add(self.pages.issues());
         ended
     }
 
     fn store(&mut self, page: Page) -> Result<(), Failure> {
         let now = self.now();
-        let arrivals = self.received.note(&page)?;
+        let arrivals = self.received.add(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
             // Windows share their bounds: what came twice in one run is no news.
             if arrival == Arrival::Duplicate {
@@ -286,7 +286,7 @@ impl Sync<'_> {
             }
             self.stats.batches.add(1);
         }
-        self.pages.give_back(page);
+        self.pages.recycle(page);
         Ok(())
     }
 

@@ -1,12 +1,12 @@
 //! A batch: one tray scan session, as the service sent it, and everything computed from it.
 //!
-//! Start with `columns.rs` ([`COLUMNS`] is the only list of fields) and `batch.rs`. A [`Batch`] keeps its
+//! Start with `columns.rs` ([`COLUMNS`] is the only list of fields) and `indexed.rs`. A [`Batch`] keeps its
 //! text as received, with an index of its values, so that nothing is lost before the output: no decimal
 //! becomes a float, and unknown fields are kept. `json` finds batches on a page and values in a batch.
 //! Requests belong to `fetch`, output formats to `formats`.
 
-mod batch;
 mod columns;
+mod indexed;
 // Titles, units and descriptions of the fields.
 mod meaning;
 
@@ -26,7 +26,6 @@ pub(crate) mod range;
 pub(crate) mod dedup;
 pub(crate) mod digest;
 
-pub(crate) use self::batch::{Batch, unquote};
 pub(crate) use columns::{
     ALL_COLUMNS, ANALYSIS_LINK, BATCH_ID, BATCH_NAME, COEFFICIENT_OF_VARIATION, COLUMNS, COMMENT,
     CREATION_DATE, CROP_TYPE, Column, FieldType, GERMINATED, GERMINATION_RATE, NON_GERMINATED,
@@ -34,6 +33,7 @@ pub(crate) use columns::{
     WARNINGS, find_column,
 };
 pub(crate) use decimal::{EXACT_DIGITS, is_number, is_whole, significant_digits};
+pub(crate) use indexed::{Batch, unquote};
 pub(crate) use meaning::{MEANINGS, Meaning, find_heading};
 pub(crate) use page::Page;
 pub(crate) use timestamp::{Timestamp, canonical_date, whole_second};

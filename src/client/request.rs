@@ -318,7 +318,7 @@ impl Response {
             if !self.more(HELD_LIMIT).await? {
                 let text = self.taken_text()?;
                 if self.body.len() > 0 {
-                    return Err(self.unreadable(ParseError::Cut));
+                    return Err(self.parse_error(ParseError::Cut));
                 }
                 return Ok(Some(text).filter(|text| !text.is_empty()).map(Arc::new));
             }
@@ -391,8 +391,8 @@ impl Response {
     }
 
     /// Says why the answer cannot be read.
-    pub(crate) fn unreadable(&self, unreadable: ParseError) -> ServiceError {
-        self.fault(match unreadable {
+    pub(crate) fn parse_error(&self, error: ParseError) -> ServiceError {
+        self.fault(match error {
             ParseError::Cut if self.is_framed() => Fault::Incomplete,
             ParseError::Cut => Fault::Cut,
             ParseError::Broken(why) => Fault::Broken(why),

@@ -74,7 +74,7 @@ impl Service {
     pub(crate) async fn auth(&self, version: Version) -> Result<TokenResponse, ServiceError> {
         let mut answer = self.http.send(&self.credentials(version)).await?;
         let body = answer.whole(TOKEN_LIMIT).await?;
-        read_token(&body).map_err(|unreadable| answer.unreadable(unreadable))
+        read_token(&body).map_err(|error| answer.parse_error(error))
     }
 
     fn credentials(&self, version: Version) -> Request {
@@ -146,7 +146,7 @@ impl Response {
     /// Reads a token response: the token, and the names of all fields.
     pub(crate) async fn token(&mut self) -> Result<(TokenResponse, Vec<String>), ServiceError> {
         let body = self.whole(TOKEN_LIMIT).await?;
-        let token = read_token(&body).map_err(|unreadable| self.unreadable(unreadable))?;
+        let token = read_token(&body).map_err(|error| self.parse_error(error))?;
         let fields: Map<String, Value> = serde_json::from_slice(&body).unwrap_or_default();
         Ok((token, fields.into_iter().map(|(name, _)| name).collect()))
     }

@@ -186,15 +186,15 @@ impl PageSource for BatchPages<'_> {
         }
     }
 
-    fn give_back(&mut self, page: Page) {
+    fn recycle(&mut self, page: Page) {
         if let Self::Service(pages) = self {
-            pages.give_back(page);
+            pages.recycle(page);
         }
     }
 
-    fn asked_again(&self) -> u64 {
+    fn refetched(&self) -> u64 {
         match self {
-            Self::Service(pages) => pages.asked_again(),
+            Self::Service(pages) => pages.refetched(),
             Self::Archive(_) => 0,
         }
     }
@@ -220,8 +220,8 @@ impl BatchPages<'_> {
     /// Returns what was wrong with the batches.
     pub(super) fn findings(&self) -> DataIssues {
         match self {
-            Self::Service(pages) => pages.findings(),
-            Self::Archive(pages) => pages.findings(),
+            Self::Service(pages) => pages.issues(),
+            Self::Archive(pages) => pages.issues(),
         }
     }
 }

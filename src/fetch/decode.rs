@@ -37,7 +37,7 @@ impl DataIssues {
     }
 
     /// Notes a second that may hold more than came.
-    pub(super) fn hold_back(&mut self, what: String) {
+    pub(super) fn add_truncated(&mut self, what: String) {
         self.held_back += 1;
         self.crowded.get_or_insert(what);
     }
@@ -65,9 +65,9 @@ impl fmt::Display for ResponseInfo {
 pub(super) struct PageDecoder {
     splitter: Splitter,
     lenient: bool,
-    source: ResponseInfo,
+    info: ResponseInfo,
     /// What was read and not taken yet.
-    pub(super) got: DecodedPage,
+    pub(super) decoded: DecodedPage,
 }
 
 /// What an answer held.
@@ -76,20 +76,20 @@ pub(super) struct DecodedPage {
     pub(super) page: Page,
     /// Batches received, also those that are left out.
     pub(super) received: usize,
-    pub(super) findings: DataIssues,
+    pub(super) issues: DataIssues,
 }
 
 impl PageDecoder {
-    /// Prepares to read an answer of `version` onto `page`, a blank one.
-    pub(super) fn new(version: Version, lenient: bool, source: ResponseInfo, page: Page) -> Self {
+    /// Prepares to read an answer of `version` onto `page`, a blank_page one.
+    pub(super) fn new(version: Version, lenient: bool, info: ResponseInfo, page: Page) -> Self {
         Self {
             splitter: Splitter::new(match version {
                 Version::V1 => Shape::Flat,
                 Version::V2 => Shape::Page,
             }),
             lenient,
-            source,
-            got: DecodedPage {
+            info,
+            decoded: DecodedPage {
                 page,
                 ..DecodedPage::default()
             },
@@ -101,44 +101,44 @@ impl PageDecoder {
         let Self {
             splitter,
             lenient,
-            source,
-            got,
+            info,
+            decoded,
         } = self;
-        got.page.texts.push(Arc::clone(text));
-        let fed = splitter.feed(text, &mut |found| got.take(found, *lenient, source));
-        fed.map_err(|unreadable| match (unreadable, splitter.limit_passed()) {
+        decoded.page.texts.push(Arc::clone(text));
+        let fed = splitter.feed(text, &mut |item| decoded.take(item, *lenient, info));
+        fed.map_err(|error| match (error, splitter.limit_passed()) {
             (ParseError::Broken(why), Some(place)) => {
-                ParseError::Broken(format!("{source}, {place}: {why}"))
+                ParseError::Broken(format!("{info}, {place}: {why}"))
             }
-            (unreadable, _) => unreadable,
+            (error, _) => error,
         })
     }
 
-    /// Hands out the batches that were read, while more are to come onto `blank`.
-    pub(super) fn take(&mut self, blank: Page) -> DecodedPage {
+    /// Hands out the batches that were read, while more are to come onto `blank_page`.
+    pub(super) fn take(&mut self, blank_page: Page) -> DecodedPage {
         DecodedPage {
-            page: std::mem::replace(&mut self.got.page, blank),
-            received: self.got.received,
-            findings: std::mem::take(&mut self.got.findings),
+            page: std::mem::replace(&mut self.decoded.page, blank_page),
+            received: self.decoded.received,
+            issues: std::mem::take(&mut self.decoded.issues),
         }
     }
 
     /// Ends the answer; returns the cursor of the next page with what was not taken yet.
     pub(super) fn finish(self) -> Result<(DecodedPage, Option<String>), ParseError> {
         let next_token = self.splitter.finish()?;
-        Ok((self.got, next_token))
+        Ok((self.decoded, next_token))
     }
 }
 
 impl DecodedPage {
     fn take(
         &mut self,
-        found: Item<'_>,
+        item: Item<'_>,
         lenient: bool,
-        source: &ResponseInfo,
+        info: &ResponseInfo,
     ) -> Result<(), ParseError> {
         self.received += 1;
-        let text = match found {
+        let text = match item {
             Item::Batch(batch) => {
                 self.page.push(batch);
                 return Ok(());
@@ -147,23 +147,23 @@ impl DecodedPage {
         };
         let read = Batch::read(text);
         if let Some(flaw) = read.flaws.first() {
-            let name = read
+            let id = read
                 .batch
                 .as_ref()
                 .map_or_else(String::new, |batch| format!(" (`{}`)", brief(&batch.id())));
-            let found = format!(
-                "{source}, batch {}{name}: {}",
+            let item = format!(
+                "{info}, batch {}{id}: {}",
                 self.received,
                 brief(&flaw.to_string())
             );
             if !lenient {
-                return Err(ParseError::Broken(found));
+                return Err(ParseError::Broken(item));
             }
-            self.findings.flawed += 1;
-            self.findings.skipped += u64::from(read.batch.is_none());
-            self.findings.example.get_or_insert(found);
+            self.issues.flawed += 1;
+            self.issues.skipped += u64::from(read.batch.is_none());
+            self.issues.example.get_or_insert(item);
         }
-        self.findings.absent |= read.absent;
+        self.issues.absent |= read.absent;
         if let Some(batch) = read.batch {
             self.page.push(batch);
         }

@@ -5,121 +5,123 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// So many answers for each place, one after another, earn a further one.
-const PATIENCE: usize = 8;
+/// So many answers for each permit, one after another, earn a further one.
+const SUCCESSES_PER_PERMIT: usize = 8;
 
 pub(super) struct ConcurrencyLimiter {
-    places: Mutex<Permits>,
+    state: Mutex<LimiterState>,
     freed: Notify,
 }
 
-struct Permits {
+struct LimiterState {
     /// What was asked for.
-    wanted: usize,
+    configured: usize,
     /// What the service bears, as far as it is known.
     allowed: usize,
-    taken: usize,
-    /// The most that were taken at a time.
-    most: usize,
+    in_use: usize,
+    /// The peak that were in_use at a time.
+    peak: usize,
     /// Answers since the number last changed.
-    served: usize,
+    successes: usize,
     /// How often it fell: who came before that does not make it fall again.
-    falls: u64,
+    reductions: u64,
 }
 
 impl ConcurrencyLimiter {
-    pub(super) fn new(wanted: usize) -> Self {
+    pub(super) fn new(configured: usize) -> Self {
         Self {
-            places: Mutex::new(Permits {
-                wanted,
-                allowed: wanted,
-                taken: 0,
-                most: 0,
-                served: 0,
-                falls: 0,
+            state: Mutex::new(LimiterState {
+                configured,
+                allowed: configured,
+                in_use: 0,
+                peak: 0,
+                successes: 0,
+                reductions: 0,
             }),
             freed: Notify::new(),
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, Permits> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, LimiterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many may be at work now.
     pub(super) fn allowed(&self) -> usize {
-        self.places().allowed
+        self.state().allowed
     }
 
     /// Tells whether there never was more than one at a time.
-    pub(super) fn was_alone(&self) -> bool {
-        self.places().most <= 1
+    pub(super) fn was_sequential(&self) -> bool {
+        self.state().peak <= 1
     }
 
-    /// Waits for a place.
-    pub(super) async fn enter(&self) -> Permit<'_> {
+    /// Waits for a permit.
+    pub(super) async fn acquire(&self) -> Permit<'_> {
         loop {
             let freed = self.freed.notified();
-            if let Some(place) = self.try_enter() {
-                return place;
+            if let Some(permit) = self.try_acquire() {
+                return permit;
             }
             freed.await;
         }
     }
 
-    fn try_enter(&self) -> Option<Permit<'_>> {
-        let mut places = self.places();
-        if places.taken >= places.allowed {
+    fn try_acquire(&self) -> Option<Permit<'_>> {
+        let mut state = self.state();
+        if state.in_use >= state.allowed {
             return None;
         }
-        places.taken += 1;
-        places.most = places.most.max(places.taken);
+        state.in_use += 1;
+        state.peak = state.peak.max(state.in_use);
         Some(Permit {
-            crew: self,
-            falls: places.falls,
+            limiter: self,
+            reductions: state.reductions,
         })
     }
 }
 
-/// A place among those who ask; free again when dropped.
+/// A permit among those who ask; free again when dropped.
 pub(super) struct Permit<'a> {
-    crew: &'a ConcurrencyLimiter,
-    falls: u64,
+    limiter: &'a ConcurrencyLimiter,
+    reductions: u64,
 }
 
 impl Permit<'_> {
     /// Notes an answer.
-    pub(super) fn served(self) {
-        let mut places = self.crew.places();
-        places.served += 1;
-        if places.allowed < places.wanted && places.served >= places.allowed * PATIENCE {
-            places.allowed += 1;
-            places.served = 0;
-            log::info!("asking {} at a time again", places.allowed);
+    pub(super) fn succeeded(self) {
+        let mut state = self.limiter.state();
+        state.successes += 1;
+        if state.allowed < state.configured
+            && state.successes >= state.allowed * SUCCESSES_PER_PERMIT
+        {
+            state.allowed += 1;
+            state.successes = 0;
+            log::info!("asking {} at a time again", state.allowed);
         }
     }
 
     /// Notes that the service had too much to do.
-    pub(super) fn turned_away(self) {
-        let mut places = self.crew.places();
-        if self.falls < places.falls {
+    pub(super) fn overloaded(self) {
+        let mut state = self.limiter.state();
+        if self.reductions < state.reductions {
             return;
         }
-        places.served = 0;
-        if places.allowed > 1 {
-            places.falls += 1;
-            places.allowed /= 2;
-            log::info!("the service is busy: asking {} at a time", places.allowed);
+        state.successes = 0;
+        if state.allowed > 1 {
+            state.reductions += 1;
+            state.allowed /= 2;
+            log::info!("the service is busy: asking {} at a time", state.allowed);
         }
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.crew.places().taken -= 1;
+        self.limiter.state().in_use -= 1;
         // Two, for one more may be allowed than before.
-        self.crew.freed.notify_one();
-        self.crew.freed.notify_one();
+        self.limiter.freed.notify_one();
+        self.limiter.freed.notify_one();
     }
 }
 
@@ -127,40 +129,40 @@ impl Drop for Permit<'_> {
 mod tests {
     use super::*;
 
-    fn fill(crew: &ConcurrencyLimiter) -> Vec<Permit<'_>> {
-        std::iter::from_fn(|| crew.try_enter()).collect()
+    fn fill(limiter: &ConcurrencyLimiter) -> Vec<Permit<'_>> {
+        std::iter::from_fn(|| limiter.try_acquire()).collect()
     }
 
     #[test]
-    fn a_busy_service_halves_the_crew_once_for_all_who_were_there() {
-        let crew = ConcurrencyLimiter::new(8);
-        for place in fill(&crew) {
-            place.turned_away();
+    fn an_overloaded_service_halves_the_limit_once_per_group() {
+        let limiter = ConcurrencyLimiter::new(8);
+        for permit in fill(&limiter) {
+            permit.overloaded();
         }
-        assert_eq!(crew.allowed(), 4);
-        for place in fill(&crew) {
-            place.turned_away();
+        assert_eq!(limiter.allowed(), 4);
+        for permit in fill(&limiter) {
+            permit.overloaded();
         }
-        assert_eq!(crew.allowed(), 2);
+        assert_eq!(limiter.allowed(), 2);
         for _ in 0..5 {
-            fill(&crew).into_iter().for_each(Permit::turned_away);
+            fill(&limiter).into_iter().for_each(Permit::overloaded);
         }
-        assert_eq!(crew.allowed(), 1, "one always stays");
+        assert_eq!(limiter.allowed(), 1, "one always stays");
     }
 
     #[test]
-    fn it_grows_again_slowly_and_not_past_what_was_asked_for() {
-        let crew = ConcurrencyLimiter::new(3);
-        fill(&crew).into_iter().for_each(Permit::turned_away);
+    fn the_limit_grows_slowly_up_to_the_configured_number() {
+        let limiter = ConcurrencyLimiter::new(3);
+        fill(&limiter).into_iter().for_each(Permit::overloaded);
         let mut answers = 0;
-        while crew.allowed() < 3 {
-            crew.try_enter().expect("a place").served();
+        while limiter.allowed() < 3 {
+            limiter.try_acquire().expect("a permit").succeeded();
             answers += 1;
         }
-        assert_eq!(answers, PATIENCE + 2 * PATIENCE);
+        assert_eq!(answers, SUCCESSES_PER_PERMIT + 2 * SUCCESSES_PER_PERMIT);
         for _ in 0..100 {
-            crew.try_enter().expect("a place").served();
+            limiter.try_acquire().expect("a permit").succeeded();
         }
-        assert_eq!((crew.allowed(), fill(&crew).len()), (3, 3));
+        assert_eq!((limiter.allowed(), fill(&limiter).len()), (3, 3));
     }
 }

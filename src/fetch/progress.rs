@@ -1,4 +1,4 @@
-//! How much of a range has come, as far as dates tell it; for those who watch.
+//! How much of a range has done, as far as dates tell it; for those who watch.
 
 use chrono::Utc;
 
@@ -9,19 +9,19 @@ use crate::batch::range::Range;
 /// Where the batches stand on the way from one end of the range to the other.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// Nothing has come yet.
+    /// Nothing has done yet.
     Unknown(Range),
     Between {
         first: i64,
         last: i64,
         reached: i64,
     },
-    /// They come in no order of time, or have no end to come to.
+    /// They done in no order of time, or have no end to done to.
     Never,
 }
 
 impl Progress {
-    /// Takes a page into account; returns the share of the range that has come, from 0 to 1.
+    /// Takes a page into account; returns the share of the range that has done, from 0 to 1.
     pub(super) fn add(&mut self, page: &Page) -> Option<f64> {
         let second = |batch: &Batch| Some(batch.created()?.second);
         let begins = page.batches.first().and_then(second)?;
@@ -38,7 +38,7 @@ impl Progress {
             return None;
         };
         let forward = last >= first;
-        // A page that goes the other way shows that there is no order; a window may come again.
+        // A page that goes the other way shows that there is no order; a window may done again.
         if ends != begins && (ends > begins) != forward {
             *self = Self::Never;
             return None;
@@ -49,9 +49,9 @@ impl Progress {
             ends.min(*reached)
         };
         let whole = last.abs_diff(*first).max(1);
-        let come = reached.abs_diff(*first).min(whole);
+        let done = reached.abs_diff(*first).min(whole);
         #[allow(clippy::cast_precision_loss, reason = "a share to look at")]
-        Some(come as f64 / whole as f64)
+        Some(done as f64 / whole as f64)
     }
 
     fn between(range: &Range, begins: i64, ends: i64) -> Self {
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn the_share_grows_with_the_dates_in_either_direction() {
-        let mut covered = Progress::Unknown(range(Some(1000), Some(2000)));
-        assert_eq!(covered.add(&page(&[1100, 1250])), Some(0.25));
-        assert_eq!(covered.add(&page(&[1100, 1200])), Some(0.25), "once more");
-        assert_eq!(covered.add(&page(&[])), None);
-        assert_eq!(covered.add(&page(&[1500, 1750])), Some(0.75));
+        let mut progress = Progress::Unknown(range(Some(1000), Some(2000)));
+        assert_eq!(progress.add(&page(&[1100, 1250])), Some(0.25));
+        assert_eq!(progress.add(&page(&[1100, 1200])), Some(0.25), "once more");
+        assert_eq!(progress.add(&page(&[])), None);
+        assert_eq!(progress.add(&page(&[1500, 1750])), Some(0.75));
         let mut backwards = Progress::Unknown(range(Some(1000), Some(2000)));
         assert_eq!(backwards.add(&page(&[1900, 1500])), Some(0.5));
         assert_eq!(backwards.add(&page(&[1000])), Some(1.0));

@@ -1,8 +1,8 @@
 //! Windows that are fetched side by side and come out one after another.
 //!
-//! Each window has a lane of its own. The pages in it wait until those of the windows before it are
+//! Each window has a sender of its own. The pages in it wait until those of the windows before it are
 //! all taken, so the order is that of the windows, however many are at work. What waits is bounded:
-//! the first lane may always go on, the others as long as there is room.
+//! the first sender may always go on, the others as long as there is room.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,28 +22,28 @@ use crate::error::Failure;
 
 /// What may wait, for each worker, in all lanes but the first.
 pub(super) const ROOM: usize = 5 << 19;
-/// Pages that may wait in the first lane beside that.
-const WAITING: usize = 3;
-/// The most pages that may wait in any lane, however small they are.
-const MOST: usize = 256;
+/// Pages that may wait in the first sender beside that.
+const FIRST_PAGES: usize = 3;
+/// The most pages that may wait in any sender, however small they are.
+const MAX_PAGES: usize = 256;
 
 /// How the fetching of a window ended.
 pub(super) enum WindowOutcome {
     /// All of it has come.
     Done,
     /// It holds too much: these are to be fetched instead, in this order.
-    Cut(Vec<(Range, WalkMode)>),
+    Replaced(Vec<(Range, WalkMode)>),
     /// The first page of a range has come, and many can share in the others. Its batches come again.
-    Opened(WindowPlanner, FirstPageIds),
+    Planned(WindowPlanner, FirstPageIds),
     /// The first pages of a range have come, in no order of time, and somebody wants to know early which
     /// parts are complete: these are to be fetched instead. What the first page had comes again.
     Split(Vec<Range>, FirstPageIds),
     /// It holds what lies outside of it: windows of dates are not what they seem.
-    Strange,
+    OutOfRange,
     /// Its batches come in another order than that of time.
-    Disordered,
+    OutOfOrder,
     /// The version that was asked is not there.
-    Missing(ServiceError),
+    VersionMissing(ServiceError),
     Failed(Failure),
 }
 
@@ -51,28 +51,28 @@ pub(super) enum WindowOutcome {
 pub(super) struct WindowReport {
     number: u64,
     pub(super) outcome: WindowOutcome,
-    pub(super) sum: WindowTotals,
+    pub(super) totals: WindowTotals,
 }
 
 /// What came of a window so far.
 #[derive(Clone)]
 pub(super) struct WindowTotals {
     pub(super) fetched: FetchedWindow,
-    pub(super) findings: DataIssues,
+    pub(super) issues: DataIssues,
 }
 
 impl WindowTotals {
     fn new(window: Range) -> Self {
         Self {
             fetched: FetchedWindow::new(window),
-            findings: DataIssues::default(),
+            issues: DataIssues::default(),
         }
     }
 }
 
 /// What is told while pages are on their way.
 enum WindowUpdate {
-    Sighting(PageSpan),
+    PageRead(PageSpan),
     End(Box<WindowReport>),
 }
 
@@ -80,7 +80,7 @@ enum WindowUpdate {
 struct QueuedPage {
     page: Page,
     /// What came up to here.
-    sum: WindowTotals,
+    totals: WindowTotals,
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -88,33 +88,33 @@ struct QueuedPage {
 pub(super) struct WindowSender {
     number: u64,
     pages: mpsc::Sender<QueuedPage>,
-    news: mpsc::UnboundedSender<WindowUpdate>,
+    updates: mpsc::UnboundedSender<WindowUpdate>,
     room: Arc<Semaphore>,
-    /// The number of the first lane.
+    /// The number of the first sender.
     first: watch::Receiver<u64>,
-    /// Room that only the first lane may use, in pages.
-    front: Arc<Semaphore>,
+    /// Room that only the first sender may use, in pages.
+    first_room: Arc<Semaphore>,
     /// How often a page was asked for from outside.
-    wanted: Arc<Semaphore>,
-    pub(super) sum: WindowTotals,
+    demand: Arc<Semaphore>,
+    pub(super) totals: WindowTotals,
 }
 
 impl WindowSender {
     /// Pages that were handed on so far.
     pub(super) fn pages(&self) -> u64 {
-        self.sum.fetched.pages
+        self.totals.fetched.pages
     }
 
     /// Hands on what was read; returns false where nobody wants it any more.
-    pub(super) async fn deliver(&mut self, got: DecodedPage) -> bool {
-        self.sum.fetched.pages += 1;
-        self.sum.fetched.batches += got.page.batches.len() as u64;
-        self.sum.findings.add(got.findings);
-        if let Some(sighting) = got.page.span() {
+    pub(super) async fn deliver(&mut self, decoded: DecodedPage) -> bool {
+        self.totals.fetched.pages += 1;
+        self.totals.fetched.batches += decoded.page.batches.len() as u64;
+        self.totals.issues.add(decoded.issues);
+        if let Some(span) = decoded.page.span() {
             // Where nobody listens, the run is over already.
-            let _ = self.news.send(WindowUpdate::Sighting(sighting));
+            let _ = self.updates.send(WindowUpdate::PageRead(span));
         }
-        let size = got.page.size();
+        let size = decoded.page.size();
         // One that is larger than all of the room waits until it is first.
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let number = self.number;
@@ -123,28 +123,28 @@ impl WindowSender {
             room = async {
                 // Where nobody says who is first any more, the run is over.
                 let _ = self.first.wait_for(|first| *first == number).await;
-                Arc::clone(&self.front).acquire_owned().await
+                Arc::clone(&self.first_room).acquire_owned().await
             } => room.ok(),
             room = Arc::clone(&self.room).acquire_many_owned(size) => room.ok(),
         };
-        let waiting = QueuedPage {
-            page: got.page,
-            sum: self.sum.clone(),
+        let page = QueuedPage {
+            page: decoded.page,
+            totals: self.totals.clone(),
             _room: room,
         };
-        self.pages.send(waiting).await.is_ok()
+        self.pages.send(page).await.is_ok()
     }
 
-    /// Waits until one more page is wanted.
-    pub(super) async fn wanted(&self) {
-        if let Ok(wanted) = self.wanted.acquire().await {
-            wanted.forget();
+    /// Waits until one more page is demand.
+    pub(super) async fn wait_for_demand(&self) {
+        if let Ok(demand) = self.demand.acquire().await {
+            demand.forget();
         }
     }
 
     /// Forgets what is known of the batches so far: they come again.
-    pub(super) fn forget(&mut self) {
-        self.sum = WindowTotals::new(self.sum.fetched.window);
+    pub(super) fn reset(&mut self) {
+        self.totals = WindowTotals::new(self.totals.fetched.window);
     }
 
     /// Tells how it ended.
@@ -152,37 +152,37 @@ impl WindowSender {
         let report = WindowReport {
             number: self.number,
             outcome,
-            sum: self.sum,
+            totals: self.totals,
         };
         // Where nobody listens, the run is over already. Pages end only after this was said.
-        let _ = self.news.send(WindowUpdate::End(Box::new(report)));
+        let _ = self.updates.send(WindowUpdate::End(Box::new(report)));
     }
 }
 
 /// The side of the one who takes the pages.
 pub(super) struct WindowQueue {
     windows: VecDeque<QueuedWindow>,
-    news: (
+    updates: (
         mpsc::UnboundedSender<WindowUpdate>,
         mpsc::UnboundedReceiver<WindowUpdate>,
     ),
     room: Arc<Semaphore>,
     first: watch::Sender<u64>,
-    front: Arc<Semaphore>,
-    wanted: Arc<Semaphore>,
-    numbers: u64,
+    first_room: Arc<Semaphore>,
+    demand: Arc<Semaphore>,
+    last_number: u64,
     running: usize,
     /// The window that could not be fetched.
     failed: Option<Range>,
     /// Nothing is begun as long as a page waits.
-    frugal: bool,
+    lazy: bool,
 }
 
 /// A window on its way.
 struct QueuedWindow {
     number: u64,
     window: Range,
-    extent: WalkMode,
+    mode: WalkMode,
     state: WindowState,
     /// What came of it up to the page that was taken last.
     taken: WindowTotals,
@@ -206,7 +206,7 @@ enum WindowState {
 enum WindowEnd {
     Done(WindowTotals),
     /// What came of it comes again.
-    Again,
+    Discarded,
     Failed(Failure),
 }
 
@@ -215,11 +215,11 @@ pub(super) enum QueueEvent {
     /// A page, and whether it is of a window that is one of many.
     Page(Page, bool),
     /// A page was read that will come later.
-    Sighting(PageSpan),
+    PageRead(PageSpan),
     /// A window has ended, though perhaps not all of it is taken yet.
-    Report(WindowReport),
+    Ended(WindowReport),
     /// All pages of a window are taken.
-    Taken(Option<WindowTotals>),
+    Finished(Option<WindowTotals>),
 }
 
 impl Drop for WindowQueue {
@@ -229,25 +229,25 @@ impl Drop for WindowQueue {
 }
 
 impl WindowQueue {
-    pub(super) fn new(workers: usize, frugal: bool) -> Self {
+    pub(super) fn new(workers: usize, lazy: bool) -> Self {
         Self {
             windows: VecDeque::new(),
-            news: mpsc::unbounded_channel(),
+            updates: mpsc::unbounded_channel(),
             room: Arc::new(Semaphore::new(ROOM * workers)),
             first: watch::Sender::new(0),
-            front: Arc::new(Semaphore::new(WAITING)),
-            wanted: Arc::new(Semaphore::new(0)),
-            numbers: 0,
+            first_room: Arc::new(Semaphore::new(FIRST_PAGES)),
+            demand: Arc::new(Semaphore::new(0)),
+            last_number: 0,
             running: 0,
             failed: None,
-            frugal,
+            lazy,
         }
     }
 
     /// Ends all windows, whatever they are at.
     pub(super) fn clear(&mut self) {
-        for slot in self.windows.drain(..) {
-            if let WindowState::Running(_, Some(task)) = slot.state {
+        for queued in self.windows.drain(..) {
+            if let WindowState::Running(_, Some(task)) = queued.state {
                 task.abort();
             }
         }
@@ -255,11 +255,11 @@ impl WindowQueue {
     }
 
     /// What came of the first window so far, as far as it was taken and does not come again.
-    pub(super) fn so_far(&self) -> Option<&WindowTotals> {
-        let slot = self.windows.front()?;
-        match slot.state {
+    pub(super) fn first_totals(&self) -> Option<&WindowTotals> {
+        let queued = self.windows.front()?;
+        match queued.state {
             WindowState::Running(..) | WindowState::Ended(_, WindowEnd::Done(_)) => {
-                Some(&slot.taken)
+                Some(&queued.taken)
             }
             WindowState::Planned | WindowState::Ended(..) => None,
         }
@@ -285,45 +285,45 @@ impl WindowQueue {
     /// Tells whether the first window is not under way yet.
     pub(super) fn waits_for_first(&self) -> bool {
         let first = self.windows.front();
-        first.is_some_and(|slot| matches!(slot.state, WindowState::Planned))
+        first.is_some_and(|queued| matches!(queued.state, WindowState::Planned))
     }
 
-    fn slot(&mut self, window: Range, extent: WalkMode) -> QueuedWindow {
-        self.numbers += 1;
+    fn new_window(&mut self, window: Range, mode: WalkMode) -> QueuedWindow {
+        self.last_number += 1;
         QueuedWindow {
-            number: self.numbers,
+            number: self.last_number,
             window,
-            extent,
+            mode,
             state: WindowState::Planned,
             taken: WindowTotals::new(window),
         }
     }
 
     /// Puts a window behind all others.
-    pub(super) fn push(&mut self, window: Range, extent: WalkMode) {
-        let slot = self.slot(window, extent);
-        self.windows.push_back(slot);
+    pub(super) fn push(&mut self, window: Range, mode: WalkMode) {
+        let queued = self.new_window(window, mode);
+        self.windows.push_back(queued);
         self.announce_first();
     }
 
     /// Puts `parts` right behind the window that `report` is about.
     pub(super) fn insert(&mut self, report: &WindowReport, parts: &[(Range, WalkMode)]) {
-        let place = self.place(report).map_or(0, |place| place + 1);
-        for (offset, (window, extent)) in parts.iter().enumerate() {
-            let slot = self.slot(*window, *extent);
-            self.windows.insert(place + offset, slot);
+        let position = self.position(report).map_or(0, |position| position + 1);
+        for (offset, (window, mode)) in parts.iter().enumerate() {
+            let queued = self.new_window(*window, *mode);
+            self.windows.insert(position + offset, queued);
         }
         self.announce_first();
     }
 
-    fn place(&self, report: &WindowReport) -> Option<usize> {
+    fn position(&self, report: &WindowReport) -> Option<usize> {
         self.windows
             .iter()
-            .position(|slot| slot.number == report.number)
+            .position(|queued| queued.number == report.number)
     }
 
     fn announce_first(&self) {
-        let number = self.windows.front().map_or(0, |slot| slot.number);
+        let number = self.windows.front().map_or(0, |queued| queued.number);
         self.first
             .send_if_modified(|first| std::mem::replace(first, number) != number);
     }
@@ -348,59 +348,59 @@ impl WindowQueue {
             .windows
             .iter_mut()
             .take(within)
-            .find(|slot| matches!(slot.state, WindowState::Planned));
-        let Some(slot) = planned else {
+            .find(|queued| matches!(queued.state, WindowState::Planned));
+        let Some(queued) = planned else {
             return false;
         };
-        let (sender, receiver) = mpsc::channel(MOST);
-        let lane = WindowSender {
-            number: slot.number,
+        let (sender, receiver) = mpsc::channel(MAX_PAGES);
+        let sender = WindowSender {
+            number: queued.number,
             pages: sender,
-            news: self.news.0.clone(),
+            updates: self.updates.0.clone(),
             room: Arc::clone(&self.room),
             first: self.first.subscribe(),
-            front: Arc::clone(&self.front),
-            wanted: Arc::clone(&self.wanted),
-            sum: WindowTotals::new(slot.window),
+            first_room: Arc::clone(&self.first_room),
+            demand: Arc::clone(&self.demand),
+            totals: WindowTotals::new(queued.window),
         };
-        let task = tokio::spawn(fetch(slot.window, slot.extent, lane));
-        slot.state = WindowState::Running(receiver, Some(task));
+        let task = tokio::spawn(fetch(queued.window, queued.mode, sender));
+        queued.state = WindowState::Running(receiver, Some(task));
         self.running += 1;
         true
     }
 
-    /// Tells those who wait for it that one more page is wanted.
-    pub(super) fn want(&self) {
-        if self.wanted.available_permits() == 0 {
-            self.wanted.add_permits(1);
+    /// Tells those who wait for it that one more page is demand.
+    pub(super) fn request_page(&self) {
+        if self.demand.available_permits() == 0 {
+            self.demand.add_permits(1);
         }
     }
 
     /// Waits for what comes next; there must be a window under way.
     pub(super) async fn next(&mut self) -> Result<QueueEvent, Failure> {
-        if !self.frugal
-            && let Ok(news) = self.news.1.try_recv()
+        if !self.lazy
+            && let Ok(updates) = self.updates.1.try_recv()
         {
-            return Ok(self.hear(news));
+            return Ok(self.handle(updates));
         }
-        let slot = self.windows.front_mut().expect("a window");
-        let pages = match &mut slot.state {
+        let queued = self.windows.front_mut().expect("a window");
+        let pages = match &mut queued.state {
             WindowState::Planned => None,
             WindowState::Running(pages, _) | WindowState::Ended(pages, _) => Some(pages),
         };
-        let waiting = tokio::select! {
+        let page = tokio::select! {
             biased;
-            waiting = async { pages?.recv().await }, if pages.is_some() => waiting,
-            news = self.news.1.recv() => {
-                return Ok(self.hear(news.expect("our own end is open")));
+            page = async { pages?.recv().await }, if pages.is_some() => page,
+            updates = self.updates.1.recv() => {
+                return Ok(self.handle(updates.expect("our own end is open")));
             }
         };
-        if let Some(waiting) = waiting {
-            slot.taken = waiting.sum;
-            let is_share = matches!(slot.extent, WalkMode::Window { .. });
-            return Ok(QueueEvent::Page(waiting.page, is_share));
+        if let Some(page) = page {
+            queued.taken = page.totals;
+            let is_window = matches!(queued.mode, WalkMode::Window { .. });
+            return Ok(QueueEvent::Page(page.page, is_window));
         }
-        if let WindowState::Running(_, task) = &mut slot.state {
+        if let WindowState::Running(_, task) = &mut queued.state {
             // The pages have ended, and the report on them is on its way, unless something broke.
             if let Some(task) = task.take()
                 && let Err(error) = task.await
@@ -408,46 +408,48 @@ impl WindowQueue {
             {
                 std::panic::resume_unwind(error.into_panic());
             }
-            let news = self.news.1.recv().await;
-            return Ok(self.hear(news.expect("our own end is open")));
+            let updates = self.updates.1.recv().await;
+            return Ok(self.handle(updates.expect("our own end is open")));
         }
-        let slot = self.windows.pop_front().expect("a window");
+        let queued = self.windows.pop_front().expect("a window");
         self.announce_first();
-        match slot.state {
-            WindowState::Ended(_, WindowEnd::Done(sum)) => Ok(QueueEvent::Taken(Some(sum))),
+        match queued.state {
+            WindowState::Ended(_, WindowEnd::Done(totals)) => {
+                Ok(QueueEvent::Finished(Some(totals)))
+            }
             WindowState::Ended(_, WindowEnd::Failed(failure)) => {
-                self.failed = Some(slot.window);
+                self.failed = Some(queued.window);
                 Err(failure)
             }
-            _ => Ok(QueueEvent::Taken(None)),
+            _ => Ok(QueueEvent::Finished(None)),
         }
     }
 
-    fn hear(&mut self, news: WindowUpdate) -> QueueEvent {
-        let mut report = match news {
-            WindowUpdate::Sighting(sighting) => return QueueEvent::Sighting(sighting),
+    fn handle(&mut self, updates: WindowUpdate) -> QueueEvent {
+        let mut report = match updates {
+            WindowUpdate::PageRead(span) => return QueueEvent::PageRead(span),
             WindowUpdate::End(report) => *report,
         };
         // One that was ended from here is not known any more.
-        let Some(place) = self.place(&report) else {
-            return QueueEvent::Taken(None);
+        let Some(position) = self.position(&report) else {
+            return QueueEvent::Finished(None);
         };
         self.running -= 1;
-        let slot = &mut self.windows[place];
+        let queued = &mut self.windows[position];
         if let WindowState::Running(pages, _) =
-            std::mem::replace(&mut slot.state, WindowState::Planned)
+            std::mem::replace(&mut queued.state, WindowState::Planned)
         {
             let end = match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
-                WindowOutcome::Done => WindowEnd::Done(report.sum.clone()),
+                WindowOutcome::Done => WindowEnd::Done(report.totals.clone()),
                 // It is told when its turn comes.
                 WindowOutcome::Failed(failure) => WindowEnd::Failed(failure),
                 other => {
                     report.outcome = other;
-                    WindowEnd::Again
+                    WindowEnd::Discarded
                 }
             };
-            slot.state = WindowState::Ended(pages, end);
+            queued.state = WindowState::Ended(pages, end);
         }
-        QueueEvent::Report(report)
+        QueueEvent::Ended(report)
     }
 }

@@ -10,13 +10,13 @@ use crate::client::{Fault, ServiceError};
 use crate::error::Failure;
 
 /// After so many pages in a row with nothing new, the pages of a walk would never end.
-const MOST_REPEATED: u32 = 10;
+const MAX_REPEATED: u32 = 10;
 /// The same batches fill two seconds where they lie on the bound between them; not three.
 const SAME_SECONDS: u32 = 3;
 
 /// What was received so far.
 pub(crate) struct ReceivedPages {
-    seen: DedupSet,
+    known: DedupSet,
     walk: Option<WalkId>,
     /// Pages in a row that held only batches which their walk has had before.
     repeated: u32,
@@ -25,7 +25,7 @@ pub(crate) struct ReceivedPages {
 impl ReceivedPages {
     pub(crate) fn new() -> Self {
         Self {
-            seen: DedupSet::new(),
+            known: DedupSet::new(),
             walk: None,
             repeated: 0,
         }
@@ -33,11 +33,11 @@ impl ReceivedPages {
 
     /// Notes the batches of `page`, and tells for each whether it is new. Fails if the service goes round
     /// in circles.
-    pub(crate) fn note(&mut self, page: &Page) -> Result<Vec<Arrival>, Failure> {
+    pub(crate) fn add(&mut self, page: &Page) -> Result<Vec<Arrival>, Failure> {
         if page.walk != self.walk {
             self.begin(page.walk);
         }
-        let noted = self.seen.note(&page.digests);
+        let noted = self.known.note(&page.digests);
         if noted.is_progress {
             self.repeated = 0;
         } else if page.walk.is_some() && !page.batches.is_empty() {
@@ -46,24 +46,24 @@ impl ReceivedPages {
         }
         if self.is_looping() {
             let why = format!(
-                "the last {MOST_REPEATED} pages held only batches that came before: the service ignores next_token, and its pages would never end"
+                "the last {MAX_REPEATED} pages held only batches that came before: the service ignores next_token, and its pages would never end"
             );
-            return Err(looping(why));
+            return Err(looping_failure(why));
         }
         Ok(noted.arrivals)
     }
 
     /// Returns whether the pages would never end.
     pub(crate) fn is_looping(&self) -> bool {
-        self.repeated >= MOST_REPEATED
+        self.repeated >= MAX_REPEATED
     }
 
     fn begin(&mut self, walk: Option<WalkId>) {
         let is_window = |walk: Option<WalkId>| walk.is_some_and(|walk| walk.is_window);
         if is_window(walk) && is_window(self.walk) {
-            self.seen.begin_window();
+            self.known.begin_window();
         } else {
-            self.seen.begin_walk();
+            self.known.begin_walk();
         }
         self.walk = walk;
         self.repeated = 0;
@@ -71,7 +71,7 @@ impl ReceivedPages {
 }
 
 /// Says that the pages of the service would never end.
-pub(super) fn looping(why: impl Into<String>) -> Failure {
+pub(super) fn looping_failure(why: impl Into<String>) -> Failure {
     let request = "GET /v2/batches".to_owned();
     let fault = Fault::Broken(why.into());
     ServiceError { request, fault }.into_failure(1)
@@ -138,7 +138,7 @@ mod tests {
 
     /// Notes pages of one walk; returns how many were taken before it failed.
     fn taken(received: &mut ReceivedPages, pages: impl IntoIterator<Item = Page>) -> usize {
-        let failed = |page: Page| received.note(&page).err();
+        let failed = |page: Page| received.add(&page).err();
         match pages
             .into_iter()
             .map(failed)
@@ -206,7 +206,7 @@ mod tests {
                 walk: None,
                 ..page(1, false, 0..3)
             };
-            assert!(received.note(&flat).is_ok());
+            assert!(received.add(&flat).is_ok());
         }
     }
 }

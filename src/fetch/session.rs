@@ -1,4 +1,4 @@
-//! Asking for one answer until it comes whole, with a token that is taken, and not more at a time
+//! Asking for one response until it comes whole, with a token that is taken, and not more at a time
 //! than the service bears. Shared by everybody who asks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,18 +13,18 @@ use crate::client::{Response, Service, ServiceError, Version};
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
-/// The most blank pages that are kept.
-const SPARE: usize = 16;
+/// The most blank_page pages that are kept.
+const MAX_BLANK_PAGES: usize = 16;
 
 pub(super) struct Session {
     service: Arc<Service>,
     pub(super) tokens: TokenCache,
     policy: RetryPolicy,
     pub(super) stats: Arc<Stats>,
-    pub(super) crew: ConcurrencyLimiter,
+    pub(super) limiter: ConcurrencyLimiter,
     pub(super) lenient: bool,
     /// Pages with nothing in them, to be used again.
-    spare: Mutex<Vec<Page>>,
+    blank_pages: Mutex<Vec<Page>>,
     /// Whether dates are repeated with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
     /// Walks that were begun.
@@ -57,9 +57,9 @@ impl Session {
             service,
             policy,
             stats,
-            crew: ConcurrencyLimiter::new(workers),
+            limiter: ConcurrencyLimiter::new(workers),
             lenient,
-            spare: Mutex::default(),
+            blank_pages: Mutex::default(),
             dates_with_cursor: AtomicBool::new(true),
             walks: AtomicU64::new(0),
             is_looping: AtomicBool::new(false),
@@ -72,69 +72,71 @@ impl Session {
     }
 
     /// Returns a page with nothing in it.
-    pub(super) fn blank(&self) -> Page {
-        self.spare().pop().unwrap_or_default()
+    pub(super) fn blank_page(&self) -> Page {
+        self.blank_pages().pop().unwrap_or_default()
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Page>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    fn blank_pages(&self) -> MutexGuard<'_, Vec<Page>> {
+        self.blank_pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes back what a page needed.
-    pub(super) fn give_back(&self, mut page: Page) {
-        for room in page.empty() {
-            self.service.buffers().give(room);
+    pub(super) fn recycle(&self, mut page: Page) {
+        for buffer in page.empty() {
+            self.service.buffers().give(buffer);
         }
-        let mut spare = self.spare();
-        if spare.len() < SPARE {
-            spare.push(page);
+        let mut blank_pages = self.blank_pages();
+        if blank_pages.len() < MAX_BLANK_PAGES {
+            blank_pages.push(page);
         }
     }
 
-    /// How often a token may be refused in a row: once; with many at work, others may have used up
+    /// How often a token may be refused in a row: send_once; with many at work, others may have used up
     /// the next one too, and then one for this request alone decides.
-    fn refusals(&self) -> u32 {
-        if self.crew.was_alone() { 1 } else { 2 }
+    fn max_refusals(&self) -> u32 {
+        if self.limiter.was_sequential() { 1 } else { 2 }
     }
 
-    /// Begins to ask for `wanted`.
-    pub(super) fn tries<'a>(&'a self, wanted: &'a PageRequest) -> RetryingRequest<'a> {
+    /// Begins to ask for `request`.
+    pub(super) fn request<'a>(&'a self, request: &'a PageRequest) -> RetryingRequest<'a> {
         RetryingRequest {
-            asker: self,
-            wanted,
+            session: self,
+            request,
             tries: Tries::new(self.policy, &self.stats),
         }
     }
 }
 
-/// One request, tried until its answer was read.
+/// One request, tried until its response was read.
 pub(super) struct RetryingRequest<'a> {
-    asker: &'a Session,
-    wanted: &'a PageRequest,
+    session: &'a Session,
+    request: &'a PageRequest,
     tries: Tries,
 }
 
 impl<'a> RetryingRequest<'a> {
-    /// Sends until there is an answer. Its place is free again when the answer is all there.
+    /// Sends until there is an response. Its permit is free again when the response is all there.
     pub(super) async fn send(&mut self) -> Result<(Response, Permit<'a>), Refused> {
-        let tokens = &self.asker.tokens;
-        let version = self.wanted.version;
+        let tokens = &self.session.tokens;
+        let version = self.request.version;
         let mut token: Option<Token> = None;
-        let mut held: Option<Permit<'_>> = None;
+        let mut kept: Option<Permit<'_>> = None;
         let mut refusals = 0;
         loop {
             // A token might age while this waits for its turn.
-            let place = match held.take() {
-                Some(place) => place,
-                None => self.asker.crew.enter().await,
+            let permit = match kept.take() {
+                Some(permit) => permit,
+                None => self.session.limiter.acquire().await,
             };
             let current = match token.take() {
                 Some(token) => token,
                 None => tokens.get(version).await.map_err(NoToken::into_parts)?,
             };
-            match self.once(&current).await {
-                Ok(answer) => return Ok((answer, place)),
-                Err(error) if error.refuses_token() && refusals < self.asker.refusals() => {
+            match self.send_once(&current).await {
+                Ok(response) => return Ok((response, permit)),
+                Err(error) if error.refuses_token() && refusals < self.session.max_refusals() => {
                     refusals += 1;
                     let new = match refusals {
                         1 => tokens.renew(version, &current).await,
@@ -142,15 +144,15 @@ impl<'a> RetryingRequest<'a> {
                     };
                     token = Some(new.map_err(NoToken::into_parts)?);
                     // Whoever came in between might use it up.
-                    held = Some(place);
+                    kept = Some(permit);
                 }
                 Err(error) => {
                     if error.is_overloaded() {
-                        place.turned_away();
+                        permit.overloaded();
                     } else {
-                        drop(place);
+                        drop(permit);
                     }
-                    self.failed(error).await?;
+                    self.back_off(error).await?;
                     // The wait may have outlived the token: only refusals in a row are final.
                     refusals = 0;
                 }
@@ -159,20 +161,20 @@ impl<'a> RetryingRequest<'a> {
     }
 
     /// Waits before the next try, unless `error` is final.
-    pub(super) async fn failed(&mut self, error: ServiceError) -> Result<(), Refused> {
+    pub(super) async fn back_off(&mut self, error: ServiceError) -> Result<(), Refused> {
         let paused = self.tries.pause(error).await;
         paused.map_err(|error| (error, self.tries.clone()))
     }
 
-    /// Sends once.
-    async fn once(&self, token: &Token) -> Result<Response, ServiceError> {
+    /// Sends send_once.
+    async fn send_once(&self, token: &Token) -> Result<Response, ServiceError> {
         let PageRequest {
             version,
             range,
             next_token,
-        } = self.wanted;
-        let service = &self.asker.service;
-        let sent = service.batches(*version, &token.secret, range, next_token.as_ref());
-        sent.await
+        } = self.request;
+        let service = &self.session.service;
+        let response = service.batches(*version, &token.secret, range, next_token.as_ref());
+        response.await
     }
 }

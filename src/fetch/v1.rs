@@ -16,65 +16,65 @@ use crate::batch::range::Range;
 use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 
-/// From so many batches on, an answer may not be whole (interface, section 8).
+/// From so many batches on, an response may not be whole (interface, section 8).
 const LIMIT: usize = 1000;
-/// What a service may answer where it would be more (interface, section 8).
-const TOO_MUCH: [u16; 2] = [413, 422];
-/// What is read of an answer at a time.
-const PIECE: usize = 1 << 20;
+/// What a service may response where it would be more (interface, section 8).
+const TOO_LARGE: [u16; 2] = [413, 422];
+/// What is read of an response at a time.
+const CHUNK: usize = 1 << 20;
 /// Fetches one window.
 pub(super) struct V1Walk {
-    asker: Arc<Session>,
+    session: Arc<Session>,
     window: Range,
-    is_whole: bool,
+    is_whole_range: bool,
     hint: WindowHint,
-    pub(super) lane: WindowSender,
-    repeats: Arc<RepeatGuard>,
+    pub(super) sender: WindowSender,
+    repeat_guard: Arc<RepeatGuard>,
 }
 
-/// What an answer was.
-enum V1Answer {
-    Whole(DecodedPage),
+/// What an response was.
+enum V1Response {
+    Complete(DecodedPage),
     /// So much that there may be more; when some of it was created.
-    Crowded(CreationSample),
+    Oversized(CreationSample),
 }
 
 impl V1Walk {
     /// Prepares to fetch `window`, which may be the whole range.
     pub(super) fn new(
-        asker: Arc<Session>,
+        session: Arc<Session>,
         window: Range,
-        is_whole: bool,
+        is_whole_range: bool,
         hint: WindowHint,
-        lane: WindowSender,
-        repeats: Arc<RepeatGuard>,
+        sender: WindowSender,
+        repeat_guard: Arc<RepeatGuard>,
     ) -> Self {
         Self {
-            asker,
+            session,
             window,
-            is_whole,
+            is_whole_range,
             hint,
-            lane,
-            repeats,
+            sender,
+            repeat_guard,
         }
     }
 
     pub(super) async fn run(&mut self) -> Result<WindowOutcome, Failure> {
         let Some(halves) = window::halves(&self.window) else {
-            return self.fetch_uncut().await;
+            return self.fetch_dense().await;
         };
-        match self.ask(self.window).await {
-            Ok(V1Answer::Whole(got)) => {
-                self.lane.deliver(got).await;
+        match self.fetch(self.window).await {
+            Ok(V1Response::Complete(decoded)) => {
+                self.sender.deliver(decoded).await;
                 Ok(WindowOutcome::Done)
             }
-            Ok(V1Answer::Crowded(sample)) => {
-                Ok(WindowOutcome::Cut(sample.cut(&self.window, self.hint)))
+            Ok(V1Response::Oversized(sample)) => {
+                Ok(WindowOutcome::Replaced(sample.cut(&self.window, self.hint)))
             }
-            Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
-                log::info!("{error}; asking for half of it");
+            Err((error, _)) if error.refuses_batches(&TOO_LARGE) => {
+                log::info!("{error}; retrying for half of it");
                 match self.hint.newest_first {
-                    Some(newest_first) => Ok(WindowOutcome::Cut(v1_sample::extents(
+                    Some(newest_first) => Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
                         halves.into(),
                         newest_first,
                         0,
@@ -89,71 +89,72 @@ impl V1Walk {
     /// Asks for parts of a window that was refused, the earliest first, until one of them shows in
     /// which order the service answers: the parts must come in the same order.
     async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<WindowOutcome, Failure> {
-        let mut ahead = vec![later, earlier];
-        let mut small = Vec::new();
+        let mut pending = vec![later, earlier];
+        let mut complete = Vec::new();
         let mut batches = 0;
         let mut newest_first = None;
         while newest_first.is_none()
-            && let Some(window) = ahead.pop()
+            && let Some(window) = pending.pop()
         {
-            match self.ask(window).await {
-                Ok(V1Answer::Whole(got)) => {
+            match self.fetch(window).await {
+                Ok(V1Response::Complete(decoded)) => {
                     newest_first =
-                        v1_sample::is_newest_first(&got.page.created().collect::<Vec<_>>());
-                    batches += got.received;
-                    small.push(window);
-                    self.asker.give_back(got.page);
+                        v1_sample::is_newest_first(&decoded.page.created().collect::<Vec<_>>());
+                    batches += decoded.received;
+                    complete.push(window);
+                    self.session.recycle(decoded.page);
                 }
-                Ok(V1Answer::Crowded(sample)) => {
+                Ok(V1Response::Oversized(sample)) => {
                     newest_first = Some(sample.is_newest_first());
-                    ahead.push(window);
+                    pending.push(window);
                 }
-                Err((error, _)) if error.refuses_batches(&TOO_MUCH) => {
+                Err((error, _)) if error.refuses_batches(&TOO_LARGE) => {
                     if let Some([earlier, later]) = window::halves(&window) {
-                        ahead.extend([later, earlier]);
+                        pending.extend([later, earlier]);
                     } else {
                         // This will end the run, unless its seconds can be had alone.
                         newest_first = Some(false);
-                        ahead.push(window);
+                        pending.push(window);
                     }
                 }
                 Err((error, tries)) => return Err(tries.failure(error)),
             }
         }
-        ahead.reverse();
-        let parts = [joined(small, batches), ahead].concat();
-        Ok(WindowOutcome::Cut(v1_sample::extents(
+        pending.reverse();
+        let parts = [joined(complete, batches), pending].concat();
+        Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
             parts,
             newest_first.unwrap_or_default(),
             0,
         )))
     }
 
-    /// Asks for `window` until its answer was read, or is known to be too large.
-    async fn ask(&self, window: Range) -> Result<V1Answer, Refused> {
-        let wanted = PageRequest {
+    /// Asks for `window` until its response was read, or is sent to be too large.
+    async fn fetch(&self, window: Range) -> Result<V1Response, Refused> {
+        let request = PageRequest {
             version: Version::V1,
             range: window,
             next_token: None,
         };
-        let source = ResponseInfo {
-            window: (!self.is_whole || window != self.window).then_some(window),
+        let info = ResponseInfo {
+            window: (!self.is_whole_range || window != self.window).then_some(window),
             page: 1,
         };
-        let asker = &self.asker;
-        let mut asking = asker.tries(&wanted);
+        let session = &self.session;
+        let mut retrying = session.request(&request);
         loop {
-            let (answer, place) = asking.send().await?;
-            let reading = PageDecoder::new(Version::V1, asker.lenient, source, asker.blank());
-            match read(asker, answer, place, reading).await {
-                Ok(answered) => return Ok(answered),
-                Err(error) => asking.failed(error).await?,
+            let (response, permit) = retrying.send().await?;
+            let decoder =
+                PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
+            match read(session, response, permit, decoder).await {
+                Ok(decoded) => return Ok(decoded),
+                Err(error) => retrying.back_off(error).await?,
             }
         }
     }
 }
 
-/// Joins `windows`, which lie side by side and hold so many batches, if one answer can hold them all.
+/// Joins `windows`, which lie side by side and hold so many batches, if one response can hold them all.
 fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     match (windows.first(), windows.last()) {
         (Some(first), Some(last)) if batches < LIMIT => vec![Range {
@@ -164,36 +165,36 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     }
 }
 
-/// Reads an answer: if it is large, only when its batches were created.
+/// Reads an response: if it is large, only when its batches were created.
 async fn read(
-    asker: &Session,
-    mut answer: Response,
-    place: Permit<'_>,
-    mut reading: PageDecoder,
-) -> Result<V1Answer, ServiceError> {
+    session: &Session,
+    mut response: Response,
+    permit: Permit<'_>,
+    mut decoder: PageDecoder,
+) -> Result<V1Response, ServiceError> {
     let mut sample = CreationSample::default();
-    while let Some(text) = answer.text(PIECE).await? {
-        reading
+    while let Some(text) = response.text(CHUNK).await? {
+        decoder
             .feed(&text)
-            .map_err(|unreadable| answer.unreadable(unreadable))?;
-        if reading.got.received >= LIMIT {
-            let page = reading.take(asker.blank()).page;
+            .map_err(|error| response.parse_error(error))?;
+        if decoder.decoded.received >= LIMIT {
+            let page = decoder.take(session.blank_page()).page;
             let created = |batch: &Batch| batch.created().map(|created| created.second);
             let is_enough = page.batches.iter().any(|batch| sample.add(created(batch)));
-            asker.give_back(page);
+            session.recycle(page);
             if is_enough {
-                return Ok(V1Answer::Crowded(sample));
+                return Ok(V1Response::Oversized(sample));
             }
         }
     }
-    place.served();
-    let (got, _) = reading
+    permit.succeeded();
+    let (decoded, _) = decoder
         .finish()
-        .map_err(|unreadable| answer.unreadable(unreadable))?;
-    Ok(if got.received < LIMIT {
-        V1Answer::Whole(got)
+        .map_err(|error| response.parse_error(error))?;
+    Ok(if decoded.received < LIMIT {
+        V1Response::Complete(decoded)
     } else {
-        V1Answer::Crowded(sample)
+        V1Response::Oversized(sample)
     })
 }
 
@@ -201,22 +202,22 @@ async fn read(
 #[derive(Default)]
 struct SentBatches {
     all: HashSet<Id>,
-    /// Those that no second alone was answered with so far.
+    /// Those that no second alone was decoded with so far.
     between: HashSet<Id>,
 }
 
 impl SentBatches {
     /// Leaves of what came those that are new.
-    fn new_of(&mut self, mut got: DecodedPage) -> DecodedPage {
-        got.page.retain(|id| {
+    fn retain_new(&mut self, mut decoded: DecodedPage) -> DecodedPage {
+        decoded.page.retain(|id| {
             self.between.remove(id);
             self.all.insert(*id)
         });
-        got
+        decoded
     }
 }
 
-/// What an answer was, all of which was handed on.
+/// What an response was, all of which was handed on.
 struct Streamed {
     received: usize,
     /// A digest of its batches, whatever their order.
@@ -225,125 +226,122 @@ struct Streamed {
 
 impl V1Walk {
     /// Fetches a window that cannot be cut.
-    async fn fetch_uncut(&mut self) -> Result<WindowOutcome, Failure> {
-        let mut known = SentBatches::default();
-        let seconds = window::seconds(&self.window);
-        let refused = match self.stream(self.window, &mut known).await {
+    async fn fetch_dense(&mut self) -> Result<WindowOutcome, Failure> {
+        let mut sent = SentBatches::default();
+        let seconds = window::single_seconds(&self.window);
+        let refused = match self.stream(self.window, &mut sent).await {
             Ok(Streamed { received, .. }) if received < LIMIT => return Ok(WindowOutcome::Done),
             Ok(Streamed { received, digest }) => {
-                self.repeats
+                self.repeat_guard
                     .check(digest)
                     .map_err(|error| error.into_failure(1))?;
                 if seconds.is_none() {
-                    self.note_held_back(self.window, received);
+                    self.note_truncated(self.window, received);
                 }
                 None
             }
-            Err((error, tries)) if error.refuses_batches(&TOO_MUCH) => Some((error, tries)),
+            Err((error, tries)) if error.refuses_batches(&TOO_LARGE) => Some((error, tries)),
             Err((error, tries)) => return Err(tries.failure(error)),
         };
         let Some(seconds) = seconds else {
             return match refused {
-                Some(refused) => Err(overfull(refused, &self.window)),
+                Some(refused) => Err(too_dense(refused, &self.window)),
                 None => Ok(WindowOutcome::Done),
             };
         };
-        known.between.clone_from(&known.all);
+        sent.between.clone_from(&sent.all);
         let mut total = 0;
         for second in seconds {
             log::info!("asking for {} alone", second.describe());
-            let asked = self.stream(second, &mut known).await;
-            let streamed = asked.map_err(|(error, tries)| {
-                if error.refuses_batches(&TOO_MUCH) {
-                    overfull((error, tries), &second)
+            let streamed = self.stream(second, &mut sent).await;
+            let streamed = streamed.map_err(|(error, tries)| {
+                if error.refuses_batches(&TOO_LARGE) {
+                    too_dense((error, tries), &second)
                 } else {
                     tries.failure(error)
                 }
             })?;
             total += streamed.received;
             if streamed.received >= LIMIT {
-                self.note_held_back(second, streamed.received);
+                self.note_truncated(second, streamed.received);
             }
         }
-        // Too much for one answer, and yet not so much on both seconds: the rest lies between them.
+        // Too much for one response, and yet not so much on both seconds: the rest lies between them.
         match refused {
-            Some(refused) if total < LIMIT => return Err(overfull(refused, &self.window)),
+            Some(refused) if total < LIMIT => return Err(too_dense(refused, &self.window)),
             _ => {}
         }
-        if !known.between.is_empty() {
-            self.note_held_back(self.window, known.all.len());
+        if !sent.between.is_empty() {
+            self.note_truncated(self.window, sent.all.len());
         }
         Ok(WindowOutcome::Done)
     }
 
-    /// Asks for `window`, and hands on what is not `known` yet while it arrives: it may be anything. Where it
-    /// has to be asked for again, what came before is known by then.
-    async fn stream(
-        &mut self,
-        window: Range,
-        known: &mut SentBatches,
-    ) -> Result<Streamed, Refused> {
-        let wanted = PageRequest {
+    /// Asks for `window`, and hands on what is not `sent` yet while it arrives: it may be anything. Where it
+    /// has to be streamed for again, what came before is sent by then.
+    async fn stream(&mut self, window: Range, sent: &mut SentBatches) -> Result<Streamed, Refused> {
+        let request = PageRequest {
             version: Version::V1,
             range: window,
             next_token: None,
         };
-        let source = ResponseInfo {
-            window: (!self.is_whole).then_some(window),
+        let info = ResponseInfo {
+            window: (!self.is_whole_range).then_some(window),
             page: 1,
         };
-        let asker = Arc::clone(&self.asker);
-        let findings = self.lane.sum.findings.clone();
-        let mut asking = asker.tries(&wanted);
+        let session = Arc::clone(&self.session);
+        let issues = self.sender.totals.issues.clone();
+        let mut retrying = session.request(&request);
         loop {
-            let (mut answer, place) = asking.send().await?;
+            let (mut response, permit) = retrying.send().await?;
             // While this waits for its turn, others must be able to ask.
-            place.served();
+            permit.succeeded();
             // What was wrong with batches is found anew.
-            self.lane.sum.findings = findings.clone();
-            let reading = PageDecoder::new(Version::V1, asker.lenient, source, asker.blank());
-            match self.hand_on(&mut answer, reading, known).await {
+            self.sender.totals.issues = issues.clone();
+            let decoder =
+                PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
+            match self.stream_response(&mut response, decoder, sent).await {
                 Ok(streamed) => return Ok(streamed),
-                Err(error) => asking.failed(error).await?,
+                Err(error) => retrying.back_off(error).await?,
             }
         }
     }
 
-    /// Hands on one answer.
-    async fn hand_on(
+    /// Hands on one response.
+    async fn stream_response(
         &mut self,
-        answer: &mut Response,
-        mut reading: PageDecoder,
-        known: &mut SentBatches,
+        response: &mut Response,
+        mut decoder: PageDecoder,
+        sent: &mut SentBatches,
     ) -> Result<Streamed, ServiceError> {
         let mut digest = 0;
-        while let Some(text) = answer.text(PIECE).await? {
-            let fed = reading.feed(&text);
-            fed.map_err(|unreadable| answer.unreadable(unreadable))?;
-            if reading.got.received >= LIMIT {
-                let got = reading.take(self.asker.blank());
-                digest = self.repeats.digest(digest, &got.page.batches);
-                self.lane.deliver(known.new_of(got)).await;
+        while let Some(text) = response.text(CHUNK).await? {
+            let result = decoder.feed(&text);
+            result.map_err(|error| response.parse_error(error))?;
+            if decoder.decoded.received >= LIMIT {
+                let decoded = decoder.take(self.session.blank_page());
+                digest = self.repeat_guard.digest(digest, &decoded.page.batches);
+                self.sender.deliver(sent.retain_new(decoded)).await;
             }
         }
-        let received = reading.got.received;
-        let finished = reading.finish();
-        let (got, _) = finished.map_err(|unreadable| answer.unreadable(unreadable))?;
-        digest = self.repeats.digest(digest, &got.page.batches);
-        self.lane.deliver(known.new_of(got)).await;
+        let received = decoder.decoded.received;
+        let finished = decoder.finish();
+        let (decoded, _) = finished.map_err(|error| response.parse_error(error))?;
+        digest = self.repeat_guard.digest(digest, &decoded.page.batches);
+        self.sender.deliver(sent.retain_new(decoded)).await;
         Ok(Streamed { received, digest })
     }
 
-    fn note_held_back(&mut self, window: Range, received: usize) {
-        self.lane.sum.findings.hold_back(format!(
+    fn note_truncated(&mut self, window: Range, received: usize) {
+        self.sender.totals.issues.add_truncated(format!(
             "{received} batches within one second ({}): version 1 may hold back more",
             window.describe()
         ));
     }
 }
 
-/// Says that version 1 has no way to answer `window`.
-fn overfull((error, tries): Refused, window: &Range) -> Failure {
+/// Says that version 1 has no way to response `window`.
+fn too_dense((error, tries): Refused, window: &Range) -> Failure {
     tries.failure(error).hint(format!(
         "within one second ({}) more batches were created than version 1 answers at once: version 2 has no such limit (`--api v2`)",
         window.describe()

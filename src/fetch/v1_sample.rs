@@ -10,16 +10,16 @@ use crate::batch::range::Range;
 /// Batches in order of time that are enough to decide where to cut; the others would only be fetched
 /// twice.
 const ENOUGH: usize = 4000;
-/// Batches that a part of a crowded window should have: fewer than an answer of version 1 may hold.
-const CALM: usize = 900;
+/// Batches that a part of a crowded window should have: fewer than an answer of version 1 may sample.
+const PART_BATCHES: usize = 900;
 /// The most dates that a sample holds.
-const MOST_HELD: usize = 1 << 16;
+const MAX_SAMPLES: usize = 1 << 16;
 /// Limits of services are round numbers: an answer with a multiple of this may have been truncated.
 const ROUND: usize = 500;
-/// Parts beyond the end of a truncated answer: so many at first, twice as many for each further one
+/// Parts guesses_beyond the end of a truncated answer: so many at first, twice as many for each further one
 /// of the range, and never more than the last.
 const GUESSES: usize = 4;
-const MOST_GUESSES: usize = 64;
+const MAX_GUESSES: usize = 64;
 
 /// When the batches of an answer were created, in the order of the answer: all of them, or every
 /// so many.
@@ -27,7 +27,7 @@ const MOST_GUESSES: usize = 64;
 pub(super) struct CreationSample {
     seconds: Vec<i64>,
     /// One in so many dates (a power of two, as its exponent) is held.
-    thinned: u32,
+    thinning: u32,
     dated: u64,
     received: usize,
     /// The rest of the answer was not read.
@@ -38,26 +38,26 @@ impl CreationSample {
     /// Adds the batch created at `second`; returns true once nothing more is needed.
     pub(super) fn add(&mut self, second: Option<i64>) -> bool {
         self.received += 1;
-        self.hold(second);
+        self.sample(second);
         self.is_cut_short = self.received == ENOUGH && self.is_ordered();
         self.is_cut_short
     }
 
-    fn hold(&mut self, second: Option<i64>) {
+    fn sample(&mut self, second: Option<i64>) {
         let Some(second) = second else {
             return;
         };
-        if self.dated.trailing_zeros() >= self.thinned {
+        if self.dated.trailing_zeros() >= self.thinning {
             self.seconds.push(second);
         }
         self.dated += 1;
-        if self.seconds.len() == MOST_HELD {
+        if self.seconds.len() == MAX_SAMPLES {
             let mut place = 0;
             self.seconds.retain(|_| {
                 place += 1;
                 place % 2 == 1
             });
-            self.thinned += 1;
+            self.thinning += 1;
         }
     }
 
@@ -71,7 +71,7 @@ impl CreationSample {
         is_newest_first(&self.seconds).unwrap_or_default()
     }
 
-    /// Returns whether there may be more batches beyond the last one.
+    /// Returns whether there may be more batches guesses_beyond the last one.
     fn may_be_truncated(&self) -> bool {
         self.is_ordered() && (self.is_cut_short || self.received.is_multiple_of(ROUND))
     }
@@ -84,8 +84,12 @@ impl CreationSample {
             .or(hint.newest_first)
             .unwrap_or_default();
         let is_truncated = self.may_be_truncated();
-        let calm = if is_ordered { CALM } else { CALM / 2 };
-        let step = (calm >> self.thinned).max(1);
+        let batches = if is_ordered {
+            PART_BATCHES
+        } else {
+            PART_BATCHES / 2
+        };
+        let step = (batches >> self.thinning).max(1);
         // The beginning of the answer comes first, on a scale that ascends.
         let sign = if newest_first { -1 } else { 1 };
         for second in &mut self.seconds {
@@ -94,9 +98,9 @@ impl CreationSample {
         self.seconds.sort_unstable();
         let mut bounds: Vec<i64> = self.seconds.iter().copied().step_by(step).skip(1).collect();
         if is_truncated {
-            let count = (GUESSES << hint.truncated.min(16)).min(MOST_GUESSES);
+            let count = (GUESSES << hint.truncated.min(16)).min(MAX_GUESSES);
             let likely = |bound: &i64| (LIKELY_FIRST..LIKELY_LAST).contains(&(bound * sign));
-            let guesses = self.beyond(step, bounds.last().copied());
+            let guesses = self.guesses_beyond(step, bounds.last().copied());
             bounds.extend(guesses.take(count).take_while(likely));
         }
         for bound in &mut bounds {
@@ -108,21 +112,21 @@ impl CreationSample {
         let parts = if bounds.is_empty() {
             window::halves(window).map_or_else(|| vec![*window], Vec::from)
         } else {
-            window::at(window, &bounds)
+            window::split_at(window, &bounds)
         };
         let truncated = if is_truncated { hint.truncated + 1 } else { 0 };
-        extents(parts, newest_first, truncated)
+        ordered_parts(parts, newest_first, truncated)
     }
 
-    /// Guesses bounds past the end of the sample, behind its last one, as far apart as those in it.
-    fn beyond(&self, step: usize, bound: Option<i64>) -> impl Iterator<Item = i64> + use<> {
+    /// Guesses bounds past the end of the sample, behind its last one, as far distance as those in it.
+    fn guesses_beyond(&self, step: usize, bound: Option<i64>) -> impl Iterator<Item = i64> + use<> {
         let place = self.seconds.len().saturating_sub(1 + step);
         let last = self.seconds.last().zip(self.seconds.get(place));
-        let apart = last.map_or(0, |(last, before)| last - before);
+        let distance = last.map_or(0, |(last, before)| last - before);
         // A little less, because a part with too many batches costs further requests.
-        let apart = (apart - apart / 9).max(1);
+        let distance = (distance - distance / 9).max(1);
         let from = bound.into_iter();
-        from.flat_map(move |from| (1..).map(move |number| from + apart * number))
+        from.flat_map(move |from| (1..).map(move |number| from + distance * number))
     }
 }
 
@@ -133,7 +137,7 @@ fn is_inside(window: &Range, bound: i64) -> bool {
 
 /// Puts `parts`, which ascend, into the order in which they are wanted. The last of them lies behind so
 /// many truncated answers.
-pub(super) fn extents(
+pub(super) fn ordered_parts(
     mut parts: Vec<Range>,
     newest_first: bool,
     truncated: u32,
@@ -231,7 +235,7 @@ mod tests {
         let later: Vec<i64> = ascending.iter().map(|second| second + FIRST).collect();
         let parts = sample(&later).cut(&window, further);
         assert_eq!(parts.len(), 1 + 16 + 1);
-        let hints: Vec<u32> = parts.iter().map(|(_, extent)| truncated(*extent)).collect();
+        let hints: Vec<u32> = parts.iter().map(|(_, mode)| truncated(*mode)).collect();
         assert_eq!(
             (hints[0], hints[17]),
             (0, 3),
@@ -239,8 +243,8 @@ mod tests {
         );
     }
 
-    fn truncated(extent: WalkMode) -> u32 {
-        match extent {
+    fn truncated(mode: WalkMode) -> u32 {
+        match mode {
             WalkMode::V1(hint) => hint.truncated,
             other => panic!("{other:?}"),
         }
@@ -262,7 +266,7 @@ mod tests {
         let mut seconds: Vec<i64> = (FIRST..FIRST + 300_000).collect();
         seconds.rotate_right(1000);
         let sample = sample(&seconds);
-        assert!(sample.seconds.len() <= MOST_HELD);
+        assert!(sample.seconds.len() <= MAX_SAMPLES);
         let parts = cut(&seconds, &range(None, None));
         assert!((600..900).contains(&parts.len()), "{}", parts.len());
         assert_eq!((parts[0].start, parts[parts.len() - 1].end), (None, None));

@@ -17,9 +17,9 @@ pub(super) const LIKELY_FIRST: i64 = 946_684_800;
 /// current time would change the order from run to run.
 pub(super) const LIKELY_LAST: i64 = 4_102_444_800;
 /// Pages that a part of a dense window should have.
-const PART: u64 = 4;
+const PART_PAGES: u64 = 4;
 /// The most parts of a window of pages.
-const PARTS: u64 = 64;
+const MAX_PARTS: u64 = 64;
 /// The parts of a range whose batches come in no order of time.
 const EVEN_PARTS: usize = 16;
 
@@ -65,7 +65,7 @@ impl WalkMode {
     };
 
     /// A window that should have so many pages, and is cut again where it has far more.
-    pub(super) fn share(pages: u64, newest_first: bool) -> Self {
+    pub(super) fn window(pages: u64, newest_first: bool) -> Self {
         Self::Window {
             pages: 2 * pages + 4,
             newest_first,
@@ -85,7 +85,7 @@ pub(super) struct WindowHint {
 /// Cuts `window` in two in the middle; nothing where it is one second. The cut does not depend on the
 /// clock.
 pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
-    middle(window, extent_at(window, LIKELY_LAST))
+    middle(window, bounds_until(window, LIKELY_LAST))
 }
 
 /// Cuts `window`, which reaches from `low` to `high`, in two in the middle.
@@ -94,31 +94,31 @@ fn middle(window: &Range, (low, high): (i64, i64)) -> Option<[Range; 2]> {
     if high - low <= 1 {
         return None;
     }
-    let parts = at(window, &[i64::midpoint(low, high)]);
+    let parts = split_at(window, &[i64::midpoint(low, high)]);
     parts.try_into().ok()
 }
 
 /// Returns the two seconds of a window of neighbouring ones; nothing where it is one.
-pub(super) fn seconds(window: &Range) -> Option<[Range; 2]> {
-    let (low, high) = extent_at(window, LIKELY_LAST);
-    let alone = |second: i64| Range {
+pub(super) fn single_seconds(window: &Range) -> Option<[Range; 2]> {
+    let (low, high) = bounds_until(window, LIKELY_LAST);
+    let single = |second: i64| Range {
         start: Some(second),
         end: Some(second),
         excludes_end: false,
     };
-    (high - low == 1).then(|| [alone(low), alone(high)])
+    (high - low == 1).then(|| [single(low), single(high)])
 }
 
 /// Cuts `window` in two in the middle; nothing where it is no longer than so many seconds.
 pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
-    let (low, high) = extent(window);
+    let (low, high) = bounds(window);
     (high - low > seconds)
         .then(|| middle(window, (low, high)))
         .flatten()
 }
 
 /// Cuts `window` at `bounds`, which lie inside of it and ascend.
-pub(super) fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
+pub(super) fn split_at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     let mut parts = Vec::with_capacity(bounds.len() + 1);
     let mut rest = *window;
     for &bound in bounds {
@@ -136,7 +136,7 @@ pub(super) fn at(window: &Range, bounds: &[i64]) -> Vec<Range> {
 /// Cuts `window` so that each part has about as many batches as the others, as far as those that were
 /// created at `seen`, and came in no order of time, tell; nothing where it cannot be cut.
 pub(super) fn even_parts(window: &Range, seen: &[i64]) -> Option<Vec<Range>> {
-    let (low, high) = extent(window);
+    let (low, high) = bounds(window);
     let mut sample = seen.to_vec();
     sample.sort_unstable();
     let mut bounds: Vec<i64> = (1..EVEN_PARTS)
@@ -144,7 +144,7 @@ pub(super) fn even_parts(window: &Range, seen: &[i64]) -> Option<Vec<Range>> {
         .filter(|bound| (low + 1..high).contains(bound))
         .collect();
     bounds.dedup();
-    (!bounds.is_empty()).then(|| at(window, &bounds))
+    (!bounds.is_empty()).then(|| split_at(window, &bounds))
 }
 
 /// Cuts a window of which `pages` have come, the last of them created at `seen`, so that each part has
@@ -155,7 +155,7 @@ pub(super) fn parts(
     seen: &[i64],
     newest_first: bool,
 ) -> Option<Vec<Range>> {
-    let (low, high) = extent(window);
+    let (low, high) = bounds(window);
     // A batch that came again may stand behind later ones.
     let last = *if newest_first {
         seen.iter().min()
@@ -174,15 +174,15 @@ pub(super) fn parts(
     let covered = u64::try_from(covered).unwrap_or_default().max(1);
     let expected = (u128::from(pages) * u128::from(length) / u128::from(covered)).min(1 << 40);
     let expected = u64::try_from(expected).ok()?;
-    if expected < pages + PART {
+    if expected < pages + PART_PAGES {
         return None;
     }
-    let count = (expected / PART).clamp(2, PARTS).min(length);
+    let count = (expected / PART_PAGES).clamp(2, MAX_PARTS).min(length);
     let bounds = (1..count).map(|part| {
         low + i64::try_from(u128::from(length) * u128::from(part) / u128::from(count))
             .unwrap_or_default()
     });
-    let mut parts = at(window, &bounds.collect::<Vec<_>>());
+    let mut parts = split_at(window, &bounds.collect::<Vec<_>>());
     if newest_first {
         parts.reverse();
     }
@@ -190,12 +190,12 @@ pub(super) fn parts(
 }
 
 /// Returns the bounds of a window, guessed where they are open.
-pub(super) fn extent(window: &Range) -> (i64, i64) {
-    extent_at(window, Utc::now().timestamp())
+pub(super) fn bounds(window: &Range) -> (i64, i64) {
+    bounds_until(window, Utc::now().timestamp())
 }
 
 /// Returns the bounds of a window, guessed where they are open: an open end is taken for `last`.
-fn extent_at(window: &Range, last: i64) -> (i64, i64) {
+fn bounds_until(window: &Range, last: i64) -> (i64, i64) {
     let high = window.end.unwrap_or(match window.start {
         Some(start) if start >= last - 1 => LAST,
         _ => last,

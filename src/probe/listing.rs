@@ -116,11 +116,11 @@ pub(super) async fn read(
                 whole: false,
             });
         }
-        result.map_err(|error| response.unreadable(error))?;
+        result.map_err(|error| response.parse_error(error))?;
     }
     let next = splitter
         .finish()
-        .map_err(|error| response.unreadable(error))?;
+        .map_err(|error| response.parse_error(error))?;
     Ok(BatchList {
         batches,
         next: next.map(Secret::cursor),

@@ -10,7 +10,7 @@ use memchr::{memchr, memrchr};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::batch::batch::{GeneralIndex, Index};
+use crate::batch::indexed::{GeneralIndex, Index};
 use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };

@@ -277,11 +277,11 @@ async fn first_page(
                 None => Ok(()),
             }
         });
-        fed.map_err(|unreadable| response.unreadable(unreadable))?;
+        fed.map_err(|unreadable| response.parse_error(unreadable))?;
     }
     splitter
         .finish()
-        .map_err(|unreadable| response.unreadable(unreadable))?;
+        .map_err(|unreadable| response.parse_error(unreadable))?;
     Ok((count, date))
 }
 

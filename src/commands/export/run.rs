@@ -332,7 +332,7 @@ impl OpenOutputs {
             let files = written.iter().map(|file| file.place.address()).chain(kept);
             lake::warn_of_strays(template, &files.collect());
         }
-        let mut warnings = data_warnings(&pages.findings(), &counts, args.selection.lenient);
+        let mut warnings = data_warnings(&pages.issues(), &counts, args.selection.lenient);
         warnings.extend(format_warnings(&report, destination));
         let incomplete = source.incomplete(&request.range)?;
         warnings.extend(incomplete.clone());
@@ -397,7 +397,7 @@ impl OpenOutputs {
         let data_on_terminal =
             self.live && std::io::stdout().is_terminal() && destination.format != Format::Table;
         let progress = ProgressLine::start(args.source.progress, data_on_terminal, &source.stats);
-        let order = PageOrder::of_export(request.sorting.is_some(), args.limit.is_some());
+        let order = PageOrder::for_export(request.sorting.is_some(), args.limit.is_some());
         let rows = self.part.as_mut().and_then(|part| part.rows.take());
         let mut pages = match (source.archive(), rows) {
             (Some(archive), Some(rows)) => {

@@ -95,7 +95,7 @@ async fn update_archive(
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
     let options = FetchOptions {
-        order: fetch::PageOrder::InWindows,
+        order: fetch::PageOrder::ByWindow,
         lenient: args.lenient,
         ..source.fetch_options()
     };

@@ -171,7 +171,7 @@ impl Refetch {
         log::info!("requesting {} from {}", self.range.asked(), source.name());
         let progress = ProgressLine::start(self.progress, false, &source.stats);
         // As in the export: with a limit, the order decides which batches arrive.
-        let order = PageOrder::of_export(sorting.is_some(), limit.is_some());
+        let order = PageOrder::for_export(sorting.is_some(), limit.is_some());
         let lenient = expected.is_some_and(Expected::lenient);
         let mut pages = source.pages(self.range, order, lenient)?;
         let ran = pipeline::run(&mut pages, sink, &selection, &source.stats).await;
