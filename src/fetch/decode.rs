@@ -1,4 +1,4 @@
-//! Reading the batches of an answer, and what is wrong with them.
+//! Decodes the batches of a response, and records their issues.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,18 @@ use crate::batch::range::Range;
 use crate::client::Version;
 use crate::text::brief;
 
-/// What was wrong with batches that were carried on nevertheless.
+/// Issues of batches that did not end the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DataIssues {
-    /// Batches that break the interface, and an example.
+    /// Number of batches that violate the interface, and an example.
     pub(crate) flawed: u64,
     pub(crate) example: Option<String>,
-    /// Batches that were left out, for they have no identifier.
+    /// Number of batches dropped because they have no id.
     pub(crate) skipped: u64,
-    /// Nullable fields that were not even there, one bit each.
+    /// Nullable fields that were absent, one bit each.
     pub(crate) absent: u32,
-    /// Seconds to which version 1 answered as much as it may, so that there may be more; and the first.
+    /// Number of seconds for which version 1 may have returned only some batches, and a description of the
+    /// first.
     pub(crate) held_back: u64,
     pub(crate) crowded: Option<String>,
 }
@@ -36,17 +37,17 @@ impl DataIssues {
         self.crowded = self.crowded.take().or(more.crowded);
     }
 
-    /// Notes a second that may hold more than came.
+    /// Records a second for which the response may be incomplete.
     pub(super) fn add_truncated(&mut self, what: String) {
         self.held_back += 1;
         self.crowded.get_or_insert(what);
     }
 }
 
-/// Which answer is read, for messages.
+/// Identifies a response in messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseInfo {
-    /// A window, where the range was cut.
+    /// The window; `None` if the range was not split.
     pub(super) window: Option<Range>,
     pub(super) page: u64,
 }
@@ -61,26 +62,26 @@ impl fmt::Display for ResponseInfo {
     }
 }
 
-/// Reads one answer, piece by piece.
+/// Decodes one response, piece by piece.
 pub(super) struct PageDecoder {
     splitter: Splitter,
     lenient: bool,
     info: ResponseInfo,
-    /// What was read and not taken yet.
+    /// Decoded, but not taken yet.
     pub(super) decoded: DecodedPage,
 }
 
-/// What an answer held.
+/// Decoded batches of a response.
 #[derive(Default)]
 pub(super) struct DecodedPage {
     pub(super) page: Page,
-    /// Batches received, also those that are left out.
+    /// Number of batches received, including dropped ones.
     pub(super) received: usize,
     pub(super) issues: DataIssues,
 }
 
 impl PageDecoder {
-    /// Prepares to read an answer of `version` onto `page`, a blank_page one.
+    /// Prepares to decode a response of `version` into `page`, which must be blank.
     pub(super) fn new(version: Version, lenient: bool, info: ResponseInfo, page: Page) -> Self {
         Self {
             splitter: Splitter::new(match version {
@@ -96,7 +97,7 @@ impl PageDecoder {
         }
     }
 
-    /// Takes more of the answer.
+    /// Decodes the next piece of the response.
     pub(super) fn feed(&mut self, text: &Arc<String>) -> Result<(), ParseError> {
         let Self {
             splitter,
@@ -114,7 +115,7 @@ impl PageDecoder {
         })
     }
 
-    /// Hands out the batches that were read, while more are to come onto `blank_page`.
+    /// Returns the batches decoded so far, and continues on `blank_page`.
     pub(super) fn take(&mut self, blank_page: Page) -> DecodedPage {
         DecodedPage {
             page: std::mem::replace(&mut self.decoded.page, blank_page),
@@ -123,7 +124,7 @@ impl PageDecoder {
         }
     }
 
-    /// Ends the answer; returns the cursor of the next page with what was not taken yet.
+    /// Ends the response; returns the remaining batches and the cursor of the next page.
     pub(super) fn finish(self) -> Result<(DecodedPage, Option<String>), ParseError> {
         let next_token = self.splitter.finish()?;
         Ok((self.decoded, next_token))

@@ -1,11 +1,11 @@
-//! How many requests are under way at a time: as many as were asked for, fewer where the service
-//! says that it is too much for it, and slowly more again.
+//! Limits the number of concurrent requests: starts at the configured number, halves it when the service is
+//! overloaded, and raises it again slowly.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// So many answers for each permit, one after another, earn a further one.
+/// Number of successful responses per permit after which one more permit is allowed.
 const SUCCESSES_PER_PERMIT: usize = 8;
 
 pub(super) struct ConcurrencyLimiter {
@@ -14,16 +14,16 @@ pub(super) struct ConcurrencyLimiter {
 }
 
 struct LimiterState {
-    /// What was asked for.
+    /// The configured maximum.
     configured: usize,
-    /// What the service bears, as far as it is known.
+    /// The current limit.
     allowed: usize,
     in_use: usize,
-    /// The peak that were in_use at a time.
+    /// Most permits in use at the same time so far.
     peak: usize,
-    /// Answers since the number last changed.
+    /// Successful responses since the limit last changed.
     successes: usize,
-    /// How often it fell: who came before that does not make it fall again.
+    /// How often the limit was reduced. A permit from before the last reduction does not reduce it again.
     reductions: u64,
 }
 
@@ -46,12 +46,12 @@ impl ConcurrencyLimiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many may be at work now.
+    /// Returns the current limit.
     pub(super) fn allowed(&self) -> usize {
         self.state().allowed
     }
 
-    /// Tells whether there never was more than one at a time.
+    /// Returns whether there was never more than one request at a time.
     pub(super) fn was_sequential(&self) -> bool {
         self.state().peak <= 1
     }
@@ -81,14 +81,14 @@ impl ConcurrencyLimiter {
     }
 }
 
-/// A permit among those who ask; free again when dropped.
+/// Permission to send one request; released when dropped.
 pub(super) struct Permit<'a> {
     limiter: &'a ConcurrencyLimiter,
     reductions: u64,
 }
 
 impl Permit<'_> {
-    /// Notes an answer.
+    /// Records a successful response.
     pub(super) fn succeeded(self) {
         let mut state = self.limiter.state();
         state.successes += 1;
@@ -97,11 +97,11 @@ impl Permit<'_> {
         {
             state.allowed += 1;
             state.successes = 0;
-            log::info!("asking {} at a time again", state.allowed);
+            log::info!("raising concurrent requests to {}", state.allowed);
         }
     }
 
-    /// Notes that the service had too much to do.
+    /// Records that the service is overloaded.
     pub(super) fn overloaded(self) {
         let mut state = self.limiter.state();
         if self.reductions < state.reductions {
@@ -111,7 +111,10 @@ impl Permit<'_> {
         if state.allowed > 1 {
             state.reductions += 1;
             state.allowed /= 2;
-            log::info!("the service is busy: asking {} at a time", state.allowed);
+            log::info!(
+                "the service is busy: reducing concurrent requests to {}",
+                state.allowed
+            );
         }
     }
 }
@@ -119,7 +122,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.limiter.state().in_use -= 1;
-        // Two, for one more may be allowed than before.
+        // Two, because the limit may have grown by one.
         self.limiter.freed.notify_one();
         self.limiter.freed.notify_one();
     }

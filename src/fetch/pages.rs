@@ -22,35 +22,35 @@ use super::window::{FetchedWindow, WalkMode, WindowHint};
 use crate::batch::Page;
 use crate::batch::page::FirstPageIds;
 
-/// Windows that may be under way or wait to be returned, for each worker.
+/// Maximum number of windows in the queue, per worker.
 const AHEAD: usize = 3;
 
-/// How a range is fetched.
+/// How to fetch a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FetchOptions {
     pub(crate) api: Api,
-    /// Requests at a time, at most.
+    /// Maximum number of concurrent requests.
     pub(crate) workers: usize,
     pub(crate) order: PageOrder,
     pub(crate) lenient: bool,
 }
 
-/// In which order pages are wanted.
+/// The order in which pages are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageOrder {
-    /// Whichever is soonest.
+    /// The fastest order.
     Any,
-    /// As they come one after another, however many fetch.
+    /// The order of one sequential walk, regardless of the number of workers.
     AsReceived,
-    /// Likewise, and no page is asked for before the one before it was returned.
+    /// As `AsReceived`, but a page is requested only when the caller asks for it.
     Lazy,
-    /// Window by window, even where one worker fetches them all: whoever keeps what came needs to know
-    /// early which part of the range is complete.
+    /// Window by window, even with one worker. A caller that stores pages learns early which part of the
+    /// range is complete.
     ByWindow,
 }
 
 impl PageOrder {
-    /// Decides for an export: whoever wants only so many, as they come, asks for no page beyond them.
+    /// Returns the order for an export. With a limit and no sorting, no page beyond the limit is requested.
     pub(crate) fn for_export(is_sorted: bool, is_limited: bool) -> Self {
         match (is_sorted, is_limited) {
             (true, _) => Self::Any,
@@ -60,32 +60,32 @@ impl PageOrder {
     }
 }
 
-/// Fetches the pages of a range.
+/// Fetches the pages of a range. [`Pages::next`] returns them one by one.
 pub(crate) struct Pages {
     session: Arc<Session>,
     options: FetchOptions,
     range: Range,
-    /// Decided with the first page.
+    /// Known after the first page.
     version: Option<Version>,
     started: bool,
     queue: WindowQueue,
-    /// Which windows come next, where many share the work.
+    /// Decides which windows to fetch next; `None` unless the range is split.
     planner: Option<WindowPlanner>,
     progress: Progress,
-    /// Version 2 has answered: it is there, whatever it says later.
+    /// Whether version 2 has answered. If so, there is no fallback to version 1.
     has_v2: bool,
-    /// Batches of the first page that did not come known yet. Windows of dates are only as good as what
-    /// the service compares them with.
+    /// Batches of the first page that no window has returned yet. If any stays here, the service filters by
+    /// something other than the creation date, and windows are not reliable.
     first_page: FirstPageIds,
-    /// Batches that were handed on.
+    /// Batches returned to the caller.
     returned: u64,
-    /// Those that came known because they were asked for known: windows ask for what the first page held
-    /// already, and whoever starts over for everything.
+    /// Batches received twice because they were requested twice: windows request the batches of the first
+    /// page again, and a restart requests everything again.
     refetched: u64,
     repeat_guard: Arc<RepeatGuard>,
     issues: DataIssues,
     fetched: Vec<FetchedWindow>,
-    /// How often all was started known.
+    /// How often the whole range was restarted.
     restarts: u32,
 }
 
@@ -131,7 +131,7 @@ impl Pages {
         }
     }
 
-    /// Prepares to fetch another range, with what is known of the service so far.
+    /// Prepares to fetch another range, and keeps what is known about the service.
     pub(crate) fn for_range(&self, range: Range) -> Self {
         let mut pages = Self::with(Arc::clone(&self.session), self.options, range);
         pages.version = self.version;
@@ -139,7 +139,7 @@ impl Pages {
         pages
     }
 
-    /// Gets a token, before anything is asked for.
+    /// Requests a token, before any other request.
     pub(crate) async fn authenticate(&mut self) -> Result<(), Failure> {
         self.choose_version().await?;
         let version = self.version.unwrap_or(Version::V2);
@@ -147,7 +147,7 @@ impl Pages {
         token.map(drop).map_err(Failure::from)
     }
 
-    /// Returns the next page; nothing after the last.
+    /// Returns the next page, or `None` after the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failure> {
         if !self.started {
             self.started = true;
@@ -161,7 +161,7 @@ impl Pages {
                 if self.first_page.is_empty() {
                     return Ok(None);
                 }
-                self.restart("what the first page held did not come known");
+                self.restart("batches of the first page are missing from their windows");
                 continue;
             }
             match self.queue.next().await? {
@@ -190,7 +190,7 @@ impl Pages {
                         continue;
                     };
                     if self.misses_first_page(&totals.fetched.window) {
-                        self.restart("what the first page held did not come known");
+                        self.restart("batches of the first page are missing from their windows");
                         continue;
                     }
                     self.fetched.push(totals.fetched);
@@ -200,45 +200,45 @@ impl Pages {
         }
     }
 
-    /// Takes a page back whose batches nobody needs any more; its room is used known.
+    /// Takes back a page that is no longer needed, so that its memory is reused.
     pub(crate) fn recycle(&self, page: Page) {
         self.session.recycle(page);
     }
 
-    /// How many batches came twice because they were asked for twice.
+    /// Number of batches received twice because they were requested twice.
     pub(crate) fn refetched(&self) -> u64 {
         self.refetched
     }
 
-    /// The version in use, once it is known.
+    /// The version in use; `None` until it is known.
     pub(crate) fn version(&self) -> Option<Version> {
         self.version
     }
 
-    /// The windows that were fetched so far.
+    /// The windows fetched so far.
     pub(crate) fn fetched(&self) -> Vec<FetchedWindow> {
         let first_totals = self.queue.first_totals().map(|totals| totals.fetched);
         let first_totals = first_totals.filter(|fetched| fetched.pages > 0);
         self.fetched.iter().copied().chain(first_totals).collect()
     }
 
-    /// The windows of which every page was returned, and how often they were started anew: what is known of
-    /// windows from before then does not hold.
+    /// The windows whose pages were all returned, and the number of restarts. A restart invalidates all
+    /// windows known before it.
     pub(crate) fn settled(&self) -> (u32, &[FetchedWindow]) {
         (self.restarts, &self.fetched)
     }
 
-    /// The window that could not be fetched, where that is only part of the range.
+    /// The window that could not be fetched; `None` if it is the whole range.
     pub(crate) fn failed(&self) -> Option<Range> {
         self.queue.failed().filter(|window| *window != self.range)
     }
 
-    /// Returns whether a cursor came twice in one walk.
+    /// Returns whether a cursor was received twice in one walk.
     pub(crate) fn is_looping(&self) -> bool {
         self.session.is_looping.load(Ordering::Relaxed)
     }
 
-    /// What was wrong with the batches so far.
+    /// The issues found in the batches so far.
     pub(crate) fn issues(&self) -> DataIssues {
         let mut issues = self.issues.clone();
         if let Some(totals) = self.queue.first_totals() {
@@ -247,8 +247,8 @@ impl Pages {
         issues
     }
 
-    /// Prefers version 2, unless the service says that it has none. A service that is merely ill, or
-    /// refuses us, has one.
+    /// Chooses version 2 unless the service does not have it. A service that is unavailable, or that refuses
+    /// the credentials, does not cause a fallback.
     async fn choose_version(&mut self) -> Result<(), Failure> {
         if self.version.is_some() {
             return Ok(());
@@ -262,11 +262,11 @@ impl Pages {
     }
 
     fn fall_back(&mut self, error: &ServiceError) {
-        log::warn!("using version 1, because version 2 is not there: {error}");
+        log::warn!("using version 1, because the service does not have version 2: {error}");
         self.version = Some(Version::V1);
     }
 
-    /// How the whole range is walked.
+    /// Returns how to walk the whole range.
     fn whole_mode(&self) -> WalkMode {
         match self.options.order {
             PageOrder::Lazy => WalkMode::Lazy,
@@ -277,9 +277,9 @@ impl Pages {
         }
     }
 
-    /// Starts as many windows as may be under way.
+    /// Starts windows, up to the allowed number.
     fn fill(&mut self) {
-        // The first must always be under way: the others may be waiting for it.
+        // The first window must always run: the others may be waiting for it.
         while self.queue.running() < self.max_running() || self.queue.waits_for_first() {
             if self.start() {
                 continue;
@@ -297,14 +297,15 @@ impl Pages {
         }
     }
 
-    /// Returns how many windows may be under way: if there is a planner, one more than may ask, which asks
-    /// while another is read. Without one, a further window may be asked for in vain.
+    /// Returns how many windows may run at once. With a planner, this is one more than the allowed requests,
+    /// so that one window sends a request while another decodes. Without a planner, another window might be
+    /// useless.
     fn max_running(&self) -> usize {
         let planned = self.planner.is_some() && self.options.order != PageOrder::Lazy;
         self.session.limiter.allowed() + usize::from(planned)
     }
 
-    /// Starts the next window that is not under way; returns false where there is none.
+    /// Starts the next planned window; returns false if there is none.
     fn start(&mut self) -> bool {
         let session = Arc::clone(&self.session);
         let (version, whole) = (self.version, self.range);
@@ -333,7 +334,7 @@ impl Pages {
         })
     }
 
-    /// Does what the end of a window calls for.
+    /// Handles the outcome of a window.
     fn handle_outcome(&mut self, mut report: WindowReport) {
         match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
             WindowOutcome::Done => {
@@ -358,23 +359,23 @@ impl Pages {
                 self.queue.insert(&report, &parts);
             }
             WindowOutcome::OutOfRange => {
-                self.restart("dates do not tell which batches a request is answered with");
+                self.restart("the service returned batches outside the requested dates");
             }
             WindowOutcome::OutOfOrder => {
-                self.restart("batches come in another order than that of time");
+                self.restart("batches are not in order of their creation date");
             }
             WindowOutcome::VersionMissing(error) => {
                 self.fall_back(&error);
                 self.queue.push(self.range, self.whole_mode());
             }
-            // It is told when its turn comes.
+            // Reported when the window is first in the queue.
             WindowOutcome::Failed(_) => {}
         }
     }
 
-    /// Tells whether `window`, all of which was returned, should have had a batch that it did not have.
+    /// Returns whether `window`, now complete, lacks a batch of the first page that lies in it.
     fn misses_first_page(&self, window: &Range) -> bool {
-        // A batch created within the last second of a window may lie just behind it.
+        // A batch created within the last second of a window may lie just after its end.
         let is_inside = |second: i64| {
             window.start.is_none_or(|start| start <= second)
                 && window.end.is_none_or(|end| second < end)
@@ -382,8 +383,8 @@ impl Pages {
         self.first_page.values().flatten().copied().any(is_inside)
     }
 
-    /// Gives windows up and walks the whole range, one page after another; what came already is dropped
-    /// by its identifier.
+    /// Gives up windows and walks the whole range page by page. Batches received before are dropped as
+    /// duplicates.
     fn restart(&mut self, why: &str) {
         log::info!("fetching one page after another: {why}");
         self.restarts += 1;

@@ -1,8 +1,8 @@
-//! Which windows many fetch side by side: each of a few pages, as last_second as can be told beforehand.
+//! Plans the windows that workers fetch in parallel, each of a few pages.
 //!
-//! The first page of a range shows how densely its batches lie there. From then on windows are cut
-//! one behind another, as long as what was densities lately lets expect; after a stretch without
-//! anything, longer and longer. Together they cover all of the range, whatever the guesses.
+//! The first page of a range shows how dense its batches are. From then on, the planner cuts one window after
+//! another, with a length estimated from the latest pages; after empty windows, the length grows. Together,
+//! the windows always cover the whole range, no matter how good the estimates are.
 
 use chrono::Utc;
 
@@ -10,16 +10,16 @@ use super::window::{self, LIKELY_FIRST, WalkMode};
 use crate::batch::page::PageSpan;
 use crate::batch::range::Range;
 
-/// The most pages that a window should have; fewer where they are large, because all of a window may
-/// have to wait for those before it.
+/// Maximum number of pages in a window. It is lower for large pages, because a whole window may have to wait
+/// for the ones before it.
 const MAX_PAGES: f64 = 4.0;
-/// A little less than range pages: what is just too much costs a request.
+/// Windows are a little shorter than whole pages: a batch too many costs another request.
 const SLACK: f64 = 0.1;
-/// So many batches in order are no chance.
+/// Minimum number of batches that prove an order.
 const MIN_BATCHES: usize = 8;
-/// With fewer pages than these in all, nobody shares the work.
+/// Minimum number of expected pages for parallel work.
 const MIN_PAGES: f64 = 6.0;
-/// So many pages are remembered, the furthest ones; each counts for so much of the next one.
+/// Number of densities remembered, and the weight of each relative to the one after it.
 const MAX_DENSITIES: usize = 8;
 const WEIGHT: f64 = 0.75;
 
@@ -27,27 +27,27 @@ pub(super) struct WindowPlanner {
     range: Range,
     newest_first: bool,
     workers: usize,
-    /// Batches in a page.
+    /// Batches per page.
     page: f64,
-    /// The most pages that a window should have.
+    /// Maximum number of pages in a window, given the page size.
     pages: f64,
-    /// Where the batches begin.
+    /// Creation date of the first batch.
     first_second: i64,
-    /// Where the windows so last_second end.
+    /// End of the windows planned so far.
     reached: i64,
-    /// Where the batches end, as last_second as that can be guessed.
+    /// Estimated creation date of the last batch.
     last_second: i64,
-    /// The bound that the next window begins with; nothing where it is open.
+    /// Start of the next window; `None` if open.
     bound: Option<i64>,
     planned: usize,
     is_complete: bool,
-    /// What was densities furthest on the way, the furthest first.
+    /// Latest densities, the furthest first.
     densities: Vec<Density>,
-    /// Windows without anything in them, one after another.
+    /// Number of consecutive windows without batches.
     empty_windows: i32,
 }
 
-/// So many batches in so many seconds, up to there.
+/// Number of batches in a number of seconds, up to `position`.
 #[derive(Clone, Copy)]
 struct Density {
     position: i64,
@@ -59,11 +59,12 @@ struct Density {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "these are guesses about seconds and batches"
+    reason = "estimates of seconds and batches"
 )]
 impl WindowPlanner {
-    /// Makes a planner for `range`, whose first page of so many `bytes` was created at `seen`; nothing where it comes in no
-    /// order of time (then one window after another would change the order), or is too little.
+    /// Plans `range`, whose first page has `bytes` bytes and batches created at `seen`. Pages of at most
+    /// `room` bytes per worker may wait in the queue. Returns `None` if the batches are not in date order
+    /// (windows would then change the order), or if there are too few.
     pub(super) fn new(
         range: Range,
         seen: &[i64],
@@ -86,7 +87,7 @@ impl WindowPlanner {
         let last_second = if newest_first {
             range.start.unwrap_or(LIKELY_FIRST)
         } else {
-            // What lies in the future is densities by the last window.
+            // Batches in the future are found by the last window.
             range.end.unwrap_or(now).min(now.max(last))
         };
         let mut planner = Self {
@@ -94,7 +95,7 @@ impl WindowPlanner {
             newest_first,
             workers,
             page: seen.len() as f64,
-            // Some windows turn out larger, and still have to find room.
+            // Some windows turn out larger and still need room.
             pages: (room / bytes.max(1) * 2 / 3).max(1) as f64,
             first_second,
             reached: first_second,
@@ -111,11 +112,11 @@ impl WindowPlanner {
             batches: seen.len(),
         });
         let worthwhile = planner.density() * planner.left() >= MIN_PAGES * planner.page;
-        // One second says nothing of an order.
+        // Batches of a single second do not prove an order.
         (ordered && first != last && seen.len() >= MIN_BATCHES && worthwhile).then_some(planner)
     }
 
-    /// Batches in a second, where the windows end.
+    /// Returns the number of batches per second at the end of the planned windows.
     fn density(&self) -> f64 {
         let (mut batches, mut seconds, mut weight) = (0.0, 0.0, 1.0);
         for densities in &self.densities {
@@ -123,11 +124,11 @@ impl WindowPlanner {
             seconds += densities.seconds * weight;
             weight *= WEIGHT;
         }
-        // Even where nothing was densities there may be something.
+        // Never zero: there may be batches after an empty window.
         (batches / seconds).max(1e-9)
     }
 
-    /// Seconds that are still to be handed out.
+    /// Returns the number of seconds not planned yet.
     fn left(&self) -> f64 {
         let left = if self.newest_first {
             self.reached - self.last_second
@@ -137,15 +138,15 @@ impl WindowPlanner {
         left.max(0) as f64
     }
 
-    /// Returns the next window, and how last_second to walk in it.
+    /// Returns the next window and how to walk it.
     pub(super) fn next(&mut self) -> Option<(Range, WalkMode)> {
         if self.is_complete {
             return None;
         }
         let left = self.left();
         let page_seconds = self.page / self.density();
-        // Small ones at first, until there is more to judge by, and towards the end, so that nobody is
-        // left with a large one.
+        // Windows are small at the start, when little is known, and at the end, so that no worker is left
+        // with a large one.
         let share = left / page_seconds / self.workers as f64;
         let most = if self.planned < self.workers {
             1.0
@@ -165,7 +166,7 @@ impl WindowPlanner {
             let step = length as i64;
             self.reached += if self.newest_first { -step } else { step };
         }
-        // All but the last end where the next one begins.
+        // Every window but the last ends where the next one starts.
         let end = (!self.is_complete).then_some(self.reached);
         if self.newest_first {
             (window.start, window.end) = (end.or(self.range.start), self.bound);
@@ -177,7 +178,7 @@ impl WindowPlanner {
         Some((window, WalkMode::window(pages as u64, self.newest_first)))
     }
 
-    /// Takes into account what was read.
+    /// Adds the density of a page.
     pub(super) fn add_page(&mut self, page: PageSpan) {
         let (batches, seconds) = (
             page.batches as f64,
@@ -187,10 +188,10 @@ impl WindowPlanner {
         self.empty_windows = 0;
     }
 
-    /// Takes into account that a window had nothing in it.
+    /// Records that a window was empty.
     pub(super) fn add_empty(&mut self, window: &Range) {
         let (low, high) = window::bounds(window);
-        // Where batches begin is known better than where their range does.
+        // The first batch is a better bound than the start of the range.
         let (low, high) = if self.newest_first {
             (low, high.min(self.first_second))
         } else {
@@ -237,8 +238,8 @@ mod tests {
         }
     }
 
-    /// Plans for batches created at `seconds` (ascending), in pages of `page`; returns the windows with
-    /// what is in them. So many windows are handed out before the first is known as there are workers.
+    /// Plans for batches created at `seconds` (ascending), in pages of `page`; returns the windows with their
+    /// number of batches. As many windows are planned ahead as there are workers.
     fn windows(
         seconds: &[i64],
         range: Range,

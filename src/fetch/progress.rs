@@ -1,4 +1,4 @@
-//! How much of a range has done, as far as dates tell it; for those who watch.
+//! Estimates the progress through a range from the dates of batches, for the progress bar.
 
 use chrono::Utc;
 
@@ -6,22 +6,22 @@ use crate::batch::Batch;
 use crate::batch::Page;
 use crate::batch::range::Range;
 
-/// Where the batches stand on the way from one end of the range to the other.
+/// The position of the latest page between the two ends of the range.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// Nothing has done yet.
+    /// No page yet.
     Unknown(Range),
     Between {
         first: i64,
         last: i64,
         reached: i64,
     },
-    /// They done in no order of time, or have no end to done to.
+    /// No estimate is possible: batches are not in date order, or the range is open at its far end.
     Never,
 }
 
 impl Progress {
-    /// Takes a page into account; returns the share of the range that has done, from 0 to 1.
+    /// Adds a page; returns the fraction of the range that is done, from 0 to 1.
     pub(super) fn add(&mut self, page: &Page) -> Option<f64> {
         let second = |batch: &Batch| Some(batch.created()?.second);
         let begins = page.batches.first().and_then(second)?;
@@ -38,7 +38,8 @@ impl Progress {
             return None;
         };
         let forward = last >= first;
-        // A page that goes the other way shows that there is no order; a window may done again.
+        // A page in the opposite direction shows that there is no order. The same window may be received
+        // twice.
         if ends != begins && (ends > begins) != forward {
             *self = Self::Never;
             return None;
@@ -50,7 +51,7 @@ impl Progress {
         };
         let whole = last.abs_diff(*first).max(1);
         let done = reached.abs_diff(*first).min(whole);
-        #[allow(clippy::cast_precision_loss, reason = "a share to look at")]
+        #[allow(clippy::cast_precision_loss, reason = "for display only")]
         Some(done as f64 / whole as f64)
     }
 

@@ -1,8 +1,8 @@
-//! Windows that are fetched side by side and come out one after another.
+//! The queue of windows: workers fetch them in parallel, and their pages are returned in window order.
 //!
-//! Each window has a sender of its own. The pages in it wait until those of the windows before it are
-//! all taken, so the order is that of the windows, however many are at work. What waits is bounded:
-//! the first sender may always go on, the others as long as there is room.
+//! Each window has its own channel. Its pages wait until all pages of the windows before it are taken, so the
+//! order does not depend on the number of workers. Memory is bounded: the first window can always continue,
+//! the others only while there is room.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,41 +20,41 @@ use crate::batch::range::Range;
 use crate::client::ServiceError;
 use crate::error::Failure;
 
-/// What may wait, for each worker, in all lanes but the first.
+/// Bytes per worker that may wait in all windows but the first.
 pub(super) const ROOM: usize = 5 << 19;
-/// Pages that may wait in the first sender beside that.
+/// Number of additional pages that may wait in the first window.
 const FIRST_PAGES: usize = 3;
-/// The most pages that may wait in any sender, however small they are.
+/// Maximum number of pages that may wait in one window, whatever their size.
 const MAX_PAGES: usize = 256;
 
-/// How the fetching of a window ended.
+/// How fetching a window ended.
 pub(super) enum WindowOutcome {
-    /// All of it has come.
+    /// All pages were delivered.
     Done,
-    /// It holds too much: these are to be fetched instead, in this order.
+    /// The window has too many batches: fetch these windows instead, in this order.
     Replaced(Vec<(Range, WalkMode)>),
-    /// The first page of a range has come, and many can share in the others. Its batches come again.
+    /// The first page shows that there is work for several workers. Its batches will be received again.
     Planned(WindowPlanner, FirstPageIds),
-    /// The first pages of a range have come, in no order of time, and somebody wants to know early which
-    /// parts are complete: these are to be fetched instead. What the first page had comes again.
+    /// The first pages are not in date order, and the caller needs to know early which parts are complete:
+    /// fetch these windows instead. The batches of the first page will be received again.
     Split(Vec<Range>, FirstPageIds),
-    /// It holds what lies outside of it: windows of dates are not what they seem.
+    /// The service returned batches outside the window, so date windows are not reliable.
     OutOfRange,
-    /// Its batches come in another order than that of time.
+    /// The batches are not in date order.
     OutOfOrder,
-    /// The version that was asked is not there.
+    /// The service does not have the requested version.
     VersionMissing(ServiceError),
     Failed(Failure),
 }
 
-/// What is told of a window when it ends.
+/// Sent when a window ends.
 pub(super) struct WindowReport {
     number: u64,
     pub(super) outcome: WindowOutcome,
     pub(super) totals: WindowTotals,
 }
 
-/// What came of a window so far.
+/// Totals of a window so far.
 #[derive(Clone)]
 pub(super) struct WindowTotals {
     pub(super) fetched: FetchedWindow,
@@ -70,58 +70,58 @@ impl WindowTotals {
     }
 }
 
-/// What is told while pages are on their way.
+/// Sent while a window is being fetched.
 enum WindowUpdate {
     PageRead(PageSpan),
     End(Box<WindowReport>),
 }
 
-/// A page that takes up room until it is taken.
+/// A page that occupies room until it is taken.
 struct QueuedPage {
     page: Page,
-    /// What came up to here.
+    /// Totals up to and including this page.
     totals: WindowTotals,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// The side of those who fetch.
+/// The worker's side of a window.
 pub(super) struct WindowSender {
     number: u64,
     pages: mpsc::Sender<QueuedPage>,
     updates: mpsc::UnboundedSender<WindowUpdate>,
     room: Arc<Semaphore>,
-    /// The number of the first sender.
+    /// Number of the first window in the queue.
     first: watch::Receiver<u64>,
-    /// Room that only the first sender may use, in pages.
+    /// Room for pages of the first window only.
     first_room: Arc<Semaphore>,
-    /// How often a page was asked for from outside.
+    /// Number of pages that the caller has asked for.
     demand: Arc<Semaphore>,
     pub(super) totals: WindowTotals,
 }
 
 impl WindowSender {
-    /// Pages that were handed on so far.
+    /// Number of pages delivered so far.
     pub(super) fn pages(&self) -> u64 {
         self.totals.fetched.pages
     }
 
-    /// Hands on what was read; returns false where nobody wants it any more.
+    /// Delivers a page; returns false if the run is over.
     pub(super) async fn deliver(&mut self, decoded: DecodedPage) -> bool {
         self.totals.fetched.pages += 1;
         self.totals.fetched.batches += decoded.page.batches.len() as u64;
         self.totals.issues.add(decoded.issues);
         if let Some(span) = decoded.page.span() {
-            // Where nobody listens, the run is over already.
+            // Without a receiver, the run is over.
             let _ = self.updates.send(WindowUpdate::PageRead(span));
         }
         let size = decoded.page.size();
-        // One that is larger than all of the room waits until it is first.
+        // A page larger than all the room waits until its window is first.
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let number = self.number;
         let room = tokio::select! {
             biased;
             room = async {
-                // Where nobody says who is first any more, the run is over.
+                // Without a sender, the run is over.
                 let _ = self.first.wait_for(|first| *first == number).await;
                 Arc::clone(&self.first_room).acquire_owned().await
             } => room.ok(),
@@ -135,31 +135,31 @@ impl WindowSender {
         self.pages.send(page).await.is_ok()
     }
 
-    /// Waits until one more page is demand.
+    /// Waits until the caller asks for a page.
     pub(super) async fn wait_for_demand(&self) {
         if let Ok(demand) = self.demand.acquire().await {
             demand.forget();
         }
     }
 
-    /// Forgets what is known of the batches so far: they come again.
+    /// Resets the totals, because the window is fetched again from its start.
     pub(super) fn reset(&mut self) {
         self.totals = WindowTotals::new(self.totals.fetched.window);
     }
 
-    /// Tells how it ended.
+    /// Reports the outcome.
     pub(super) fn end(self, outcome: WindowOutcome) {
         let report = WindowReport {
             number: self.number,
             outcome,
             totals: self.totals,
         };
-        // Where nobody listens, the run is over already. Pages end only after this was said.
+        // Without a receiver, the run is over. The page channel closes after this message is sent.
         let _ = self.updates.send(WindowUpdate::End(Box::new(report)));
     }
 }
 
-/// The side of the one who takes the pages.
+/// The caller's side: windows in order, with their pages.
 pub(super) struct WindowQueue {
     windows: VecDeque<QueuedWindow>,
     updates: (
@@ -174,17 +174,17 @@ pub(super) struct WindowQueue {
     running: usize,
     /// The window that could not be fetched.
     failed: Option<Range>,
-    /// Nothing is begun as long as a page waits.
+    /// Whether to handle updates only when no page is waiting, so that no further window starts.
     lazy: bool,
 }
 
-/// A window on its way.
+/// A window in the queue.
 struct QueuedWindow {
     number: u64,
     window: Range,
     mode: WalkMode,
     state: WindowState,
-    /// What came of it up to the page that was taken last.
+    /// Totals up to the page taken last.
     taken: WindowTotals,
 }
 
@@ -196,29 +196,29 @@ impl QueuedWindow {
 
 enum WindowState {
     Planned,
-    /// The task is there until it was waited for.
+    /// The task is present until it is awaited.
     Running(mpsc::Receiver<QueuedPage>, Option<JoinHandle<()>>),
-    /// It has ended, and pages may still wait.
+    /// The window has ended, but pages may still be waiting.
     Ended(mpsc::Receiver<QueuedPage>, WindowEnd),
 }
 
-/// What is left of a window when all its pages are taken.
+/// What happens once all pages of a window are taken.
 enum WindowEnd {
     Done(WindowTotals),
-    /// What came of it comes again.
+    /// Its batches will be received again from other windows.
     Discarded,
     Failed(Failure),
 }
 
-/// What comes next.
+/// What happened in the queue.
 pub(super) enum QueueEvent {
-    /// A page, and whether it is of a window that is one of many.
+    /// A page, and whether its window is one of several.
     Page(Page, bool),
-    /// A page was read that will come later.
+    /// A page was read that will be returned later.
     PageRead(PageSpan),
-    /// A window has ended, though perhaps not all of it is taken yet.
+    /// A window has ended; its pages may not all be taken yet.
     Ended(WindowReport),
-    /// All pages of a window are taken.
+    /// All pages of a window are taken. `None` if its totals do not count.
     Finished(Option<WindowTotals>),
 }
 
@@ -244,7 +244,7 @@ impl WindowQueue {
         }
     }
 
-    /// Ends all windows, whatever they are at.
+    /// Aborts all windows.
     pub(super) fn clear(&mut self) {
         for queued in self.windows.drain(..) {
             if let WindowState::Running(_, Some(task)) = queued.state {
@@ -254,7 +254,7 @@ impl WindowQueue {
         self.running = 0;
     }
 
-    /// What came of the first window so far, as far as it was taken and does not come again.
+    /// Totals of the first window, up to the page taken last; `None` if its batches will be received again.
     pub(super) fn first_totals(&self) -> Option<&WindowTotals> {
         let queued = self.windows.front()?;
         match queued.state {
@@ -282,7 +282,7 @@ impl WindowQueue {
         self.running
     }
 
-    /// Tells whether the first window is not under way yet.
+    /// Returns whether the first window has not been started yet.
     pub(super) fn waits_for_first(&self) -> bool {
         let first = self.windows.front();
         first.is_some_and(|queued| matches!(queued.state, WindowState::Planned))
@@ -299,14 +299,14 @@ impl WindowQueue {
         }
     }
 
-    /// Puts a window behind all others.
+    /// Appends a window.
     pub(super) fn push(&mut self, window: Range, mode: WalkMode) {
         let queued = self.new_window(window, mode);
         self.windows.push_back(queued);
         self.announce_first();
     }
 
-    /// Puts `parts` right behind the window that `report` is about.
+    /// Inserts `parts` right after the window of `report`.
     pub(super) fn insert(&mut self, report: &WindowReport, parts: &[(Range, WalkMode)]) {
         let position = self.position(report).map_or(0, |position| position + 1);
         for (offset, (window, mode)) in parts.iter().enumerate() {
@@ -328,13 +328,13 @@ impl WindowQueue {
             .send_if_modified(|first| std::mem::replace(first, number) != number);
     }
 
-    /// Tells whether a window could not be fetched, though its turn to say so may be yet to come.
+    /// Returns whether any window has failed, even if the failure is not due to be reported yet.
     pub(super) fn has_failed(&self) -> bool {
         self.windows.iter().any(QueuedWindow::has_failed)
     }
 
-    /// Starts the first window that is not under way; returns false where there is none. Once one could not
-    /// be fetched, only those before it are asked for, and only when their turn has come: the run is lost.
+    /// Starts the first planned window; returns false if there is none. After a failure, only the windows
+    /// before the failed one are fetched, one at a time.
     pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         fetch: impl FnOnce(Range, WalkMode, WindowSender) -> F,
@@ -369,14 +369,14 @@ impl WindowQueue {
         true
     }
 
-    /// Tells those who wait for it that one more page is demand.
+    /// Asks a lazy window for one more page.
     pub(super) fn request_page(&self) {
         if self.demand.available_permits() == 0 {
             self.demand.add_permits(1);
         }
     }
 
-    /// Waits for what comes next; there must be a window under way.
+    /// Waits for the next event. At least one window must be queued.
     pub(super) async fn next(&mut self) -> Result<QueueEvent, Failure> {
         if !self.lazy
             && let Ok(updates) = self.updates.1.try_recv()
@@ -392,7 +392,7 @@ impl WindowQueue {
             biased;
             page = async { pages?.recv().await }, if pages.is_some() => page,
             updates = self.updates.1.recv() => {
-                return Ok(self.handle(updates.expect("our own end is open")));
+                return Ok(self.handle(updates.expect("the queue keeps a sender")));
             }
         };
         if let Some(page) = page {
@@ -401,7 +401,7 @@ impl WindowQueue {
             return Ok(QueueEvent::Page(page.page, is_window));
         }
         if let WindowState::Running(_, task) = &mut queued.state {
-            // The pages have ended, and the report on them is on its way, unless something broke.
+            // The pages have ended; the report follows, unless the task panicked.
             if let Some(task) = task.take()
                 && let Err(error) = task.await
                 && error.is_panic()
@@ -409,7 +409,7 @@ impl WindowQueue {
                 std::panic::resume_unwind(error.into_panic());
             }
             let updates = self.updates.1.recv().await;
-            return Ok(self.handle(updates.expect("our own end is open")));
+            return Ok(self.handle(updates.expect("the queue keeps a sender")));
         }
         let queued = self.windows.pop_front().expect("a window");
         self.announce_first();
@@ -430,7 +430,7 @@ impl WindowQueue {
             WindowUpdate::PageRead(span) => return QueueEvent::PageRead(span),
             WindowUpdate::End(report) => *report,
         };
-        // One that was ended from here is not known any more.
+        // An aborted window is no longer in the queue.
         let Some(position) = self.position(&report) else {
             return QueueEvent::Finished(None);
         };
@@ -441,7 +441,7 @@ impl WindowQueue {
         {
             let end = match std::mem::replace(&mut report.outcome, WindowOutcome::Done) {
                 WindowOutcome::Done => WindowEnd::Done(report.totals.clone()),
-                // It is told when its turn comes.
+                // Reported when the window is first in the queue.
                 WindowOutcome::Failed(failure) => WindowEnd::Failed(failure),
                 other => {
                     report.outcome = other;

@@ -1,4 +1,4 @@
-//! Batches as they are received: which of them are new, and whether pages still bring any.
+//! Detects duplicates among received batches, and services that repeat the same batches forever.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
@@ -9,16 +9,16 @@ use crate::batch::{Batch, Page};
 use crate::client::{Fault, ServiceError};
 use crate::error::Failure;
 
-/// After so many pages in a row with nothing new, the pages of a walk would never end.
+/// After this many consecutive pages without a new batch, a walk would never end.
 const MAX_REPEATED: u32 = 10;
-/// The same batches fill two seconds where they lie on the bound between them; not three.
+/// Batches on the bound between two seconds are in both windows, but never in three.
 const SAME_SECONDS: u32 = 3;
 
-/// What was received so far.
+/// The batches received so far.
 pub(crate) struct ReceivedPages {
     known: DedupSet,
     walk: Option<WalkId>,
-    /// Pages in a row that held only batches which their walk has had before.
+    /// Consecutive pages with only batches that the same walk has received before.
     repeated: u32,
 }
 
@@ -31,8 +31,7 @@ impl ReceivedPages {
         }
     }
 
-    /// Notes the batches of `page`, and tells for each whether it is new. Fails if the service goes round
-    /// in circles.
+    /// Adds the batches of `page`; returns for each whether it is new. Fails if the walk would never end.
     pub(crate) fn add(&mut self, page: &Page) -> Result<Vec<Arrival>, Failure> {
         if page.walk != self.walk {
             self.begin(page.walk);
@@ -41,19 +40,19 @@ impl ReceivedPages {
         if noted.is_progress {
             self.repeated = 0;
         } else if page.walk.is_some() && !page.batches.is_empty() {
-            // An empty page is legal: it neither counts nor ends the row.
+            // An empty page is legal. It neither counts nor resets the counter.
             self.repeated += 1;
         }
         if self.is_looping() {
             let why = format!(
-                "the last {MAX_REPEATED} pages held only batches that came before: the service ignores next_token, and its pages would never end"
+                "the last {MAX_REPEATED} pages contained no new batches: the service ignores next_token, so its pages would never end"
             );
             return Err(looping_failure(why));
         }
         Ok(noted.arrivals)
     }
 
-    /// Returns whether the pages would never end.
+    /// Returns whether the walk would never end.
     pub(crate) fn is_looping(&self) -> bool {
         self.repeated >= MAX_REPEATED
     }
@@ -70,19 +69,18 @@ impl ReceivedPages {
     }
 }
 
-/// Says that the pages of the service would never end.
+/// Returns the failure for a service whose pages would never end.
 pub(super) fn looping_failure(why: impl Into<String>) -> Failure {
     let request = "GET /v2/batches".to_owned();
     let fault = Fault::Broken(why.into());
     ServiceError { request, fault }.into_failure(1)
 }
 
-/// Finds out that a service answers ever the same batches: then it does not look at dates, and would
-/// be asked for every second there is.
+/// Detects a version 1 service that ignores dates. Otherwise, every single second would be requested.
 pub(super) struct RepeatGuard {
     hasher: RandomState,
-    /// The batches of the last second that held as much as an answer may, as a digest, and how many
-    /// seconds held just these.
+    /// A digest of the batches of the last full second, and the number of consecutive seconds with the same
+    /// digest.
     last: Mutex<(u64, u32)>,
 }
 
@@ -108,7 +106,7 @@ impl RepeatGuard {
         if last.1 < SAME_SECONDS {
             return Ok(());
         }
-        let why = "version 1 answers the same batches whatever the dates";
+        let why = "version 1 returns the same batches for any dates";
         Err(ServiceError {
             request: "GET /v1/batches".to_owned(),
             fault: Fault::Broken(why.to_owned()),
@@ -121,7 +119,7 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    /// A page of a walk with these batches.
+    /// Returns a page of a walk with these batches.
     fn page(number: u64, is_window: bool, ids: impl IntoIterator<Item = u32>) -> Page {
         let mut page = Page {
             walk: Some(WalkId { number, is_window }),
@@ -136,7 +134,7 @@ mod tests {
         page
     }
 
-    /// Notes pages of one walk; returns how many were taken before it failed.
+    /// Adds pages of one walk; returns how many were accepted before the failure.
     fn taken(received: &mut ReceivedPages, pages: impl IntoIterator<Item = Page>) -> usize {
         let failed = |page: Page| received.add(&page).err();
         match pages
@@ -157,7 +155,7 @@ mod tests {
     fn ten_pages_with_nothing_new_are_an_error() {
         let again = |_| page(1, false, 0..3);
         assert_eq!(taken(&mut ReceivedPages::new(), (0..50).map(again)), 10);
-        // In a circle: the walk comes back to where it was long before.
+        // In a circle: the walk returns to batches received long before.
         let circle = |number: u32| page(1, false, number % 40 * 3..number % 40 * 3 + 3);
         assert_eq!(
             taken(&mut ReceivedPages::new(), (0..100).map(circle)),
@@ -192,7 +190,7 @@ mod tests {
     fn windows_that_follow_each_other_may_share_many_pages() {
         let mut received = ReceivedPages::new();
         for walk in 0..200 {
-            // All batches but the first of each window were in the one before.
+            // All batches except the last of each window were in the previous one.
             let pages = (walk..walk + 20).map(|id| page(u64::from(walk), true, [id]));
             assert_eq!(taken(&mut received, pages), usize::MAX, "{walk}");
         }

@@ -1,5 +1,5 @@
-//! Asking for one response until it comes whole, with a token that is taken, and not more at a time
-//! than the service bears. Shared by everybody who asks.
+//! Sends requests for pages: with a valid token, with retries, and within the limit of concurrent requests.
+//! One session is shared by all workers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::client::{Response, Service, ServiceError, Version};
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
-/// The most blank_page pages that are kept.
+/// Maximum number of blank pages to keep.
 const MAX_BLANK_PAGES: usize = 16;
 
 pub(super) struct Session {
@@ -23,17 +23,17 @@ pub(super) struct Session {
     pub(super) stats: Arc<Stats>,
     pub(super) limiter: ConcurrencyLimiter,
     pub(super) lenient: bool,
-    /// Pages with nothing in them, to be used again.
+    /// Empty pages, for reuse.
     blank_pages: Mutex<Vec<Page>>,
-    /// Whether dates are repeated with a cursor (interface, section 4, rule 4: not shown).
+    /// Whether to send the dates together with a cursor (interface, section 4, rule 4: not shown).
     pub(super) dates_with_cursor: AtomicBool,
-    /// Walks that were begun.
+    /// Number of walks started.
     walks: AtomicU64,
-    /// Whether a cursor came twice in one walk.
+    /// Whether a cursor was received twice in one walk.
     pub(super) is_looping: AtomicBool,
 }
 
-/// What is asked for.
+/// A request for one page.
 #[derive(Clone)]
 pub(super) struct PageRequest {
     pub(super) version: Version,
@@ -41,7 +41,7 @@ pub(super) struct PageRequest {
     pub(super) next_token: Option<Secret>,
 }
 
-/// What the last try said, and how many there were.
+/// The last error, and the attempts so far.
 pub(super) type Refused = (ServiceError, Tries);
 
 impl Session {
@@ -66,12 +66,12 @@ impl Session {
         }
     }
 
-    /// Returns the number of a further walk.
+    /// Returns a new walk number.
     pub(super) fn next_walk(&self) -> u64 {
         self.walks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns a page with nothing in it.
+    /// Returns an empty page.
     pub(super) fn blank_page(&self) -> Page {
         self.blank_pages().pop().unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back what a page needed.
+    /// Takes back the memory of a page.
     pub(super) fn recycle(&self, mut page: Page) {
         for buffer in page.empty() {
             self.service.buffers().give(buffer);
@@ -93,13 +93,13 @@ impl Session {
         }
     }
 
-    /// How often a token may be refused in a row: send_once; with many at work, others may have used up
-    /// the next one too, and then one for this request alone decides.
+    /// How often in a row a token may be refused: once. With several workers, the new token may be
+    /// invalidated by another worker's, so a token for this request alone gets a second chance.
     fn max_refusals(&self) -> u32 {
         if self.limiter.was_sequential() { 1 } else { 2 }
     }
 
-    /// Begins to ask for `request`.
+    /// Prepares to send `request`.
     pub(super) fn request<'a>(&'a self, request: &'a PageRequest) -> RetryingRequest<'a> {
         RetryingRequest {
             session: self,
@@ -109,7 +109,7 @@ impl Session {
     }
 }
 
-/// One request, tried until its response was read.
+/// One request, retried until its response is read.
 pub(super) struct RetryingRequest<'a> {
     session: &'a Session,
     request: &'a PageRequest,
@@ -117,7 +117,7 @@ pub(super) struct RetryingRequest<'a> {
 }
 
 impl<'a> RetryingRequest<'a> {
-    /// Sends until there is an response. Its permit is free again when the response is all there.
+    /// Sends the request until there is a response. The permit is released once the response has been read.
     pub(super) async fn send(&mut self) -> Result<(Response, Permit<'a>), Refused> {
         let tokens = &self.session.tokens;
         let version = self.request.version;
@@ -125,7 +125,7 @@ impl<'a> RetryingRequest<'a> {
         let mut kept: Option<Permit<'_>> = None;
         let mut refusals = 0;
         loop {
-            // A token might age while this waits for its turn.
+            // Get the permit first: a token might expire while waiting for it.
             let permit = match kept.take() {
                 Some(permit) => permit,
                 None => self.session.limiter.acquire().await,
@@ -143,7 +143,7 @@ impl<'a> RetryingRequest<'a> {
                         _ => tokens.own(version).await,
                     };
                     token = Some(new.map_err(NoToken::into_parts)?);
-                    // Whoever came in between might use it up.
+                    // Keep the permit: another request might invalidate the token.
                     kept = Some(permit);
                 }
                 Err(error) => {
@@ -153,20 +153,20 @@ impl<'a> RetryingRequest<'a> {
                         drop(permit);
                     }
                     self.back_off(error).await?;
-                    // The wait may have outlived the token: only refusals in a row are final.
+                    // The token may have expired during the wait: only consecutive refusals are final.
                     refusals = 0;
                 }
             }
         }
     }
 
-    /// Waits before the next try, unless `error` is final.
+    /// Waits before the next attempt; fails if `error` is final.
     pub(super) async fn back_off(&mut self, error: ServiceError) -> Result<(), Refused> {
         let paused = self.tries.pause(error).await;
         paused.map_err(|error| (error, self.tries.clone()))
     }
 
-    /// Sends send_once.
+    /// Sends the request a single time.
     async fn send_once(&self, token: &Token) -> Result<Response, ServiceError> {
         let PageRequest {
             version,

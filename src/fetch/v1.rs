@@ -1,4 +1,8 @@
-//! Version 1: a window fetched at once, and cut where it may not be whole.
+//! Version 1: fetches a window in one response, and splits it if the response may be incomplete.
+//!
+//! A window of two adjacent seconds cannot be split, because a batch created between them would be in neither
+//! part. If it has too many batches, it is requested as a whole and then second by second: batches on whole
+//! seconds are then complete, and between them there is as much as version 1 returns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,11 +20,11 @@ use crate::batch::range::Range;
 use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 
-/// From so many batches on, an response may not be whole (interface, section 8).
+/// A response with this many batches may be incomplete (interface, section 8).
 const LIMIT: usize = 1000;
-/// What a service may response where it would be more (interface, section 8).
+/// Status codes for a response that would be too large (interface, section 8).
 const TOO_LARGE: [u16; 2] = [413, 422];
-/// What is read of an response at a time.
+/// Bytes to read of a response at a time.
 const CHUNK: usize = 1 << 20;
 /// Fetches one window.
 pub(super) struct V1Walk {
@@ -32,10 +36,10 @@ pub(super) struct V1Walk {
     repeat_guard: Arc<RepeatGuard>,
 }
 
-/// What an response was.
+/// The response for one window.
 enum V1Response {
     Complete(DecodedPage),
-    /// So much that there may be more; when some of it was created.
+    /// Too many batches, so the response may be incomplete; a sample of the creation dates.
     Oversized(CreationSample),
 }
 
@@ -72,7 +76,7 @@ impl V1Walk {
                 Ok(WindowOutcome::Replaced(sample.cut(&self.window, self.hint)))
             }
             Err((error, _)) if error.refuses_batches(&TOO_LARGE) => {
-                log::info!("{error}; retrying for half of it");
+                log::info!("{error}; requesting half of the window");
                 match self.hint.newest_first {
                     Some(newest_first) => Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
                         halves.into(),
@@ -86,8 +90,8 @@ impl V1Walk {
         }
     }
 
-    /// Asks for parts of a window that was refused, the earliest first, until one of them shows in
-    /// which order the service answers: the parts must come in the same order.
+    /// Requests parts of a refused window, earliest first, until one shows in which order the service returns
+    /// batches. The parts must be fetched in that order.
     async fn find_order(&self, [earlier, later]: [Range; 2]) -> Result<WindowOutcome, Failure> {
         let mut pending = vec![later, earlier];
         let mut complete = Vec::new();
@@ -112,7 +116,7 @@ impl V1Walk {
                     if let Some([earlier, later]) = window::halves(&window) {
                         pending.extend([later, earlier]);
                     } else {
-                        // This will end the run, unless its seconds can be had alone.
+                        // This ends the run, unless each second can be fetched on its own.
                         newest_first = Some(false);
                         pending.push(window);
                     }
@@ -129,7 +133,7 @@ impl V1Walk {
         )))
     }
 
-    /// Asks for `window` until its response was read, or is sent to be too large.
+    /// Requests `window` until its response is read or known to be too large.
     async fn fetch(&self, window: Range) -> Result<V1Response, Refused> {
         let request = PageRequest {
             version: Version::V1,
@@ -154,7 +158,7 @@ impl V1Walk {
     }
 }
 
-/// Joins `windows`, which lie side by side and hold so many batches, if one response can hold them all.
+/// Joins adjacent `windows` if one response can hold all their batches.
 fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     match (windows.first(), windows.last()) {
         (Some(first), Some(last)) if batches < LIMIT => vec![Range {
@@ -165,7 +169,7 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
     }
 }
 
-/// Reads an response: if it is large, only when its batches were created.
+/// Reads a response. If it is too large, only the creation dates are sampled.
 async fn read(
     session: &Session,
     mut response: Response,
@@ -198,16 +202,16 @@ async fn read(
     })
 }
 
-/// Batches of a window that were handed on.
+/// Batches of a window that were delivered.
 #[derive(Default)]
 struct SentBatches {
     all: HashSet<Id>,
-    /// Those that no second alone was decoded with so far.
+    /// Those that no request for a single second has returned so far.
     between: HashSet<Id>,
 }
 
 impl SentBatches {
-    /// Leaves of what came those that are new.
+    /// Drops the batches that were delivered before.
     fn retain_new(&mut self, mut decoded: DecodedPage) -> DecodedPage {
         decoded.page.retain(|id| {
             self.between.remove(id);
@@ -217,15 +221,15 @@ impl SentBatches {
     }
 }
 
-/// What an response was, all of which was handed on.
+/// A response that was delivered completely.
 struct Streamed {
     received: usize,
-    /// A digest of its batches, whatever their order.
+    /// A digest of its batches, independent of their order.
     digest: u64,
 }
 
 impl V1Walk {
-    /// Fetches a window that cannot be cut.
+    /// Fetches a window that cannot be split.
     async fn fetch_dense(&mut self) -> Result<WindowOutcome, Failure> {
         let mut sent = SentBatches::default();
         let seconds = window::single_seconds(&self.window);
@@ -252,7 +256,7 @@ impl V1Walk {
         sent.between.clone_from(&sent.all);
         let mut total = 0;
         for second in seconds {
-            log::info!("asking for {} alone", second.describe());
+            log::info!("requesting {} on its own", second.describe());
             let streamed = self.stream(second, &mut sent).await;
             let streamed = streamed.map_err(|(error, tries)| {
                 if error.refuses_batches(&TOO_LARGE) {
@@ -266,7 +270,7 @@ impl V1Walk {
                 self.note_truncated(second, streamed.received);
             }
         }
-        // Too much for one response, and yet not so much on both seconds: the rest lies between them.
+        // Too many for one response, but few on the two seconds: the rest lies between them.
         match refused {
             Some(refused) if total < LIMIT => return Err(too_dense(refused, &self.window)),
             _ => {}
@@ -277,8 +281,8 @@ impl V1Walk {
         Ok(WindowOutcome::Done)
     }
 
-    /// Asks for `window`, and hands on what is not `sent` yet while it arrives: it may be anything. Where it
-    /// has to be streamed for again, what came before is sent by then.
+    /// Requests `window` and delivers batches not yet `sent` while they arrive, because the response may have
+    /// any size. After a retry, batches delivered before are skipped.
     async fn stream(&mut self, window: Range, sent: &mut SentBatches) -> Result<Streamed, Refused> {
         let request = PageRequest {
             version: Version::V1,
@@ -294,9 +298,9 @@ impl V1Walk {
         let mut retrying = session.request(&request);
         loop {
             let (mut response, permit) = retrying.send().await?;
-            // While this waits for its turn, others must be able to ask.
+            // This may wait for its turn in the queue, so other requests must be able to start.
             permit.succeeded();
-            // What was wrong with batches is found anew.
+            // A retry finds the same issues again.
             self.sender.totals.issues = issues.clone();
             let decoder =
                 PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
@@ -307,7 +311,7 @@ impl V1Walk {
         }
     }
 
-    /// Hands on one response.
+    /// Delivers one response.
     async fn stream_response(
         &mut self,
         response: &mut Response,
@@ -334,16 +338,16 @@ impl V1Walk {
 
     fn note_truncated(&mut self, window: Range, received: usize) {
         self.sender.totals.issues.add_truncated(format!(
-            "{received} batches within one second ({}): version 1 may hold back more",
+            "{received} batches within one second ({}); version 1 may have returned only some of them",
             window.describe()
         ));
     }
 }
 
-/// Says that version 1 has no way to response `window`.
+/// Returns the failure for a window that version 1 cannot return.
 fn too_dense((error, tries): Refused, window: &Range) -> Failure {
     tries.failure(error).hint(format!(
-        "within one second ({}) more batches were created than version 1 answers at once: version 2 has no such limit (`--api v2`)",
+        "more batches were created within one second ({}) than version 1 can return; use `--api v2`, which has no such limit",
         window.describe()
     ))
 }

@@ -1,41 +1,38 @@
-//! Version 1: when the batches of an answer that is too large were created, and where to cut its
-//! window because of it.
+//! Version 1: samples the creation dates of an oversized response, and decides where to split its window.
 //!
-//! The cut depends on the answer alone: not on the clock, on the number of workers, or on how the
-//! network delivered the body. Windows decide the order of the output, so it is the same in every run.
+//! The split depends only on the response: not on the clock, the number of workers, or how the network
+//! delivered the body. Windows determine the order of the output, so it is the same in every run.
 
 use super::window::{self, LIKELY_FIRST, LIKELY_LAST, WalkMode, WindowHint};
 use crate::batch::range::Range;
 
-/// Batches in order of time that are enough to decide where to cut; the others would only be fetched
-/// twice.
+/// Number of batches in date order that are enough for a decision; the rest would only be fetched twice.
 const ENOUGH: usize = 4000;
-/// Batches that a part of a crowded window should have: fewer than an answer of version 1 may sample.
+/// Target number of batches per part: fewer than a response of version 1 may have.
 const PART_BATCHES: usize = 900;
-/// The most dates that a sample holds.
+/// Maximum number of dates in a sample.
 const MAX_SAMPLES: usize = 1 << 16;
-/// Limits of services are round numbers: an answer with a multiple of this may have been truncated.
+/// Limits of services are round numbers: a response with a multiple of this may have been truncated.
 const ROUND: usize = 500;
-/// Parts guesses_beyond the end of a truncated answer: so many at first, twice as many for each further one
-/// of the range, and never more than the last.
+/// Number of guessed parts after the end of a truncated response. It doubles with each further truncated
+/// response, up to the maximum.
 const GUESSES: usize = 4;
 const MAX_GUESSES: usize = 64;
 
-/// When the batches of an answer were created, in the order of the answer: all of them, or every
-/// so many.
+/// Creation dates of the batches in a response, in its order: all of them, or one in a power of two.
 #[derive(Debug, Default)]
 pub(super) struct CreationSample {
     seconds: Vec<i64>,
-    /// One in so many dates (a power of two, as its exponent) is held.
+    /// One in `2^thinning` dates is kept.
     thinning: u32,
     dated: u64,
     received: usize,
-    /// The rest of the answer was not read.
+    /// The rest of the response was not read.
     is_cut_short: bool,
 }
 
 impl CreationSample {
-    /// Adds the batch created at `second`; returns true once nothing more is needed.
+    /// Adds a batch created at `second`; returns true once the sample is sufficient.
     pub(super) fn add(&mut self, second: Option<i64>) -> bool {
         self.received += 1;
         self.sample(second);
@@ -61,23 +58,23 @@ impl CreationSample {
         }
     }
 
-    /// Returns whether the batches came in an order of time.
+    /// Returns whether the batches are in date order, ascending or descending.
     fn is_ordered(&self) -> bool {
         self.seconds.is_sorted() || self.seconds.iter().rev().is_sorted()
     }
 
-    /// Returns whether the newest batches come first.
+    /// Returns whether the newest batches are first.
     pub(super) fn is_newest_first(&self) -> bool {
         is_newest_first(&self.seconds).unwrap_or_default()
     }
 
-    /// Returns whether there may be more batches guesses_beyond the last one.
+    /// Returns whether the response may end before the last batch.
     fn may_be_truncated(&self) -> bool {
         self.is_ordered() && (self.is_cut_short || self.received.is_multiple_of(ROUND))
     }
 
-    /// Cuts the window of the answer so that each part may be answered whole, in the order in which the
-    /// parts are wanted. Every part is smaller than the window.
+    /// Splits the window so that each part should fit in one response. Parts are in fetch order, and each is
+    /// smaller than the window.
     pub(super) fn cut(mut self, window: &Range, hint: WindowHint) -> Vec<(Range, WalkMode)> {
         let is_ordered = self.is_ordered();
         let newest_first = is_newest_first(&self.seconds)
@@ -90,7 +87,7 @@ impl CreationSample {
             PART_BATCHES / 2
         };
         let step = (batches >> self.thinning).max(1);
-        // The beginning of the answer comes first, on a scale that ascends.
+        // Make the start of the response the lowest value, on an ascending scale.
         let sign = if newest_first { -1 } else { 1 };
         for second in &mut self.seconds {
             *second *= sign;
@@ -118,25 +115,25 @@ impl CreationSample {
         ordered_parts(parts, newest_first, truncated)
     }
 
-    /// Guesses bounds past the end of the sample, behind its last one, as far distance as those in it.
+    /// Guesses further bounds after the last one, spaced like those in the sample.
     fn guesses_beyond(&self, step: usize, bound: Option<i64>) -> impl Iterator<Item = i64> + use<> {
         let place = self.seconds.len().saturating_sub(1 + step);
         let last = self.seconds.last().zip(self.seconds.get(place));
         let distance = last.map_or(0, |(last, before)| last - before);
-        // A little less, because a part with too many batches costs further requests.
+        // A little closer, because a part with too many batches costs more requests.
         let distance = (distance - distance / 9).max(1);
         let from = bound.into_iter();
         from.flat_map(move |from| (1..).map(move |number| from + distance * number))
     }
 }
 
-/// Returns whether `bound` cuts `window`.
+/// Returns whether `bound` lies inside `window`.
 fn is_inside(window: &Range, bound: i64) -> bool {
     window.start.is_none_or(|start| start < bound) && window.end.is_none_or(|end| bound < end)
 }
 
-/// Puts `parts`, which ascend, into the order in which they are wanted. The last of them lies behind so
-/// many truncated answers.
+/// Puts `parts`, which are ascending, into fetch order. The last one follows `truncated` consecutive
+/// truncated responses.
 pub(super) fn ordered_parts(
     mut parts: Vec<Range>,
     newest_first: bool,
@@ -154,7 +151,7 @@ pub(super) fn ordered_parts(
     parts.into_iter().zip(hints).collect()
 }
 
-/// Returns whether `seconds` mostly descend; `None` if all are the same.
+/// Returns whether `seconds` mostly descend; `None` if all are equal.
 pub(super) fn is_newest_first(seconds: &[i64]) -> Option<bool> {
     let count =
         |is_step: fn(&[i64]) -> bool| seconds.windows(2).filter(|pair| is_step(pair)).count();
@@ -162,7 +159,7 @@ pub(super) fn is_newest_first(seconds: &[i64]) -> Option<bool> {
         count(|pair| pair[0] < pair[1]),
         count(|pair| pair[0] > pair[1]),
     );
-    // Batches in no order at all go up as often as down.
+    // Without any order, batches go up as often as down.
     (up + down > 0).then_some(down > 2 * up)
 }
 
@@ -194,7 +191,7 @@ mod tests {
         parts.into_iter().map(|(part, _)| part).collect()
     }
 
-    /// Returns where the parts of a window from `FIRST` to 5000 seconds later begin, the first one left out.
+    /// Returns the starts of the parts of a window that covers 5000 seconds from `FIRST`.
     fn starts(seconds: &[i64]) -> Vec<i64> {
         let seconds: Vec<i64> = seconds.iter().map(|second| FIRST + second).collect();
         let parts = cut(&seconds, &range(Some(FIRST), Some(FIRST + 5000)));
@@ -288,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Cuts until every window holds few batches, as a client does; none may be lost.
+        /// Splits until every window has few batches, as a client does. No batch may be lost.
         #[test]
         fn no_instant_falls_between_windows(
             mut tenths in prop::collection::vec(0_i64..20_000, 1..60),

@@ -1,6 +1,6 @@
-//! Version 2: a walk through the pages of a window, from cursor to cursor.
+//! Version 2: walks the pages of a window from cursor to cursor.
 //!
-//! The next page is result for as soon as its cursor is seen_ids, while this one is still being read.
+//! The next page is requested as soon as its cursor is known, while the current page is still being decoded.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -28,43 +28,43 @@ use crate::client::{Response, ServiceError, Version};
 use crate::error::Failure;
 use crate::secret::Secret;
 
-/// What a cursor that is no longer accepted is result with (interface, section 7: not shown).
+/// Status codes for a cursor that is no longer valid (interface, section 7: not shown).
 const EXPIRED: [u16; 4] = [400, 404, 410, 422];
-/// What is read at once of a page; those that are larger are read while they arrive.
+/// Bytes to read of a page at a time. Larger pages are decoded while they arrive.
 const CHUNK: usize = 4 << 20;
-/// The most that one page may hold in memory.
+/// Maximum size of a page.
 const PAGE_LIMIT: usize = 256 << 20;
-/// How often a window is walked anew without anything new in it.
+/// How often a walk may restart without making progress.
 const MAX_RESTARTS: u32 = 3;
-/// So many pages without an order are many.
+/// Number of unordered pages after which a window is split.
 const SPLIT_AFTER: u64 = 8;
 pub(super) struct V2Walk {
     session: Arc<Session>,
     window: Range,
     mode: WalkMode,
-    /// Whether the service may turn out not to have version 2.
+    /// Whether the service may not have version 2.
     may_be_missing: bool,
     pub(super) sender: WindowSender,
-    /// Every cursor of this walk, as a digest of 128 bits: none may come again.
+    /// 128-bit digests of all cursors of this walk. None may be received twice.
     cursors: HashSet<u128>,
     hasher: RandomState,
     id: WalkId,
     restarts: u32,
-    /// The most pages that arrived before a restart.
+    /// The most pages delivered before a restart.
     most_pages: u64,
-    /// What the first_page page had, where the window may be split later.
+    /// The batches of the first page, if the window may be split later.
     first_page: FirstPageIds,
-    /// The window stands for a stretch of the whole walk, as long as it comes in the same order.
+    /// Whether the window must be in the same order as one walk over the whole range.
     is_ordered: bool,
-    /// When the most_pages batch so far was created, and which ones came.
+    /// Creation date of the furthest batch so far, and the ids of all batches so far.
     furthest_instant: Option<Timestamp>,
     seen_ids: Vec<Id>,
 }
 
-/// A page that was result for; nobody asks any more when dropped.
+/// A page that was requested. Dropping it cancels the request.
 struct PendingPage {
     task: JoinHandle<PageResult>,
-    /// The cursor of the next page, often before this one is read.
+    /// The cursor of the next page, often before this page is decoded.
     early_cursor: oneshot::Receiver<String>,
 }
 
@@ -104,7 +104,7 @@ impl V2Walk {
         }
     }
 
-    /// Ends the walk where batches come in another order than the windows do.
+    /// Ends the walk if the batches are not in the order of the windows.
     pub(super) fn in_order(self) -> Self {
         Self {
             is_ordered: true,
@@ -137,7 +137,7 @@ impl V2Walk {
             let result = match result {
                 Ok(result) => result,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                // The runtime ends, and with it this walk at its next step.
+                // The runtime is shutting down, and this task with it.
                 Err(_) => std::future::pending().await,
             };
             let (mut decoded, cursor) = match result {
@@ -199,14 +199,15 @@ impl V2Walk {
             }
             if !self.cursors.insert(self.digest(&cursor)) {
                 self.session.is_looping.store(true, Ordering::Relaxed);
-                let why = "the same next_token came twice: the pages would never end";
+                let why =
+                    "the service returned the same next_token twice, so its pages would never end";
                 return Err(looping_failure(why));
             }
             next_token = Some(Secret::cursor(cursor));
         }
     }
 
-    /// Tells whether to ask for the page after number `page` before that one is read.
+    /// Returns whether to request the page after number `page` before that one is decoded.
     fn should_prefetch(&self, page: u64) -> bool {
         match self.mode {
             WalkMode::Lazy => false,
@@ -219,7 +220,7 @@ impl V2Walk {
         }
     }
 
-    /// Makes a plan for many, where the first_page page shows that there is work for them.
+    /// Makes a plan for several workers if the first page shows enough work for them.
     fn plan(&self, decoded: &DecodedPage, has_more: bool) -> Option<(WindowPlanner, FirstPageIds)> {
         let WalkMode::Probe {
             workers,
@@ -228,7 +229,7 @@ impl V2Walk {
         else {
             return None;
         };
-        // One that is replan for another reason is replan as for two.
+        // A range split only to return it in windows is split as for two workers.
         let workers = workers.max(1 + usize::from(in_windows));
         if !has_more || self.sender.pages() > 0 || workers == 1 {
             return None;
@@ -243,8 +244,7 @@ impl V2Walk {
         Some((plan, decoded.page.ids()))
     }
 
-    /// Splits the window where it goes on and on, in no order of time, and somebody wants to know early_cursor
-    /// which parts of it are complete.
+    /// Splits a long window without date order, if the caller needs to know early which parts are complete.
     fn split(&mut self, decoded: &DecodedPage) -> Option<Vec<Range>> {
         let WalkMode::Probe {
             in_windows: true, ..
@@ -260,8 +260,8 @@ impl V2Walk {
         None
     }
 
-    /// Tells whether a page of a window holds what it should not: then the service compares dates with
-    /// something else than the date of creation, and might never response some batches to any window.
+    /// Returns whether a page contains batches outside the window. If so, the service does not filter by
+    /// creation date, and some batches might not be in any window.
     fn is_out_of_range(&self, seen: &[i64]) -> bool {
         let Range { start, end, .. } = self.window;
         let is_outside = |second: &i64| {
@@ -270,8 +270,8 @@ impl V2Walk {
         seen.iter().any(is_outside)
     }
 
-    /// Tells whether a page goes back in time: then windows one behind another are no longer what a walk
-    /// through all of the range would be, and whoever wants its order must walk.
+    /// Returns whether a page goes back in time. If so, consecutive windows do not have the order of one walk
+    /// over the whole range.
     fn is_out_of_order(&mut self, page: &Page, instants: Vec<Timestamp>) -> bool {
         let WalkMode::Window { newest_first, .. } = self.mode else {
             return false;
@@ -279,8 +279,8 @@ impl V2Walk {
         if !self.is_ordered {
             return false;
         }
-        // What comes once more has its permit already. That is rare, so it is looked for only where a page
-        // seems to go back.
+        // A duplicate may be out of order. Duplicates are rare, so they are excluded only if a page seems to
+        // go back.
         let furthest_instant = self.furthest_instant.take();
         let is_out_of_order = is_unsorted(&instants, furthest_instant.as_ref(), newest_first) && {
             let new = self.new_batches(page);
@@ -296,7 +296,7 @@ impl V2Walk {
         is_out_of_order
     }
 
-    /// Returns those batches of `page` that did not come before.
+    /// Returns the batches of `page` that were not received before.
     fn new_batches<'a>(&self, page: &'a Page) -> Vec<&'a Batch> {
         let mut seen_ids: HashSet<Id> = self.seen_ids.iter().copied().collect();
         let ids = page.digests.iter().map(Digest::id);
@@ -306,29 +306,29 @@ impl V2Walk {
         new.map(|(_, batch)| batch).collect()
     }
 
-    /// Remembers what a window had, as long as it may be replan because of it.
+    /// Remembers the ids of a page, as long as the window may be split again.
     fn remember(&mut self, page: &Page) {
         if matches!(self.mode, WalkMode::Window { pages, .. } if pages < u64::MAX) {
             self.seen_ids.extend(page.digests.iter().map(Digest::id));
         }
     }
 
-    /// Returns whether there is far more in the window than was thought, with one more page. Pages that
-    /// bring nothing new do not show that: a service that ignores cursors would send them for ever.
+    /// Returns whether the window has far more pages than expected. Pages without new batches do not count: a
+    /// service that ignores cursors would send them forever.
     fn is_oversized(&self, page: &Page) -> bool {
         let has_many = |pages| self.sender.pages() + 1 >= pages;
         let is_many = matches!(self.mode, WalkMode::Window { pages, .. } if has_many(pages));
         is_many && !self.new_batches(page).is_empty()
     }
 
-    /// Cuts the window anew by what was `seen` on the last page.
+    /// Splits the window again, judging by the batches `seen` on the last page.
     fn replan(&mut self, seen: &[i64]) -> Option<Vec<(Range, WalkMode)>> {
         let WalkMode::Window { newest_first, .. } = self.mode else {
             return None;
         };
         let pages = self.sender.pages();
         let Some(parts) = window::parts(&self.window, pages, seen, newest_first) else {
-            // It is nearly done, or one second.
+            // The window is nearly done, or a single second.
             self.mode = WalkMode::window(pages, newest_first);
             return None;
         };
@@ -336,7 +336,7 @@ impl V2Walk {
         Some(parts.into_iter().map(|part| (part, mode)).collect())
     }
 
-    /// Begins anew where the cursor is no longer accepted; any other error is final.
+    /// Restarts the walk if the cursor is no longer valid. Any other error is final.
     fn restart(
         &mut self,
         had_cursor: bool,
@@ -350,14 +350,14 @@ impl V2Walk {
         if self.restarts >= MAX_RESTARTS {
             let failure = tries.failure(error);
             return Err(failure
-                .with_message("the service does not go on from its own next_token")
-                .hint("ask for less at a time with `--start` and `--end`, or tell the operator of the service"));
+                .with_message("the service rejects its own next_token")
+                .hint("request a shorter range with `--start` and `--end`, or contact the operator of the service"));
         }
         log::warn!("{error}; fetching this range again from its start");
         self.restarts += 1;
         self.cursors.clear();
         self.id.number = self.session.next_walk();
-        // What came of this window comes again.
+        // The window is fetched again from its start.
         self.sender.reset();
         self.furthest_instant = None;
         self.seen_ids.clear();
@@ -369,7 +369,7 @@ impl V2Walk {
         half(0) << 64 | half(1)
     }
 
-    /// Asks for the page at `next_token`.
+    /// Requests the page at `next_token`.
     fn request_page(&self, next_token: Option<Secret>, page: u64) -> PendingPage {
         let (early_cursor, receiver) = oneshot::channel();
         let info = ResponseInfo {
@@ -387,12 +387,12 @@ impl V2Walk {
     }
 }
 
-/// Returns in which seconds the batches were created, as far as that is seen_ids.
+/// Returns the seconds in which the batches were created, where known.
 fn seconds(decoded: &DecodedPage) -> Vec<i64> {
     decoded.page.created().collect()
 }
 
-/// Returns when the batches were created, to the fraction of a second, as far as that is seen_ids.
+/// Returns the exact creation dates of the batches, where known.
 fn instants(decoded: &DecodedPage) -> Vec<Timestamp> {
     decoded
         .page
@@ -402,10 +402,10 @@ fn instants(decoded: &DecodedPage) -> Vec<Timestamp> {
         .collect()
 }
 
-/// Returns whether any of `instants` lies before one that came earlier, or before what was `furthest_instant`.
+/// Returns whether any of `instants` lies before an earlier one, or before `furthest_instant`.
 ///
-/// Fractions count: windows window their bounds, so a batch on a whole second may come in an earlier
-/// window than another one within that second.
+/// Fractions count: windows share their bounds, so a batch on a whole second may be in an earlier window than
+/// another batch within that second.
 fn is_unsorted(
     instants: &[Timestamp],
     furthest_instant: Option<&Timestamp>,
@@ -419,13 +419,13 @@ fn is_unsorted(
     }
 }
 
-/// What came for a page, with the cursor of the next.
+/// A decoded page with the cursor of the next one.
 type PageResult = Result<(DecodedPage, Option<String>), Refused>;
 
-/// Who waits for the cursor of the next page; told once.
+/// Receives the cursor of the next page; used once.
 type EarlyCursor = Option<oneshot::Sender<String>>;
 
-/// Asks for a page, with its dates as far as they are accepted beside a cursor.
+/// Requests a page, with its dates if the service accepts them together with a cursor.
 async fn fetch_page(
     session: &Session,
     window: Range,
@@ -454,17 +454,19 @@ async fn fetch_page(
     request.range = Range::default();
     let accepted = || {
         if session.dates_with_cursor.swap(false, Ordering::Relaxed) {
-            log::info!("the service takes no dates together with next_token: leaving them out");
+            log::info!(
+                "the service rejects dates together with next_token; sending next_token only"
+            );
         }
     };
     match fetch_once(session, &request, info, &mut early_cursor, accepted).await {
-        // It refuses this one too: then it was not for the dates.
+        // The request without dates is refused too, so the dates were not the reason.
         Err((error, _)) if error.refuses_batches(&EXPIRED) => result,
         result => result,
     }
 }
 
-/// Asks until a page was read; `accepted` hears of it as soon as the service has accepted the request.
+/// Sends the request until a page is decoded. Calls `accepted` as soon as the service accepts the request.
 async fn fetch_once(
     session: &Session,
     request: &PageRequest,
@@ -484,7 +486,7 @@ async fn fetch_once(
     }
 }
 
-/// Reads a page; tells the cursor of the next one as soon as all of this one is there.
+/// Reads a page. Sends the cursor of the next page as soon as this page has arrived.
 async fn read_page(
     mut response: Response,
     permit: Permit<'_>,
@@ -511,17 +513,17 @@ async fn read_page(
     let last = last.unwrap_or_default();
     let early_cursor = early_cursor.take();
     if let (Some(early_cursor), Some(cursor)) = (early_cursor, last_cursor(&last)) {
-        // Where nobody waits for it, nobody needs it.
+        // Without a receiver, the cursor is not needed.
         let _ = early_cursor.send(cursor.to_owned());
     }
-    // First the next request is sent, then this response is read.
+    // Let the next request be sent before this response is decoded.
     task::yield_now().await;
     let read = decoder.feed(&last).and_then(|()| decoder.finish());
     read.map_err(|error| response.parse_error(error))
 }
 
-/// Returns the cursor at the end of a page. Where the page is valid and ends like this, no string can
-/// hide it: a quote inside of one would have a backslash before it.
+/// Returns the cursor at the end of a page. If the page is valid JSON and ends like this, it cannot be part
+/// of a string: a quote inside a string is escaped.
 fn last_cursor(page: &str) -> Option<&str> {
     let rest = page.trim_end().strip_suffix("\"}")?;
     let (before, cursor) = rest.rsplit_once('"')?;

@@ -1,26 +1,26 @@
-//! Cutting a window into smaller ones that share their bounds.
+//! Windows: parts of a date range, how to walk them, and how to split them.
 //!
-//! A batch created between two whole seconds would fall between windows that do not share their
-//! bounds. Which field the service compares is not shown, so what was seen of a window only tells
-//! where a cut is useful: the parts always cover all of it.
+//! Parts share their bounds, because a batch created between two whole seconds would otherwise be missed. The
+//! interface does not say which date the service compares, so dates only suggest where to split: the parts
+//! always cover the whole window.
 
 use chrono::Utc;
 
 use crate::batch::range::Range;
 
-/// The seconds that four digits of a year can write.
+/// The first and the last second that a four-digit year can express.
 const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
-/// Before this, nobody scanned trays; an open start is looked for from here first.
+/// The year 2000. An open start is searched from here first.
 pub(super) const LIKELY_FIRST: i64 = 946_684_800;
-/// The year 2100. Where the order of the output depends on a cut, this stands for an open end: the
-/// current time would change the order from run to run.
+/// The year 2100, used for an open end if the split determines the order of the output. The current time
+/// would change the order from run to run.
 pub(super) const LIKELY_LAST: i64 = 4_102_444_800;
-/// Pages that a part of a dense window should have.
+/// Target number of pages per part of a dense window.
 const PART_PAGES: u64 = 4;
-/// The most parts of a window of pages.
+/// Maximum number of parts of a dense window.
 const MAX_PARTS: u64 = 64;
-/// The parts of a range whose batches come in no order of time.
+/// Number of parts of a range whose batches are not in date order.
 const EVEN_PARTS: usize = 16;
 
 /// A window that was fetched.
@@ -41,30 +41,30 @@ impl FetchedWindow {
     }
 }
 
-/// How far to walk.
+/// How to walk a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkMode {
-    /// To the end; no page is asked for before somebody wants it.
+    /// To the end, requesting each page only on demand.
     Lazy,
-    /// To the end, unless the first page shows that many can share the work, or, `in_windows`, the first
-    /// pages that there is no end in sight.
+    /// To the end, unless the first page shows that several workers can share the work or, with `in_windows`,
+    /// the first pages show that the range is long.
     Probe { workers: usize, in_windows: bool },
-    /// To the end, unless there are far more pages than these, or other batches than there should be.
+    /// To the end, unless there are far more pages than expected, or batches outside the window.
     Window { pages: u64, newest_first: bool },
-    /// To the end, whatever comes.
+    /// To the end in any case.
     Full,
-    /// Version 1: one answer, which is cut if it may not be whole.
+    /// Version 1: a single response; the window is split if the response may be incomplete.
     V1(WindowHint),
 }
 
 impl WalkMode {
-    /// A window of batches in no order of time, which cannot be cut again by what is seen of it.
+    /// A window of batches without date order. It cannot be split further by what was seen.
     pub(super) const UNORDERED: Self = Self::Window {
         pages: u64::MAX,
         newest_first: false,
     };
 
-    /// A window that should have so many pages, and is cut again where it has far more.
+    /// A window with this expected number of pages. It is split again if it has far more.
     pub(super) fn window(pages: u64, newest_first: bool) -> Self {
         Self::Window {
             pages: 2 * pages + 4,
@@ -73,24 +73,23 @@ impl WalkMode {
     }
 }
 
-/// What is known of a window of version 1 before it is asked for.
+/// What is known about a window of version 1 before it is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WindowHint {
-    /// Whether the service answers the newest batches first; `None` if not known yet.
+    /// Whether the service returns the newest batches first; `None` if not known yet.
     pub(super) newest_first: Option<bool>,
-    /// How many truncated answers in a row lie before this window.
+    /// Number of consecutive truncated responses before this window.
     pub(super) truncated: u32,
 }
 
-/// Cuts `window` in two in the middle; nothing where it is one second. The cut does not depend on the
-/// clock.
+/// Splits `window` in half; `None` if it cannot be split. The result does not depend on the clock.
 pub(super) fn halves(window: &Range) -> Option<[Range; 2]> {
     middle(window, bounds_until(window, LIKELY_LAST))
 }
 
-/// Cuts `window`, which reaches from `low` to `high`, in two in the middle.
+/// Splits `window`, which reaches from `low` to `high`, in half.
 fn middle(window: &Range, (low, high): (i64, i64)) -> Option<[Range; 2]> {
-    // Between two neighbouring seconds lie fractions: such a window must stay whole.
+    // A batch may lie between two adjacent seconds, so such a window is not split.
     if high - low <= 1 {
         return None;
     }
@@ -98,7 +97,7 @@ fn middle(window: &Range, (low, high): (i64, i64)) -> Option<[Range; 2]> {
     parts.try_into().ok()
 }
 
-/// Returns the two seconds of a window of neighbouring ones; nothing where it is one.
+/// Returns the two seconds of a window of two adjacent ones; otherwise `None`.
 pub(super) fn single_seconds(window: &Range) -> Option<[Range; 2]> {
     let (low, high) = bounds_until(window, LIKELY_LAST);
     let single = |second: i64| Range {
@@ -109,7 +108,7 @@ pub(super) fn single_seconds(window: &Range) -> Option<[Range; 2]> {
     (high - low == 1).then(|| [single(low), single(high)])
 }
 
-/// Cuts `window` in two in the middle; nothing where it is no longer than so many seconds.
+/// Splits `window` in half; `None` unless it is longer than `seconds`.
 pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]> {
     let (low, high) = bounds(window);
     (high - low > seconds)
@@ -117,7 +116,7 @@ pub(crate) fn halves_of_long(window: &Range, seconds: i64) -> Option<[Range; 2]>
         .flatten()
 }
 
-/// Cuts `window` at `bounds`, which lie inside of it and ascend.
+/// Splits `window` at `bounds`, which are ascending and inside it.
 pub(super) fn split_at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     let mut parts = Vec::with_capacity(bounds.len() + 1);
     let mut rest = *window;
@@ -133,8 +132,8 @@ pub(super) fn split_at(window: &Range, bounds: &[i64]) -> Vec<Range> {
     parts
 }
 
-/// Cuts `window` so that each part has about as many batches as the others, as far as those that were
-/// created at `seen`, and came in no order of time, tell; nothing where it cannot be cut.
+/// Splits `window` into parts of about equal size, judging by batches created at `seen` in no particular
+/// order; `None` if it cannot be split.
 pub(super) fn even_parts(window: &Range, seen: &[i64]) -> Option<Vec<Range>> {
     let (low, high) = bounds(window);
     let mut sample = seen.to_vec();
@@ -147,8 +146,8 @@ pub(super) fn even_parts(window: &Range, seen: &[i64]) -> Option<Vec<Range>> {
     (!bounds.is_empty()).then(|| split_at(window, &bounds))
 }
 
-/// Cuts a window of which `pages` have come, the last of them created at `seen`, so that each part has
-/// a few; nothing where it is nearly done, or cannot be cut.
+/// Splits a window into parts of a few pages. `pages` were read so far, and the batches of the last one were
+/// created at `seen`. Returns `None` if the window is nearly done or cannot be split.
 pub(super) fn parts(
     window: &Range,
     pages: u64,
@@ -156,7 +155,7 @@ pub(super) fn parts(
     newest_first: bool,
 ) -> Option<Vec<Range>> {
     let (low, high) = bounds(window);
-    // A batch that came again may stand behind later ones.
+    // A duplicate may follow newer batches.
     let last = *if newest_first {
         seen.iter().min()
     } else {
@@ -189,12 +188,12 @@ pub(super) fn parts(
     Some(parts)
 }
 
-/// Returns the bounds of a window, guessed where they are open.
+/// Returns the bounds of a window; open ones are guessed.
 pub(super) fn bounds(window: &Range) -> (i64, i64) {
     bounds_until(window, Utc::now().timestamp())
 }
 
-/// Returns the bounds of a window, guessed where they are open: an open end is taken for `last`.
+/// Returns the bounds of a window; open ones are guessed, and an open end is `last`.
 fn bounds_until(window: &Range, last: i64) -> (i64, i64) {
     let high = window.end.unwrap_or(match window.start {
         Some(start) if start >= last - 1 => LAST,

@@ -205,7 +205,7 @@ fn fewer_ask_where_the_service_is_busy() {
     let mut command = files::export(&server, &[&["-v", "-f", "ndjson"], &flags[..]].concat());
     let ended = Ended::of(command.output().unwrap());
     assert_same(&ended, &texts(&server, ""), "busy");
-    let told = "the service is busy: asking 8 at a time";
+    let told = "the service is busy: reducing concurrent requests to 8";
     assert!(ended.stderr.contains(told), "{ended:?}");
     let (asked, refused) = answered(server);
     assert!(refused > 0 && refused < asked / 2, "{refused} of {asked}");
@@ -515,7 +515,7 @@ fn what_is_walked_again_does_not_count_as_sent_twice() {
         &[&flags[..], &output].concat(),
     ));
     assert!(
-        ended.stderr.contains("in another order than that of time"),
+        ended.stderr.contains("not in order of their creation date"),
         "{ended:?}"
     );
     let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();

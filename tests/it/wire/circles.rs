@@ -69,7 +69,7 @@ fn ten_pages_with_nothing_new_end_an_export() {
         ] {
             let service = service(ids, usize::MAX);
             let exported = export(&service, args).expect(7);
-            let told = "the last 10 pages held only batches that came before";
+            let told = "the last 10 pages contained no new batches";
             assert!(exported.has(told), "{args:?}: {}", exported.stderr);
             assert!(exported.has("GET /v2/batches"), "{}", exported.stderr);
             let asked = service.asked_for("/batches").len();
@@ -163,9 +163,12 @@ fn a_sync_ends_with_the_same_error_and_keeps_what_came() {
     for (service, told) in [
         (
             service(first_page, usize::MAX),
-            "held only batches that came before",
+            "pages contained no new batches",
         ),
-        (same_cursor, "the same next_token came twice"),
+        (
+            same_cursor,
+            "the service returned the same next_token twice",
+        ),
     ] {
         for workers in ["1", "8"] {
             let folder = TempDir::new().unwrap();

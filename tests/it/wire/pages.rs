@@ -266,7 +266,7 @@ fn a_cursor_that_is_never_taken_ends_the_run_in_plain_words() {
             }
         });
         let exported = export(&service, &[]).expect(6);
-        let told = "the service does not go on from its own next_token";
+        let told = "the service rejects its own next_token";
         assert!(exported.has(told), "{status}: {}", exported.stderr);
     }
 }
