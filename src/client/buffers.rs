@@ -1,12 +1,12 @@
-//! Room for bodies, used again and again: what is fresh from the system costs time, and what many
-//! threads give back lies scattered.
+//! Reused buffers for response bodies. New memory from the system costs time, and memory freed by many
+//! threads gets fragmented.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most that is kept for later, in pieces and in bytes each.
-const KEPT: usize = 16;
-const LARGEST: usize = 8 << 20;
-/// Room comes in multiples of this, so that what is about as large fits it as well.
+/// Maximum number of buffers to keep, and the maximum size of each.
+const MAX_BUFFERS: usize = 16;
+const MAX_SIZE: usize = 8 << 20;
+/// Capacities are multiples of this, so that a buffer also fits a slightly larger body.
 const STEP: usize = 64 << 10;
 
 #[derive(Default)]
@@ -19,27 +19,29 @@ impl Buffers {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns room for about `expected` bytes.
+    /// Returns a buffer for about `expected` bytes.
     pub(super) fn take(&self, expected: usize) -> Vec<u8> {
-        // Small answers leave the large ones their room.
-        let used = self.free().pop_if(|room| expected > room.capacity() / 4);
-        let mut room = used.unwrap_or_default();
-        if room.capacity() < expected {
-            room.reserve_exact(expected.next_multiple_of(if expected < STEP / 4 {
+        // Keep large buffers for large responses.
+        let reused = self
+            .free()
+            .pop_if(|buffer| expected > buffer.capacity() / 4);
+        let mut buffer = reused.unwrap_or_default();
+        if buffer.capacity() < expected {
+            buffer.reserve_exact(expected.next_multiple_of(if expected < STEP / 4 {
                 1
             } else {
                 STEP
             }));
         }
-        room
+        buffer
     }
 
-    /// Takes room back that nobody needs any more.
-    pub(crate) fn give(&self, mut room: Vec<u8>) {
+    /// Takes back a buffer that is no longer needed.
+    pub(crate) fn recycle(&self, mut buffer: Vec<u8>) {
         let mut free = self.free();
-        if free.len() < KEPT && room.capacity() <= LARGEST {
-            room.clear();
-            free.push(room);
+        if free.len() < MAX_BUFFERS && buffer.capacity() <= MAX_SIZE {
+            buffer.clear();
+            free.push(buffer);
         }
     }
 }
@@ -51,16 +53,16 @@ mod tests {
     #[test]
     fn room_is_used_again_for_what_is_about_as_large() {
         let buffers = Buffers::default();
-        let room = buffers.take(1000);
-        let place = room.as_ptr();
-        buffers.give(room);
+        let buffer = buffers.take(1000);
+        let place = buffer.as_ptr();
+        buffers.recycle(buffer);
         let small = buffers.take(10);
         assert_ne!(small.as_ptr(), place, "too small for it");
-        let used = buffers.take(900);
-        assert_eq!(used.as_ptr(), place);
+        let reused = buffers.take(900);
+        assert_eq!(reused.as_ptr(), place);
         let fresh = buffers.take(900);
         assert_ne!(fresh.as_ptr(), place, "it is in use");
-        buffers.give(Vec::with_capacity(LARGEST + 1));
+        buffers.recycle(Vec::with_capacity(MAX_SIZE + 1));
         assert!(buffers.free().is_empty());
     }
 }

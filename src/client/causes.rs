@@ -1,4 +1,4 @@
-//! What lies at the bottom of a network error.
+//! Root causes of network errors.
 
 use std::error::Error;
 use std::io;
@@ -8,18 +8,18 @@ use rustls::AlertDescription;
 /// Why there is no TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsProblem {
-    /// The other side could not prove who it is.
+    /// The certificate is not trusted.
     Untrusted,
-    /// The answer is not TLS.
+    /// The response is not TLS.
     NotTls,
-    /// There is no TLS version that both sides speak.
+    /// There is no TLS version in common.
     Version,
-    /// There is a version, but no cipher, key exchange or signature that both sides know.
+    /// There is no cipher, key exchange or signature algorithm in common.
     Handshake,
 }
 
 impl TlsProblem {
-    /// Finds out why TLS failed; `None` if it did not, or if trying again may help.
+    /// Returns why TLS failed; `None` if it did not, or if a retry may help.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
         match anyhow::Chain::new(error).find_map(tls_error)? {
             rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
@@ -40,10 +40,10 @@ impl TlsProblem {
     }
 }
 
-/// Returns the TLS error in one link of a chain.
+/// Returns the TLS error in one link of an error chain.
 fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut cause = cause;
-    // An I/O error hides what it wraps from the chain, and may wrap another one.
+    // An I/O error hides its inner error from the chain, and may wrap another I/O error.
     while let Some(inner) = cause
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref)
@@ -53,14 +53,14 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
     cause.downcast_ref()
 }
 
-/// Tells whether TLS failed because the other side could not prove who it is.
+/// Returns whether TLS failed because the certificate is not trusted.
 #[cfg(any(feature = "cloud", feature = "postgres"))]
 pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     TlsProblem::of(error) == Some(TlsProblem::Untrusted)
 }
 
-/// Tells whether the service has certainly not worked on a request over HTTP/2 (RFC 9113, section 8.7): a
-/// healthy server that closes a connection, or a stream that it refused.
+/// Returns whether the service certainly did not process a request over HTTP/2 (RFC 9113, section 8.7): it
+/// closed the connection without an error, or refused the stream.
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut causes =
         anyhow::Chain::new(error).filter_map(|cause| cause.downcast_ref::<h2::Error>());
@@ -71,22 +71,22 @@ pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// Says what to do about a certificate that is not trusted.
+/// Returns a hint about a certificate that is not trusted.
 pub(crate) fn trust_hint(error: &(dyn Error + 'static)) -> &'static str {
     let cause = root(error);
     let says = |words: &str| cause.contains(words);
     if says("not valid for") || says("NotValidForName") {
-        "it is for another name: look at the host in the address"
+        "the certificate is for another name; check the host name in the address"
     } else if says("CaUsedAsEndEntity") {
-        "it is an authority's own: give the service one that the authority signed, or one made with basicConstraints=CA:FALSE"
+        "it is a CA certificate; give the service a certificate signed by the CA, or one made with basicConstraints=CA:FALSE"
     } else if says("expired") || says("Expired") || says("not valid yet") || says("NotValidYet") {
-        "it has expired, or is not valid yet: it must be renewed, or a clock is wrong"
+        "the certificate has expired or is not valid yet; renew it, or check the clocks"
     } else {
-        "where it is your own authority's, name its certificate with `--ca-cert`"
+        "if it was issued by your own CA, name the CA certificate with `--ca-cert`"
     }
 }
 
-/// Returns the innermost cause in words: what stands above it only says that it happened.
+/// Returns the message of the innermost cause. The outer ones only repeat that something failed.
 pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error)
         .last()
@@ -122,7 +122,7 @@ mod tests {
                 rustls::Error::NoCertificatesPresented,
                 Some(TlsProblem::Untrusted),
             ),
-            // A server in trouble may be well a minute later.
+            // An overloaded server may recover.
             (
                 rustls::Error::AlertReceived(AlertDescription::InternalError),
                 None,

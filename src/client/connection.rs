@@ -1,4 +1,4 @@
-//! Connections that were not made, or that broke: why, and whether trying again may help.
+//! Finds out why a connection failed, and whether a retry may help.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use super::error::{Fault, LostConnection, ProxyRefusal, TlsFailure};
 use super::proxy::ProxyServer;
 use super::tunnel;
 
-/// Finds out why a request got no answer.
+/// Returns why a request got no response.
 pub(super) async fn classify(
     error: reqwest::Error,
     base_url: &BaseUrl,
@@ -20,7 +20,7 @@ pub(super) async fn classify(
     if error.is_timeout() {
         return Fault::TimedOut(timeout);
     }
-    // The address is in our own message, without its query.
+    // Our own message contains the address, without its query.
     let error = error.without_url();
     let cause = root(&error).into();
     if !error.is_connect() {
@@ -47,13 +47,13 @@ pub(super) async fn classify(
         let what = format!("cannot connect to {target}");
         return Fault::Connection(LostConnection { what, cause });
     };
-    // It was reached, and gave no tunnel.
+    // The proxy was reached, but refused the tunnel.
     let refused = connector.filter(|error| base_url.is_https() && error.source().is_none());
-    if let Some(told) = refused.map(ToString::to_string) {
+    if let Some(message) = refused.map(ToString::to_string) {
         return Fault::Proxy(ProxyRefusal {
             address: proxy.address(),
             variable: proxy.variable(),
-            status: tunnel::refusal(proxy, &target, &told, timeout).await,
+            status: tunnel::refusal(proxy, &target, &message, timeout).await,
             target,
         });
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in one exchange, typed where code decides: retry, renew, fall back, exit code.
+//! Errors of one request. Their class decides about retries, token renewal, fallback and the exit code.
 
 use std::error::Error;
 use std::fmt;
@@ -12,38 +12,38 @@ use crate::error::{Failure, Kind, Sent};
 /// What went wrong.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// An answer that is no success.
+    /// A status other than success.
     Status {
         status: u16,
         detail: Option<String>,
         value: Option<Value>,
         retry_after: Option<Duration>,
-        /// The path that a redirect led to.
+        /// The path after a redirect.
         redirected: Option<Box<str>>,
     },
     /// The service could not be reached, or the connection broke.
     Connection(LostConnection),
-    /// The proxy did not let us through.
+    /// The proxy refused the connection.
     Proxy(ProxyRefusal),
-    /// Nothing came for too long.
+    /// No data arrived for too long.
     TimedOut(Duration),
-    /// The body ended before it was whole.
+    /// The body was cut off.
     Cut,
-    /// The body is whole, as far as HTTP can tell, but its JSON is not.
+    /// The body is complete according to HTTP, but its JSON is not.
     Incomplete,
-    /// The body is not packed as its head says, or was damaged on the way.
+    /// The body does not match its content encoding, or was damaged.
     Garbled,
-    /// There is no TLS connection, and trying again does not help.
+    /// There is no TLS connection, and a retry does not help.
     Tls(TlsFailure),
-    /// The service sends us elsewhere; the text names where, without a query.
+    /// A redirect to another host; the text is its origin.
     Elsewhere(String),
     /// A redirect within the service that is not followed.
     Moved { status: u16, path: String },
-    /// The answer breaks the interface.
+    /// The response violates the interface.
     Broken(String),
 }
 
-/// What went wrong on which request.
+/// What went wrong, and in which request.
 #[derive(Debug)]
 pub(crate) struct ServiceError {
     /// Method and path, such as `GET /v2/batches`; never the query.
@@ -52,7 +52,7 @@ pub(crate) struct ServiceError {
 }
 
 impl ServiceError {
-    /// Tells whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match &self.fault {
             Fault::Status { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504),
@@ -66,7 +66,7 @@ impl ServiceError {
         }
     }
 
-    /// Tells whether the service says that it has too much to do.
+    /// Returns whether the service reports that it is overloaded.
     pub(crate) fn is_overloaded(&self) -> bool {
         matches!(self.status(), Some(429 | 503))
     }
@@ -78,8 +78,8 @@ impl ServiceError {
         }
     }
 
-    /// Tells whether the service answered a request for batches with one of `statuses`. A request for
-    /// a token says nothing of ranges and cursors.
+    /// Returns whether the service answered a request for batches with one of `statuses`. The status of a
+    /// token request says nothing about ranges or cursors.
     pub(crate) fn refuses_batches(&self, statuses: &[u16]) -> bool {
         let about_batches = self.request.ends_with("/batches");
         about_batches
@@ -88,12 +88,12 @@ impl ServiceError {
                 .is_some_and(|status| statuses.contains(&status))
     }
 
-    /// Tells whether the service says that there is no such endpoint.
+    /// Returns whether the service does not have this endpoint.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self.status(), Some(404 | 405 | 410 | 501))
     }
 
-    /// Tells whether the token was refused (interface, section 7: not shown, so both).
+    /// Returns whether the token was refused (interface, section 7: not shown, so both statuses count).
     pub(crate) fn refuses_token(&self) -> bool {
         matches!(self.status(), Some(401 | 403))
     }
@@ -125,7 +125,7 @@ impl ServiceError {
         }
     }
 
-    /// Returns what to tell the user, and what to do about it.
+    /// Returns the message for the user, and a hint.
     fn advice(&self, kind: Kind) -> (String, String) {
         let (message, hint) = match (&self.fault, kind) {
             (Fault::Proxy(refusal), _) => return refusal.advice(),
@@ -135,11 +135,11 @@ impl ServiceError {
             }
             (_, Kind::Credentials) if self.request.ends_with("/auth") => (
                 "the service refused the credentials",
-                "check the client id and the secret; `trayscan config show` tells where they come from",
+                "check the client id and the secret; `trayscan config show` shows where they come from",
             ),
             (_, Kind::Credentials) => (
                 "the service refused its own token",
-                "the credentials were accepted, but not for the batches: ask the operator of the service",
+                "the credentials are valid, but not for batches; ask the operator of the service",
             ),
             (
                 Fault::Status {
@@ -148,46 +148,46 @@ impl ServiceError {
                 },
                 _,
             ) => (
-                "the service does not know this address",
-                "check the base URL: it is what stands before /v1 and /v2",
+                "the service does not have this endpoint",
+                "check the base URL; it is the part before /v1 and /v2",
             ),
             (_, Kind::Refused) => (
                 "the service refused the request",
-                "it says why; `trayscan check` tries each step alone",
+                "its reason is shown above; `trayscan check` tests each step separately",
             ),
             (Fault::Connection(_), _) => (
                 "the service cannot be reached",
                 "check the base URL and the network, or try again later",
             ),
             (Fault::TimedOut(_), _) => (
-                "the service does not answer in time",
+                "the service did not answer in time",
                 "try again later, or raise `--timeout`",
             ),
             (_, Kind::Unavailable) if self.request.contains("/v2/") => (
                 "the service is not available",
-                "try again later, or raise `--retries`; `--api v1` may work where only version 2 is ill",
+                "try again later, or raise `--retries`; `--api v1` may work if only version 2 is down",
             ),
             (_, Kind::Unavailable) => (
                 "the service is not available",
                 "try again later, or raise `--retries`",
             ),
             (Fault::Elsewhere(_), _) => (
-                "the service sends us to another place, and secrets do not go there",
-                "where that place is right, make it the base URL",
+                "the service redirects to another host, and credentials are not sent there",
+                "if that host is correct, use it as the base URL",
             ),
             (Fault::Moved { .. }, _) => (
                 "the service redirects the request, and credentials do not follow a redirect",
                 "if that path is right, change the base URL to match",
             ),
             _ => (
-                "the service answered something that breaks its interface",
-                "tell the operator of the service",
+                "the service sent a response that violates its interface",
+                "contact the operator of the service",
             ),
         };
         (message.to_owned(), hint.to_owned())
     }
 
-    /// Turns this into what the user is told, with `tries` made in all.
+    /// Turns the error into a failure for the user, after `tries` attempts.
     pub(crate) fn into_failure(self, tries: u32) -> Failure {
         let kind = self.kind();
         let (message, hint) = self.advice(kind);
@@ -232,9 +232,11 @@ impl fmt::Display for ServiceError {
             Fault::Connection(lost) => write!(f, "{request}: {}", lost.what),
             Fault::Proxy(refusal) => write!(f, "{request}: {refusal}"),
             Fault::TimedOut(time) => write!(f, "{request}: no answer within {time:?}"),
-            Fault::Cut => write!(f, "{request}: the answer was cut short"),
-            Fault::Incomplete => write!(f, "{request}: the answer ends before its JSON does"),
-            Fault::Garbled => write!(f, "{request}: the answer cannot be unpacked"),
+            Fault::Cut => write!(f, "{request}: the response was cut off"),
+            Fault::Incomplete => {
+                write!(f, "{request}: the response ends in the middle of its JSON")
+            }
+            Fault::Garbled => write!(f, "{request}: the response cannot be decompressed"),
             Fault::Tls(failure) => write!(f, "{request}: no TLS connection to {}", failure.peer),
             Fault::Elsewhere(place) => write!(f, "{request} was redirected to {place}"),
             Fault::Moved { status, path } => {
@@ -255,15 +257,15 @@ impl Error for ServiceError {
     }
 }
 
-/// A connection that could not be made, or that broke.
+/// A connection that could not be established, or that broke.
 #[derive(Debug)]
 pub(crate) struct LostConnection {
-    /// What happened, with host and port where no connection was made.
+    /// What happened, with host and port if there was no connection.
     pub(super) what: String,
     pub(super) cause: Box<dyn Error + Send + Sync>,
 }
 
-/// A proxy that did not let us through.
+/// A proxy that refused the connection.
 #[derive(Debug)]
 pub(crate) struct ProxyRefusal {
     /// Host and port of the proxy.
@@ -272,22 +274,22 @@ pub(crate) struct ProxyRefusal {
     pub(super) variable: &'static str,
     /// Host and port of the service.
     pub(super) target: String,
-    /// The status of the proxy's answer, as far as it is known.
+    /// The status of the proxy's response; `None` if unknown.
     pub(super) status: Option<u16>,
 }
 
 impl ProxyRefusal {
-    /// Tells whether the proxy wants other credentials. 407 is the status for that; some send 401.
+    /// Returns whether the proxy refused the credentials. 407 is the usual status, but some send 401.
     pub(super) fn is_about_credentials(&self) -> bool {
         matches!(self.status, Some(401 | 407))
     }
 
-    /// Tells whether the proxy refuses, rather than being unable to reach the service.
+    /// Returns whether the proxy refuses, as opposed to being unable to reach the service.
     pub(super) fn is_final(&self) -> bool {
         !matches!(self.status, None | Some(408 | 429 | 500..=599))
     }
 
-    /// Returns what to tell the user, and what to do about it.
+    /// Returns the message for the user, and a hint.
     pub(super) fn advice(&self) -> (String, String) {
         let (variable, target) = (self.variable, &self.target);
         if self.is_about_credentials() {
@@ -299,7 +301,7 @@ impl ProxyRefusal {
             (
                 "the proxy refused the connection to the service".to_owned(),
                 format!(
-                    "ask its operator to allow {target}; where no proxy is needed, name the host in NO_PROXY"
+                    "ask its operator to allow {target}; if no proxy is needed, add the host to NO_PROXY"
                 ),
             )
         } else {
@@ -319,22 +321,22 @@ impl fmt::Display for ProxyRefusal {
                 f,
                 "the proxy {proxy} answered {status} when asked for {target}"
             ),
-            None => write!(f, "the proxy {proxy} gave no connection to {target}"),
+            None => write!(f, "the proxy {proxy} could not connect to {target}"),
         }
     }
 }
 
-/// A TLS connection that could not be made.
+/// A TLS connection that could not be established.
 #[derive(Debug)]
 pub(crate) struct TlsFailure {
     pub(super) problem: TlsProblem,
-    /// Whose TLS it is: `the service`, or the proxy with its address.
+    /// The other side: `the service`, or the proxy with its address.
     pub(super) peer: String,
     pub(super) cause: Box<dyn Error + Send + Sync>,
 }
 
 impl TlsFailure {
-    /// Returns what to tell the user, and what to do about it.
+    /// Returns the message for the user, and a hint.
     pub(super) fn advice(&self) -> (String, &'static str) {
         let peer = &self.peer;
         match self.problem {
@@ -347,12 +349,12 @@ impl TlsFailure {
                 "is the address http:// instead of https://?",
             ),
             TlsProblem::Version => (
-                format!("{peer} speaks no TLS version that trayscan accepts"),
-                "trayscan speaks TLS 1.2 and 1.3; ask the operator to enable one of them",
+                format!("{peer} does not support a TLS version that trayscan accepts"),
+                "trayscan supports TLS 1.2 and 1.3; ask the operator to enable one of them",
             ),
             TlsProblem::Handshake => (
                 format!("{peer} and trayscan have no TLS cipher or key exchange in common"),
-                "ask the operator to enable the usual ones of TLS 1.2 or 1.3",
+                "ask the operator to enable the standard ones of TLS 1.2 or 1.3",
             ),
         }
     }

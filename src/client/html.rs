@@ -1,14 +1,14 @@
-//! HTML error pages, as proxies and web servers send them: what a person should read of one.
+//! Extracts a readable message from HTML error pages, as proxies and web servers send them.
 
-/// Returns the title of an HTML page as plain text, or else its first heading, or else its text. Returns
-/// `None` if `body` is not markup.
+/// Returns the title of an HTML page as plain text; without one, its first heading; otherwise its text.
+/// Returns `None` if `body` is not markup.
 pub(super) fn title(body: &str) -> Option<String> {
     let body =
         body.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
     if !body.starts_with('<') {
         return None;
     }
-    // Offsets in the two are the same: only ASCII letters change.
+    // Both have the same offsets: only ASCII letters change.
     let lower = body.to_ascii_lowercase();
     let texts = ["title", "h1"].map(|name| element(body, &lower, name).map(plain_text));
     let text = texts.into_iter().flatten().find(|text| !text.is_empty());
@@ -20,7 +20,7 @@ pub(super) fn title(body: &str) -> Option<String> {
     })
 }
 
-/// Returns what the first element called `name` contains.
+/// Returns the content of the first element called `name`.
 fn element<'a>(body: &'a str, lower: &str, name: &str) -> Option<&'a str> {
     let tag = format!("<{name}");
     let mut from = 0;
@@ -75,7 +75,7 @@ fn plain_text(markup: &str) -> String {
 
 /// Decodes the entities that error pages use; others stay as they are.
 fn decode(text: &str) -> String {
-    /// The longest one that is looked for, such as `&#x10FFFF;`.
+    /// The longest entity to look for, such as `&#x10FFFF;`.
     const LONGEST: usize = 10;
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What the client needs to know: which service, as whom, and how to ask.
+//! Options of the client: which service, with which credentials, and how to send requests.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::base_url::BaseUrl;
 use super::version::Api;
 use crate::secret::Secret;
 
-/// How the service is asked.
+/// How to send requests.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientOptions {
     pub(crate) api: Setting<Api>,
@@ -20,13 +20,13 @@ pub(crate) struct ClientOptions {
     pub(crate) allow_http: Setting<bool>,
 }
 
-/// Which service is asked, and as whom.
+/// The service and the credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     pub(crate) base_url: BaseUrl,
     pub(crate) client_id: String,
     pub(crate) client_secret: Secret,
-    /// Where they came from, for whoever checks them.
+    /// Where the settings came from, for `check`.
     pub(crate) base_url_origin: Origin,
     pub(crate) client_id_origin: Origin,
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A setting that holds, and its origin.
+/// The value of a setting, and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,

@@ -17,12 +17,12 @@ use super::base_url::{BaseUrl, host_and_port};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 
-/// How to get to the service.
+/// The route to the service.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
     /// Without a proxy.
     Direct,
-    /// As the operating system says (macOS, Windows); elsewhere without a proxy.
+    /// As configured in the operating system (macOS, Windows); elsewhere without a proxy.
     System,
     Proxy(ProxyServer),
 }
@@ -109,12 +109,12 @@ impl ProxyServer {
                 "it has a path, a query or a fragment (write / in a password as %2F, # as %23, ? as %3F)",
             );
         }
-        // Whatever the HTTP client would ignore is an error too.
+        // Values that the HTTP client would ignore are errors too.
         if !intercepts(url.as_str(), "", base_url) {
             return Err("it is not a URL");
         }
         let proxy = Self { url, variable };
-        // From here on, the password is concealed in everything that is printed.
+        // From here on, the password is concealed in all output.
         drop(proxy.password().map(Secret::new));
         drop(proxy.url.password().map(Secret::new));
         Ok(proxy)
@@ -128,7 +128,7 @@ impl ProxyServer {
         self.url.scheme() == "https"
     }
 
-    /// The variable that names it.
+    /// The environment variable that names it.
     pub(crate) fn variable(&self) -> &'static str {
         self.variable
     }

@@ -1,4 +1,4 @@
-//! What a service says, made fit to be shown: short, and without the secrets that it may repeat.
+//! Prepares error details from the service for display: short, and without secrets that the service repeats.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::html;
 use crate::secret::conceal;
 
-/// Lines and characters that are worth showing of a page that is not for us.
+/// Maximum number of lines and characters to show of an error.
 const LINES: usize = 3;
 const CHARACTERS: usize = 400;
-/// Characters of all that a 422 names, and entries of it.
+/// Maximum number of characters and entries to show of a 422.
 const LIST_CHARACTERS: usize = 8000;
 const ENTRIES: usize = 100;
 
-/// Returns the `detail` of an error's body: the text for people, and the value for programs.
+/// Returns the `detail` of an error's body: as text for people, and as a value for programs.
 pub(super) fn detail(body: &[u8]) -> (Option<String>, Option<Value>) {
     let text = String::from_utf8_lossy(body);
     let value = serde_json::from_str::<Value>(&text).ok().map(concealed);
@@ -40,7 +40,7 @@ pub(super) fn detail(body: &[u8]) -> (Option<String>, Option<Value>) {
     }
 }
 
-/// Conceals secrets in every text of `value`: parsed, no escape hides them.
+/// Conceals secrets in every string of `value`. In parsed JSON, escapes cannot hide them.
 fn concealed(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(conceal(&text).into_owned()),
@@ -55,7 +55,7 @@ fn concealed(value: Value) -> Value {
     }
 }
 
-/// Says one entry of a 422 as `query.start_date: Field required`.
+/// Formats one entry of a 422 as `query.start_date: Field required`.
 fn field(entry: &Value) -> String {
     let words = |part: &Value| part.as_str().map_or_else(|| part.to_string(), String::from);
     let loc = entry.get("loc").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! One HTTP exchange: send, status to error, body in pieces.
+//! One HTTP request and its response: sends, follows redirects, turns a status into an error, reads the body.
 
 use std::io;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::error::{Failure, Kind};
 use crate::secret::{Secret, conceal};
 use crate::terminal::Stats;
 
-/// The most that is read of an error's body.
+/// Bytes to read of an error's body.
 const ERROR_LIMIT: usize = 64 * 1024;
-/// The most of an answer that is held in memory.
-const HELD_LIMIT: usize = 256 << 20;
-/// The most that is laid out for a body because a header announces it.
-const ANNOUNCED_LIMIT: usize = 4 << 20;
-/// What a body is expected to hold where nothing is announced.
-const SMALL_BODY: usize = 64 << 10;
-/// Redirects within the service that are followed.
+/// Maximum size of a body in memory.
+const BODY_LIMIT: usize = 256 << 20;
+/// Maximum number of bytes to allocate because of a `Content-Length` header.
+const PREALLOCATION_LIMIT: usize = 4 << 20;
+/// Bytes to allocate without a `Content-Length` header.
+const DEFAULT_BODY: usize = 64 << 10;
+/// Maximum number of redirects to follow.
 const REDIRECTS: usize = 5;
-/// How often a request that the service never took is sent again at once. Many workers on a connection that
-/// closes after few requests need several; a broken server must not keep us for ever.
+/// How often a request that the service did not process is sent again at once. Several workers may need this
+/// on a connection that closes after a few requests; the limit protects against a broken server.
 const RESENDS: usize = 10;
 
-/// What is sent.
+/// A request to send.
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) path: String,
@@ -48,7 +48,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Names the exchange in messages.
+    /// Returns the name used in messages.
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
@@ -75,24 +75,24 @@ impl Http {
 
     pub(super) fn new(
         base_url: &BaseUrl,
-        manners: &ClientOptions,
+        options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
-        let timeout = manners.timeout.value;
+        let timeout = options.timeout.value;
         let mut builder = Client::builder()
             .user_agent(concat!("trayscan/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .referer(false)
-            // Waiting is for the loop above; a silent retry would not be told.
+            // The caller retries, and logs each retry.
             .retry(reqwest::retry::never())
             .connect_timeout(timeout)
             .read_timeout(timeout);
         if base_url.is_loopback() && !base_url.is_https() {
-            // Reading all the certificates of the system takes longer than asking this machine.
+            // Loading all certificates of the system takes longer than a request to this machine.
             builder = builder.tls_certs_only([]);
         }
-        let unprepared = |error: reqwest::Error| {
-            // Its address may hold the password of a proxy.
+        let setup_failure = |error: reqwest::Error| {
+            // The URL may contain the password of a proxy.
             Failure::new(Kind::Internal, "cannot prepare the connection")
                 .caused_by(error.without_url())
         };
@@ -104,18 +104,18 @@ impl Http {
             }
             Route::Proxy(proxy) => {
                 let url = proxy.url().as_str();
-                builder = builder.proxy(Proxy::all(url).map_err(unprepared)?);
+                builder = builder.proxy(Proxy::all(url).map_err(setup_failure)?);
                 log::info!("using the proxy {} ({})", proxy.address(), proxy.variable());
                 Some(proxy)
             }
         };
-        if let Some(path) = &manners.ca_cert {
+        if let Some(path) = &options.ca_cert {
             let certificates = read_certificates(&path.value)?;
             let certificates = certificates.iter().map(|der| Certificate::from_der(der));
             let certificates: Result<Vec<_>, _> = certificates.collect();
-            builder = builder.tls_certs_merge(certificates.map_err(unprepared)?);
+            builder = builder.tls_certs_merge(certificates.map_err(setup_failure)?);
         }
-        let client = builder.build().map_err(unprepared)?;
+        let client = builder.build().map_err(setup_failure)?;
         Ok(Self {
             client,
             proxy,
@@ -126,161 +126,163 @@ impl Http {
         })
     }
 
-    /// Sends `exchange` and returns a success, its body still to come.
-    pub(super) async fn send(&self, exchange: &Request) -> Result<Response, ServiceError> {
-        let mut answer = self.ask(exchange).await?;
-        if answer.is_success() {
-            Ok(answer)
+    /// Sends `request`; returns the response if it was successful. The body is not read yet.
+    pub(super) async fn send(&self, request: &Request) -> Result<Response, ServiceError> {
+        let mut response = self.send_any(request).await?;
+        if response.is_success() {
+            Ok(response)
         } else {
-            Err(answer.refused().await)
+            Err(response.refused().await)
         }
     }
 
-    /// Sends `exchange` and returns what comes back, whatever its status.
-    pub(super) async fn ask(&self, exchange: &Request) -> Result<Response, ServiceError> {
+    /// Sends `request`; returns the response, whatever its status.
+    pub(super) async fn send_any(&self, request: &Request) -> Result<Response, ServiceError> {
         let started = Instant::now();
-        // A service that sends a byte now and then must not hold us for ever.
+        // Without a deadline, a service that sends a byte now and then could block forever.
         let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
-        let mut url = self.base_url.join(&exchange.path);
-        if !exchange.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(&exchange.query);
+        let mut url = self.base_url.join(&request.path);
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
         }
         let mut redirected = None;
         for _ in 0..=REDIRECTS {
-            let mut answer = self.once(exchange, &url, deadline).await?;
-            answer.redirected.clone_from(&redirected);
+            let mut response = self.send_once(request, &url, deadline).await?;
+            response.redirected.clone_from(&redirected);
             log::debug!(
                 "{}: {}, {:.1?}",
-                answer.request,
-                answer.status(),
+                response.request,
+                response.status(),
                 started.elapsed()
             );
-            if answer.is_success() {
-                return Ok(answer);
+            if response.is_success() {
+                return Ok(response);
             }
-            let Some(place) = answer.redirect(&url, &exchange.method)? else {
-                return Ok(answer);
+            let Some(target) = response.redirect(&url, &request.method)? else {
+                return Ok(response);
             };
-            let path = shown_path(&place);
-            log::info!("{}: redirected to {path}", answer.request);
+            let path = display_path(&target);
+            log::info!("{}: redirected to {path}", response.request);
             redirected = Some(path.into_boxed_str());
-            url = place;
+            url = target;
         }
         let last = redirected.unwrap_or_default();
-        let why = format!("it redirects in circles, the last time to {last}");
-        Err(exchange.failed(Fault::Broken(why)))
+        let why = format!("too many redirects, the last one to {last}");
+        Err(request.failed(Fault::Broken(why)))
     }
 
-    async fn once(
+    async fn send_once(
         &self,
-        exchange: &Request,
+        request: &Request,
         url: &Url,
         deadline: tokio::time::Instant,
     ) -> Result<Response, ServiceError> {
-        let response = self.response(exchange, url, deadline).await?;
+        let inner = self.transmit(request, url, deadline).await?;
         if let Some(proxy) = &self.proxy
-            && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+            && inner.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
         {
-            return Err(exchange.failed(Fault::Proxy(ProxyRefusal {
+            return Err(request.failed(Fault::Proxy(ProxyRefusal {
                 address: proxy.address(),
                 variable: proxy.variable(),
                 target: self.base_url.address(),
                 status: Some(407),
             })));
         }
-        // What is packed grows; what it grew to the last time is a good guess.
-        let announced = response.content_length();
-        let announced = announced.and_then(|length| usize::try_from(length).ok());
-        let expected = announced.unwrap_or(SMALL_BODY).min(ANNOUNCED_LIMIT);
-        let room = self.buffers.take(expected);
-        let body = match Body::new(response.headers(), room) {
+        // A compressed body grows; a reused buffer often has the right size already.
+        let content_length = inner.content_length();
+        let content_length = content_length.and_then(|length| usize::try_from(length).ok());
+        let expected = content_length
+            .unwrap_or(DEFAULT_BODY)
+            .min(PREALLOCATION_LIMIT);
+        let buffer = self.buffers.take(expected);
+        let body = match Body::new(inner.headers(), buffer) {
             Some(body) => body,
-            None if response.status().is_success() => {
+            None if inner.status().is_success() => {
                 let why =
-                    format!("it is packed in another way than {ACCEPTED}, which was asked for");
-                return Err(exchange.failed(Fault::Broken(why)));
+                    format!("the content encoding is not supported; only {ACCEPTED} was accepted");
+                return Err(request.failed(Fault::Broken(why)));
             }
-            // The status says enough.
+            // The status is enough.
             None => Body::Ignored,
         };
-        let answer = Response {
-            request: exchange.name(),
+        let response = Response {
+            request: request.name(),
             redirected: None,
-            response,
+            inner,
             body,
             ended: false,
             deadline,
             timeout: self.timeout,
             stats: Arc::clone(&self.stats),
         };
-        if let Some(date) = answer.date() {
+        if let Some(date) = response.date() {
             self.stats.set_clock(date);
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    /// Sends `exchange` until it was processed, and returns the head of the answer.
-    async fn response(
+    /// Sends `request` until it was processed; returns the response without its body.
+    async fn transmit(
         &self,
-        exchange: &Request,
+        request: &Request,
         url: &Url,
         deadline: tokio::time::Instant,
     ) -> Result<reqwest::Response, ServiceError> {
         self.stats.requests.add(1);
-        let mut resent = 0;
+        let mut resends = 0;
         loop {
-            let request = self.request(exchange, url);
-            let error = match timeout_at(deadline, request.send()).await {
+            let built = self.build(request, url);
+            let error = match timeout_at(deadline, built.send()).await {
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => error,
-                Err(_) => return Err(exchange.failed(Fault::TimedOut(self.timeout * 10))),
+                Err(_) => return Err(request.failed(Fault::TimedOut(self.timeout * 10))),
             };
-            if resent < RESENDS && is_unprocessed(&error) {
-                resent += 1;
+            if resends < RESENDS && is_unprocessed(&error) {
+                resends += 1;
                 log::info!(
-                    "{}: the service closed the connection before it took the request; sending it again",
-                    exchange.name()
+                    "{}: the service closed the connection before processing the request; sending it again",
+                    request.name()
                 );
                 continue;
             }
             let proxy = self.proxy.as_ref();
             let fault = classify(error, &self.base_url, proxy, self.timeout).await;
-            return Err(exchange.failed(fault));
+            return Err(request.failed(fault));
         }
     }
 
-    fn request(&self, exchange: &Request, url: &Url) -> RequestBuilder {
-        let mut request = self
+    fn build(&self, request: &Request, url: &Url) -> RequestBuilder {
+        let mut builder = self
             .client
-            .request(exchange.method.clone(), url.clone())
+            .request(request.method.clone(), url.clone())
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
-        if let Some(form) = &exchange.form {
-            request = request.form(form);
+        if let Some(form) = &request.form {
+            builder = builder.form(form);
         }
-        if let Some(token) = &exchange.token {
-            request = request.bearer_auth(token.expose());
+        if let Some(token) = &request.token {
+            builder = builder.bearer_auth(token.expose());
         }
-        request
+        builder
     }
 }
 
-/// Returns the path of `place`, fit to be shown.
-fn shown_path(place: &Url) -> String {
+/// Returns the path of `target` for messages.
+fn display_path(target: &Url) -> String {
     const LONGEST: usize = 200;
-    let path = conceal(place.path()).into_owned();
+    let path = conceal(target.path()).into_owned();
     match path.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &path[..end]),
         None => path,
     }
 }
 
-/// An answer whose body is still to come.
+/// A response whose body is not read yet.
 pub(crate) struct Response {
     request: String,
-    /// The path that a redirect led to.
+    /// The path after a redirect.
     redirected: Option<Box<str>>,
-    response: reqwest::Response,
+    inner: reqwest::Response,
     body: Body,
     ended: bool,
     deadline: tokio::time::Instant,
@@ -289,108 +291,104 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// Tells whether it may hold what was asked for. A part does not: no range was asked for.
+    /// Returns whether this is a complete success. Partial content is not: no range was requested.
     pub(crate) fn is_success(&self) -> bool {
-        self.response.status().is_success() && !self.is_partial()
+        self.inner.status().is_success() && !self.is_partial()
     }
 
     fn is_partial(&self) -> bool {
-        self.response.status() == StatusCode::PARTIAL_CONTENT
+        self.inner.status() == StatusCode::PARTIAL_CONTENT
     }
 
     pub(crate) fn status(&self) -> u16 {
-        self.response.status().as_u16()
+        self.inner.status().as_u16()
     }
 
-    /// Returns names, in lower case, and values of the headers that are text.
+    /// Returns the headers that are text: names in lower case, and values.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let headers = self.response.headers().iter();
+        let headers = self.inner.headers().iter();
         headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
-    /// Reads on until `enough` bytes are there or the body ends, and returns them as text; nothing at
-    /// its end.
+    /// Reads until `length` bytes are available or the body ends; returns them as text, or `None` at the end.
     pub(crate) async fn text(
         &mut self,
-        enough: usize,
+        length: usize,
     ) -> Result<Option<Arc<String>>, ServiceError> {
-        while self.body.len() < enough {
-            if !self.more(HELD_LIMIT).await? {
-                let text = self.taken_text()?;
+        while self.body.len() < length {
+            if !self.read_chunk(BODY_LIMIT).await? {
+                let text = self.take_text()?;
                 if self.body.len() > 0 {
                     return Err(self.parse_error(ParseError::Cut));
                 }
                 return Ok(Some(text).filter(|text| !text.is_empty()).map(Arc::new));
             }
         }
-        Ok(Some(Arc::new(self.taken_text()?)))
+        Ok(Some(Arc::new(self.take_text()?)))
     }
 
-    /// Tells whether all of the body was read.
+    /// Returns whether the whole body was read.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    fn taken_text(&mut self) -> Result<String, ServiceError> {
-        let text = self.body.text();
-        text.ok_or_else(|| self.broken("the answer is not UTF-8"))
+    fn take_text(&mut self) -> Result<String, ServiceError> {
+        let text = self.body.take_text();
+        text.ok_or_else(|| self.broken("the response is not valid UTF-8"))
     }
 
-    /// Returns the whole body, which may hold `limit` bytes at most.
-    pub(super) async fn whole(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
-        while self.more(limit).await? {}
-        Ok(self.body.bytes())
+    /// Reads the whole body, up to `limit` bytes.
+    pub(super) async fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, ServiceError> {
+        while self.read_chunk(limit).await? {}
+        Ok(self.body.take_bytes())
     }
 
-    /// Takes what comes next of the body, of which `limit` bytes may be held; returns false at its end.
-    async fn more(&mut self, limit: usize) -> Result<bool, ServiceError> {
-        let chunk = match timeout_at(self.deadline, self.response.chunk()).await {
+    /// Reads the next chunk, with at most `limit` bytes in memory; returns false at the end.
+    async fn read_chunk(&mut self, limit: usize) -> Result<bool, ServiceError> {
+        let chunk = match timeout_at(self.deadline, self.inner.chunk()).await {
             Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) if error.is_timeout() => {
                 return Err(self.fault(Fault::TimedOut(self.timeout)));
             }
-            // Whatever it is, the body is not whole.
+            // Whatever the error, the body is incomplete.
             Ok(Err(_)) => return Err(self.fault(Fault::Cut)),
             Err(_) => return Err(self.fault(Fault::TimedOut(self.timeout * 10))),
         };
-        let taken = match &chunk {
+        let result = match &chunk {
             Some(chunk) => {
                 self.stats.bytes.add(chunk.len() as u64);
-                self.body.take(chunk, limit)
+                self.body.push(chunk, limit)
             }
-            None => self.body.end(),
+            None => self.body.finish(),
         };
-        match taken {
+        match result {
             Ok(()) => {
                 self.ended = chunk.is_none();
                 Ok(chunk.is_some())
             }
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                Err(self.broken("the answer is far too large"))
+                Err(self.broken("the response is too large"))
             }
-            // What does not unpack at its end was cut off.
+            // Compressed data that ends too early was truncated.
             Err(_) if chunk.is_none() => Err(self.fault(Fault::Cut)),
             Err(_) => Err(self.fault(Fault::Garbled)),
         }
     }
 
-    /// Says that the answer breaks the interface.
+    /// Returns the error for a response that violates the interface.
     pub(crate) fn broken(&self, why: impl Into<String>) -> ServiceError {
         self.fault(Fault::Broken(why.into()))
     }
 
-    /// Tells whether the end of the body is marked; otherwise the end of the connection is its end,
-    /// and cannot be told from a break.
+    /// Returns whether the end of the body is marked. If not, the body ends with the connection, which may
+    /// also mean that the connection broke.
     fn is_framed(&self) -> bool {
-        self.response.version() >= reqwest::Version::HTTP_2
-            || self.response.content_length().is_some()
-            || self
-                .response
-                .headers()
-                .contains_key(header::TRANSFER_ENCODING)
+        self.inner.version() >= reqwest::Version::HTTP_2
+            || self.inner.content_length().is_some()
+            || self.inner.headers().contains_key(header::TRANSFER_ENCODING)
     }
 
-    /// Says why the answer cannot be read.
+    /// Turns a parse error into an error of this response.
     pub(crate) fn parse_error(&self, error: ParseError) -> ServiceError {
         self.fault(match error {
             ParseError::Cut if self.is_framed() => Fault::Incomplete,
@@ -412,53 +410,53 @@ impl Response {
         }
     }
 
-    /// Returns the service's clock, where it tells it.
+    /// Returns the time on the service's clock, from the `Date` header.
     pub(crate) fn date(&self) -> Option<SystemTime> {
-        let date = self.response.headers().get(header::DATE)?.to_str().ok()?;
+        let date = self.inner.headers().get(header::DATE)?.to_str().ok()?;
         httpdate::parse_http_date(date).ok()
     }
 
-    /// Returns where a redirect within the service leads; one to anywhere else is refused.
+    /// Returns the target of a redirect; fails if it leaves the service.
     fn redirect(&self, from: &Url, method: &Method) -> Result<Option<Url>, ServiceError> {
-        let status = self.response.status();
-        let location = self.response.headers().get(header::LOCATION);
+        let status = self.inner.status();
+        let location = self.inner.headers().get(header::LOCATION);
         let Some(location) = location.filter(|_| status.is_redirection()) else {
             return Ok(None);
         };
-        let place = location
+        let target = location
             .to_str()
             .ok()
             .and_then(|location| from.join(location).ok());
-        let Some(place) = place else {
-            return Err(self.broken("it redirects to what is no address"));
+        let Some(target) = target else {
+            return Err(self.broken("it redirects to an invalid URL"));
         };
-        if place.origin() != from.origin() {
-            return Err(self.fault(Fault::Elsewhere(place.origin().ascii_serialization())));
+        if target.origin() != from.origin() {
+            return Err(self.fault(Fault::Elsewhere(target.origin().ascii_serialization())));
         }
-        if !place.username().is_empty() || place.password().is_some() {
-            return Err(self.broken("it redirects to an address with a password"));
+        if !target.username().is_empty() || target.password().is_some() {
+            return Err(self.broken("it redirects to a URL with a password"));
         }
-        // Credentials are sent where the user said, and nowhere else.
+        // Credentials are sent only to the configured address.
         if *method != Method::GET || status == StatusCode::NOT_MODIFIED {
             return Err(self.fault(Fault::Moved {
                 status: status.as_u16(),
-                path: shown_path(&place),
+                path: display_path(&target),
             }));
         }
-        Ok(Some(place))
+        Ok(Some(target))
     }
 
-    /// Turns an answer that is no success into an error, with what the body says.
+    /// Turns a response without success into an error, with the details from its body.
     pub(crate) async fn refused(&mut self) -> ServiceError {
         if self.is_partial() {
-            // Its body is data, and may hold a cursor: it is not shown.
-            return self.broken("it answered 206 (a part), and no part was asked for");
+            // The body is data and may contain a cursor, so it is not shown.
+            return self.broken("it answered 206 (partial content), but no range was requested");
         }
-        let status = self.response.status().as_u16();
-        let retry_after = retry_after(self.response.headers());
-        // What is said beside the status is welcome but not needed.
-        while let Ok(true) = self.more(ERROR_LIMIT).await {}
-        let mut body = self.body.bytes();
+        let status = self.inner.status().as_u16();
+        let retry_after = retry_after(self.inner.headers());
+        // Details are useful but not required.
+        while let Ok(true) = self.read_chunk(ERROR_LIMIT).await {}
+        let mut body = self.body.take_bytes();
         body.truncate(ERROR_LIMIT);
         let (detail, value) = redact::detail(&body);
         self.fault(Fault::Status {
@@ -471,7 +469,7 @@ impl Response {
     }
 }
 
-/// Reads `Retry-After`, in seconds or as a date.
+/// Parses `Retry-After`, in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

@@ -1,4 +1,4 @@
-//! When to try again: a pure decision, and the loop's one step that follows it.
+//! Retries: whether to retry, and how long to wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::error::{Fault, ServiceError};
 use crate::error::Failure;
 use crate::terminal::Stats;
 
-/// The longest wait of our own choosing.
-const LONGEST: Duration = Duration::from_secs(60);
-/// The longest wait that a service may ask for.
-const LONGEST_ASKED: Duration = Duration::from_secs(300);
+/// Maximum wait that trayscan chooses.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Maximum wait that a service may request.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
-/// How often, and after which wait, a request is tried again.
+/// How often to retry a request, and how long to wait before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetryPolicy {
     pub(crate) retries: u32,
@@ -20,50 +20,50 @@ pub(crate) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the wait before retry number `retry` (from 1), or nothing where it is time to give
-    /// up. `luck` from 0 to 1 spreads the waits of many clients.
-    fn wait(&self, error: &ServiceError, retry: u32, luck: f64) -> Option<Duration> {
+    /// Returns the wait before retry number `retry` (from 1); `None` if the error is final. `jitter` (0 to 1)
+    /// spreads the retries of many clients.
+    fn wait(&self, error: &ServiceError, retry: u32, jitter: f64) -> Option<Duration> {
         if !error.is_transient() || retry > self.retries {
             return None;
         }
-        let asked = match &error.fault {
+        let retry_after = match &error.fault {
             Fault::Status { retry_after, .. } => *retry_after,
             _ => None,
         };
-        Some(self.pause(error.status(), asked, retry, luck))
+        Some(self.pause(error.status(), retry_after, retry, jitter))
     }
 
-    /// Returns how long to wait before retry number `retry` (from 1) of a request that was answered with
-    /// `status`, or not at all. `asked` is what `Retry-After` says.
+    /// Returns the wait before retry number `retry` (from 1). `status` is the status of the response, if
+    /// there was one; `retry_after` is the value of its `Retry-After` header.
     pub(crate) fn pause(
         &self,
         status: Option<u16>,
-        asked: Option<Duration>,
+        retry_after: Option<Duration>,
         retry: u32,
-        luck: f64,
+        jitter: f64,
     ) -> Duration {
-        let spread = 0.75 + luck / 2.0;
+        let spread = 0.75 + jitter / 2.0;
         let wait = match status {
             Some(503) => self.wait.mul_f64(spread),
-            _ => self.growing(retry, spread),
+            _ => self.backoff(retry, spread),
         };
-        wait.max(asked.unwrap_or_default().min(LONGEST_ASKED))
+        wait.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER))
     }
 
-    /// A quarter of the wait, doubled each time.
-    pub(crate) fn growing(&self, retry: u32, spread: f64) -> Duration {
-        let doubled = 2_u32.saturating_pow(retry - 1);
-        let usual = (self.wait / 4).saturating_mul(doubled).min(LONGEST);
-        usual.mul_f64(spread).min(LONGEST)
+    /// Exponential backoff: a quarter of the wait, doubled with each retry.
+    pub(crate) fn backoff(&self, retry: u32, spread: f64) -> Duration {
+        let factor = 2_u32.saturating_pow(retry - 1);
+        let wait = (self.wait / 4).saturating_mul(factor).min(MAX_WAIT);
+        wait.mul_f64(spread).min(MAX_WAIT)
     }
 }
 
-/// The tries of one request.
+/// The attempts of one request.
 #[derive(Clone)]
 pub(crate) struct Tries {
     policy: RetryPolicy,
     stats: Arc<Stats>,
-    made: u32,
+    attempts: u32,
 }
 
 impl Tries {
@@ -71,17 +71,17 @@ impl Tries {
         Self {
             policy,
             stats: Arc::clone(stats),
-            made: 1,
+            attempts: 1,
         }
     }
 
-    /// Waits before the next try, or gives `error` back where it is final.
+    /// Waits before the next attempt; returns `error` if it is final.
     pub(crate) async fn pause(&mut self, error: ServiceError) -> Result<(), ServiceError> {
-        let Some(wait) = self.policy.wait(&error, self.made, fastrand::f64()) else {
+        let Some(wait) = self.policy.wait(&error, self.attempts, fastrand::f64()) else {
             return Err(error);
         };
-        let retry = self.made;
-        self.made += 1;
+        let retry = self.attempts;
+        self.attempts += 1;
         self.stats.retries.add(1);
         let seconds = wait.as_secs_f64();
         log::warn!(
@@ -95,9 +95,9 @@ impl Tries {
         Ok(())
     }
 
-    /// Returns the failure of the last try.
+    /// Returns the failure after the last attempt.
     pub(crate) fn failure(&self, error: ServiceError) -> Failure {
-        error.into_failure(self.made)
+        error.into_failure(self.attempts)
     }
 }
 
@@ -125,9 +125,9 @@ mod tests {
         }
     }
 
-    fn seconds(error: &ServiceError, retry: u32, luck: f64) -> Option<f64> {
+    fn seconds(error: &ServiceError, retry: u32, jitter: f64) -> Option<f64> {
         POLICY
-            .wait(error, retry, luck)
+            .wait(error, retry, jitter)
             .map(|wait| wait.as_secs_f64())
     }
 
@@ -160,14 +160,14 @@ mod tests {
             retries: 40,
             ..POLICY
         };
-        assert_eq!(patient.wait(&cut, 40, 1.0), Some(LONGEST));
+        assert_eq!(patient.wait(&cut, 40, 1.0), Some(MAX_WAIT));
         let slow = RetryPolicy {
             wait: Duration::from_secs(600),
             ..POLICY
         };
         assert_eq!(
             slow.wait(&cut, 1, 1.0),
-            Some(LONGEST),
+            Some(MAX_WAIT),
             "whatever the wait for a 503"
         );
     }

@@ -20,18 +20,18 @@ use crate::error::Failure;
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
-/// What the auth endpoint gave.
+/// The response of the auth endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenResponse {
     pub(crate) access_token: Secret,
-    /// In seconds; not shown by the interface, so nothing depends on it.
+    /// In seconds. The interface does not show it, so it is optional.
     pub(crate) expires_in: Option<u64>,
 }
 
-/// The most that a token response may hold.
+/// Maximum size of a token response.
 const TOKEN_LIMIT: usize = 64 * 1024;
 
-/// A request for batches, with dates and a token that may be wrong.
+/// A request for batches that may be refused on purpose: dates and token are sent as given.
 pub(crate) struct RawRequest<'a> {
     pub(crate) version: Version,
     pub(crate) token: Option<&'a Secret>,
@@ -42,51 +42,51 @@ pub(crate) struct RawRequest<'a> {
 
 pub(crate) struct Service {
     http: Http,
-    access: Credentials,
+    credentials: Credentials,
 }
 
 impl Service {
     pub(crate) fn new(
-        access: Credentials,
-        manners: &ClientOptions,
+        credentials: Credentials,
+        options: &ClientOptions,
         stats: Arc<Stats>,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            http: Http::new(&access.base_url, manners, stats)?,
-            access,
+            http: Http::new(&credentials.base_url, options, stats)?,
+            credentials,
         })
     }
 
     pub(crate) fn base_url(&self) -> &BaseUrl {
-        &self.access.base_url
+        &self.credentials.base_url
     }
 
-    /// Room for bodies; whoever is done with one gives its room back.
+    /// Buffers for response bodies, to be recycled after use.
     pub(crate) fn buffers(&self) -> &Buffers {
         self.http.buffers()
     }
 
-    pub(crate) fn access(&self) -> &Credentials {
-        &self.access
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// `POST /v1/auth` and `POST /v2/auth`.
     pub(crate) async fn auth(&self, version: Version) -> Result<TokenResponse, ServiceError> {
-        let mut answer = self.http.send(&self.credentials(version)).await?;
-        let body = answer.whole(TOKEN_LIMIT).await?;
-        read_token(&body).map_err(|error| answer.parse_error(error))
+        let mut response = self.http.send(&self.token_request(version)).await?;
+        let body = response.read_all(TOKEN_LIMIT).await?;
+        read_token(&body).map_err(|error| response.parse_error(error))
     }
 
-    fn credentials(&self, version: Version) -> Request {
+    fn token_request(&self, version: Version) -> Request {
         Request {
             method: Method::POST,
             path: format!("/{version}/auth"),
             query: Vec::new(),
             form: Some([
-                ("client_id", self.access.client_id.clone()),
+                ("client_id", self.credentials.client_id.clone()),
                 (
                     "client_secret",
-                    self.access.client_secret.expose().to_owned(),
+                    self.credentials.client_secret.expose().to_owned(),
                 ),
                 ("grant_type", "client_credentials".to_owned()),
             ]),
@@ -106,77 +106,80 @@ impl Service {
         query.extend(range.start.map(|start| ("start_date", written(start))));
         query.extend(range.end.map(|end| ("end_date", written(end))));
         query.extend(next_token.map(|cursor| ("next_token", cursor.expose().to_owned())));
-        let exchange = Request {
+        let request = Request {
             method: Method::GET,
             path: format!("/{version}/batches"),
             query,
             form: None,
             token: Some(token.clone()),
         };
-        self.http.send(&exchange).await
+        self.http.send(&request).await
     }
 
-    /// Asks for batches, and returns any answer.
-    pub(crate) async fn ask(&self, question: &RawRequest<'_>) -> Result<Response, ServiceError> {
+    /// Requests batches; returns the response, whatever its status.
+    pub(crate) async fn send_raw(&self, raw: &RawRequest<'_>) -> Result<Response, ServiceError> {
         let parameters = [
-            ("start_date", question.start_date),
-            ("end_date", question.end_date),
-            ("next_token", question.next_token.map(Secret::expose)),
+            ("start_date", raw.start_date),
+            ("end_date", raw.end_date),
+            ("next_token", raw.next_token.map(Secret::expose)),
         ];
-        let given = parameters.into_iter();
-        let exchange = Request {
+        let parameters = parameters.into_iter();
+        let request = Request {
             method: Method::GET,
-            path: format!("/{}/batches", question.version),
-            query: given
+            path: format!("/{}/batches", raw.version),
+            query: parameters
                 .filter_map(|(name, value)| Some((name, value?.to_owned())))
                 .collect(),
             form: None,
-            token: question.token.cloned(),
+            token: raw.token.cloned(),
         };
-        self.http.ask(&exchange).await
+        self.http.send_any(&request).await
     }
 
-    /// Asks for a token, and returns any answer.
-    pub(crate) async fn ask_token(&self, version: Version) -> Result<Response, ServiceError> {
-        self.http.ask(&self.credentials(version)).await
+    /// Requests a token; returns the response, whatever its status.
+    pub(crate) async fn send_token_request(
+        &self,
+        version: Version,
+    ) -> Result<Response, ServiceError> {
+        self.http.send_any(&self.token_request(version)).await
     }
 }
 
 impl Response {
     /// Reads a token response: the token, and the names of all fields.
     pub(crate) async fn token(&mut self) -> Result<(TokenResponse, Vec<String>), ServiceError> {
-        let body = self.whole(TOKEN_LIMIT).await?;
+        let body = self.read_all(TOKEN_LIMIT).await?;
         let token = read_token(&body).map_err(|error| self.parse_error(error))?;
         let fields: Map<String, Value> = serde_json::from_slice(&body).unwrap_or_default();
         Ok((token, fields.into_iter().map(|(name, _)| name).collect()))
     }
 }
 
-/// The token response, as far as it is of use.
+/// The fields of a token response that are used.
 #[derive(Deserialize)]
 struct TokenBody<'a> {
     #[serde(borrow)]
     access_token: Option<&'a RawValue>,
-    /// Anything may stand here, and only a number of seconds is of use.
+    /// May have any type; only a number of seconds is used.
     #[serde(borrow)]
     expires_in: Option<&'a RawValue>,
 }
 
 fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
-    let broken = |why: &str| ParseError::Broken(why.to_owned());
+    let invalid = |why: &str| ParseError::Broken(why.to_owned());
     let body: TokenBody<'_> =
         serde_json::from_slice(body).map_err(|error| match error.classify() {
             Category::Eof => ParseError::Cut,
-            _ => broken("the token response is no JSON object with one `access_token`"),
+            _ => invalid("the token response is not a JSON object with one `access_token`"),
         })?;
     let token = body
         .access_token
         .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
-    let token = token.ok_or_else(|| broken("the token response has no text `access_token`"))?;
-    // It goes into a header: what cannot stand there is no token.
+    let token = token.ok_or_else(|| invalid("the token response has no string `access_token`"))?;
+    // The token is sent in a header.
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(broken(
-            "`access_token` is empty or holds what no header can",
+        return Err(invalid(
+            "`access_token` is empty or contains characters that are not allowed in a header",
         ));
     }
     Ok(TokenResponse {

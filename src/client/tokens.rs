@@ -1,4 +1,4 @@
-//! Credentials to token: one token at a time, of one version, renewed once for everybody.
+//! Tokens: requested with the credentials, shared by all workers, and renewed once for all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,26 +13,26 @@ use crate::error::Failure;
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
-/// The token that is in use.
+/// The current token.
 pub(crate) struct TokenCache {
     service: Arc<Service>,
     policy: RetryPolicy,
     stats: Arc<Stats>,
-    /// Held while a token is asked for, so that many who need one ask once.
+    /// Locked during a token request, so that concurrent workers send only one.
     current: Mutex<Option<Token>>,
 }
 
 #[derive(Clone)]
 pub(crate) struct Token {
     pub(crate) secret: Secret,
-    /// A token belongs to one version (interface, section 5, rule 5: not shown, so never mixed).
+    /// A token is used for one version only (interface, section 5, rule 5: not shown).
     version: Version,
-    /// When to ask for the next one, where the service tells how long this one lives.
+    /// When to renew the token; `None` if its lifetime is unknown.
     renew_at: Option<Instant>,
 }
 
 impl Token {
-    fn serves(&self, version: Version) -> bool {
+    fn is_valid_for(&self, version: Version) -> bool {
         self.version == version
             && self
                 .renew_at
@@ -40,7 +40,7 @@ impl Token {
     }
 }
 
-/// Why there is no token: what the last try said, and how many there were.
+/// Why there is no token: the last error, and the attempts so far.
 pub(crate) struct NoToken {
     pub(crate) error: ServiceError,
     tries: Tries,
@@ -68,58 +68,61 @@ impl TokenCache {
         }
     }
 
-    /// Returns a token of `version`, a new one where there is none yet or it is about to expire.
+    /// Returns a token for `version`. Requests a new one if there is none or it is about to expire.
     pub(crate) async fn get(&self, version: Version) -> Result<Token, NoToken> {
         let mut current = self.current.lock().await;
-        if let Some(token) = current.as_ref().filter(|token| token.serves(version)) {
+        if let Some(token) = current.as_ref().filter(|token| token.is_valid_for(version)) {
             return Ok(token.clone());
         }
         if current
             .as_ref()
             .is_some_and(|token| token.version == version)
         {
-            self.renewed("it is about to expire");
+            self.note_renewal("the current one is about to expire");
         }
-        let token = self.ask(version).await?;
+        let token = self.request(version).await?;
         *current = Some(token.clone());
         Ok(token)
     }
 
-    /// Returns a token to use instead of `refused`: a new one, unless somebody has it already.
+    /// Returns a token to use instead of `refused`: the current one if another worker renewed it already,
+    /// otherwise a new one.
     pub(crate) async fn renew(&self, version: Version, refused: &Token) -> Result<Token, NoToken> {
         let mut current = self.current.lock().await;
-        if let Some(token) = current.as_ref().filter(|token| token.serves(version))
+        if let Some(token) = current.as_ref().filter(|token| token.is_valid_for(version))
             && token.secret != refused.secret
         {
             return Ok(token.clone());
         }
-        self.renewed("the service refused it");
-        let token = self.ask(version).await?;
+        self.note_renewal("the service refused the current one");
+        let token = self.request(version).await?;
         *current = Some(token.clone());
         Ok(token)
     }
 
-    /// Returns a new token that nobody else will use.
-    pub(crate) async fn own(&self, version: Version) -> Result<Token, NoToken> {
-        self.renewed("others may have worn it out");
-        self.ask(version).await
+    /// Returns a new token for the caller only.
+    pub(crate) async fn get_exclusive(&self, version: Version) -> Result<Token, NoToken> {
+        self.note_renewal("another request may have invalidated the current one");
+        self.request(version).await
     }
 
-    fn renewed(&self, why: &str) {
+    fn note_renewal(&self, why: &str) {
         self.stats.renewals.add(1);
-        log::info!("asking for a new token: {why}");
+        log::info!("requesting a new token: {why}");
     }
 
-    async fn ask(&self, version: Version) -> Result<Token, NoToken> {
+    async fn request(&self, version: Version) -> Result<Token, NoToken> {
         let mut tries = Tries::new(self.policy, &self.stats);
         loop {
-            let asked = Instant::now();
+            let requested_at = Instant::now();
             match self.service.auth(version).await {
                 Ok(response) => {
                     return Ok(Token {
                         secret: response.access_token,
                         version,
-                        renew_at: response.expires_in.and_then(|life| renew_at(asked, life)),
+                        renew_at: response
+                            .expires_in
+                            .and_then(|lifetime| renew_at(requested_at, lifetime)),
                     });
                 }
                 Err(error) => {
@@ -132,14 +135,14 @@ impl TokenCache {
     }
 }
 
-/// Renews a little early: at nine tenths of its life, at most half a minute before the end.
-fn renew_at(asked: Instant, life: u64) -> Option<Instant> {
-    let life = Duration::from_secs(life);
-    let margin = (life / 10).min(Duration::from_secs(30));
-    // A token that lives for no time at all is used until it is refused.
-    if life.is_zero() {
+/// Returns when to renew a token: after nine tenths of its lifetime, at most 30 seconds before its end.
+fn renew_at(requested_at: Instant, lifetime: u64) -> Option<Instant> {
+    let lifetime = Duration::from_secs(lifetime);
+    let margin = (lifetime / 10).min(Duration::from_secs(30));
+    // A token with a lifetime of 0 is used until it is refused.
+    if lifetime.is_zero() {
         None
     } else {
-        asked.checked_add(life.saturating_sub(margin))
+        requested_at.checked_add(lifetime.saturating_sub(margin))
     }
 }

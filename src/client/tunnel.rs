@@ -1,7 +1,8 @@
-//! Why a proxy gave no tunnel to the service.
+//! Finds out why a proxy refused a tunnel to the service.
 //!
-//! The HTTP client keeps the proxy's answer to itself, but the status decides: a proxy that refuses will
-//! refuse again, one that cannot reach the service may do so later. So it is asked once more, by hand.
+//! The HTTP client does not expose the proxy's response, but its status matters: a proxy that refuses will
+//! refuse again, while one that cannot reach the service may succeed later. So the request is repeated by
+//! hand.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,27 +13,27 @@ use tokio::time::timeout;
 
 use super::proxy::ProxyServer;
 
-/// The most that is read of an answer: the status stands at its start.
+/// Bytes to read of the response: the status is at its start.
 const HEAD: usize = 256;
 
-/// Returns the status with which `proxy` refuses a tunnel to `target` (host and port), as far as it can be
-/// known. `told` is what the HTTP client said.
+/// Returns the status with which `proxy` refuses a tunnel to `target` (host and port); `None` if unknown.
+/// `message` is the error of the HTTP client.
 pub(super) async fn refusal(
     proxy: &ProxyServer,
     target: &str,
-    told: &str,
+    message: &str,
     limit: Duration,
 ) -> Option<u16> {
     if proxy.is_https() {
-        // Asking by hand would need TLS; hyper-util has a text of its own for this one status.
-        let needs_password = told.ends_with("proxy authorization required");
+        // Repeating the request would need TLS here. hyper-util has a distinct message for this one status.
+        let needs_password = message.ends_with("proxy authorization required");
         return needs_password.then_some(407);
     }
-    let answered = timeout(limit, ask(proxy, target)).await;
-    answered.ok()?.ok()?
+    let status = timeout(limit, connect(proxy, target)).await;
+    status.ok()?.ok()?
 }
 
-async fn ask(proxy: &ProxyServer, target: &str) -> io::Result<Option<u16>> {
+async fn connect(proxy: &ProxyServer, target: &str) -> io::Result<Option<u16>> {
     let stream = TcpStream::connect(proxy.address()).await?;
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
     if let Some(authorization) = proxy.authorization() {
@@ -48,25 +49,25 @@ async fn ask(proxy: &ProxyServer, target: &str) -> io::Result<Option<u16>> {
             Err(error) => return Err(error),
         }
     }
-    let mut head = [0; HEAD];
+    let mut start = [0; HEAD];
     let mut length = 0;
     loop {
         stream.readable().await?;
-        match stream.try_read(&mut head[length..]) {
-            Ok(0) => return Ok(status(&head[..length])),
+        match stream.try_read(&mut start[length..]) {
+            Ok(0) => return Ok(status(&start[..length])),
             Ok(read) => length += read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        if head[..length].contains(&b'\n') {
-            return Ok(status(&head[..length]));
+        if start[..length].contains(&b'\n') {
+            return Ok(status(&start[..length]));
         }
     }
 }
 
 /// Reads a status line such as `HTTP/1.1 403 Forbidden`.
-fn status(head: &[u8]) -> Option<u16> {
-    let digits = head.strip_prefix(b"HTTP/1.")?.get(2..5)?;
+fn status(start: &[u8]) -> Option<u16> {
+    let digits = start.strip_prefix(b"HTTP/1.")?.get(2..5)?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_status_line_is_read() {
-        for (head, expected) in [
+        for (start, expected) in [
             (&b"HTTP/1.1 403 Forbidden\r\n"[..], Some(403)),
             (b"HTTP/1.0 407\r\n", Some(407)),
             (b"HTTP/1.1 20", None),
@@ -84,7 +85,7 @@ mod tests {
             (b"SSH-2.0-OpenSSH", None),
             (b"", None),
         ] {
-            assert_eq!(status(head), expected);
+            assert_eq!(status(start), expected);
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Api {
 impl Api {
     pub(crate) const ALL: [Self; 3] = [Self::Auto, Self::V1, Self::V2];
 
-    /// Its name on the command line and in the config file.
+    /// The name on the command line and in the config file.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -85,7 +85,7 @@ impl Session {
     /// Takes back the memory of a page.
     pub(super) fn recycle(&self, mut page: Page) {
         for buffer in page.empty() {
-            self.service.buffers().give(buffer);
+            self.service.buffers().recycle(buffer);
         }
         let mut blank_pages = self.blank_pages();
         if blank_pages.len() < MAX_BLANK_PAGES {
@@ -140,7 +140,7 @@ impl<'a> RetryingRequest<'a> {
                     refusals += 1;
                     let new = match refusals {
                         1 => tokens.renew(version, &current).await,
-                        _ => tokens.own(version).await,
+                        _ => tokens.get_exclusive(version).await,
                     };
                     token = Some(new.map_err(NoToken::into_parts)?);
                     // Keep the permit: another request might invalidate the token.

@@ -20,7 +20,7 @@ pub(super) async fn persist<T>(
         if !trouble.may_pass || retry > policy.retries {
             return Err(trouble.failure);
         }
-        let wait = policy.growing(retry, 0.75 + fastrand::f64() / 2.0);
+        let wait = policy.backoff(retry, 0.75 + fastrand::f64() / 2.0);
         let cause = trouble.failure.source();
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         log::warn!(

@@ -195,7 +195,7 @@ impl Prober {
             end_date: request.end.as_deref(),
             next_token: request.cursor.as_ref(),
         };
-        let mut answer = self.service.ask(&raw).await?;
+        let mut answer = self.service.send_raw(&raw).await?;
         self.headers.record(request.version, &answer);
         let was_accepted = !matches!(answer.status(), 401 | 403);
         if let Bearer::Of(version) = request.bearer
@@ -280,7 +280,7 @@ impl Prober {
     }
 
     async fn request_token_once(&mut self, version: Version) -> Result<TokenReply, ServiceError> {
-        let mut answer = self.service.ask_token(version).await?;
+        let mut answer = self.service.send_token_request(version).await?;
         self.headers.record(version, &answer);
         if !answer.is_success() {
             return Err(answer.refused().await);

@@ -184,7 +184,7 @@ fn tokens_that_live_shortly_serve_many() {
         let server = with(&options, faults);
         let ended = export(&server, &["-f", "ndjson", "-v", "--parallel", "4"]);
         assert_same(&ended, &texts(&server, ""), &format!("{faults:?}"));
-        assert!(ended.stderr.contains("asking for a new token"), "{ended:?}");
+        assert!(ended.stderr.contains("requesting a new token"), "{ended:?}");
     }
 }
 

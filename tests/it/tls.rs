@@ -194,7 +194,7 @@ fn a_service_without_tls_or_with_an_old_version_is_told_at_once() {
         // The alert `protocol_version`, as a server sends it that has TLS 1.0 and 1.1 only.
         (
             b"\x15\x03\x01\x00\x02\x02\x46",
-            "speaks no TLS version that trayscan accepts",
+            "does not support a TLS version that trayscan accepts",
             "TLS 1.2 and 1.3",
         ),
         // The alert `handshake_failure`.

@@ -48,7 +48,7 @@ async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
         }
     };
     let service = &source.service;
-    let credentials = service.access();
+    let credentials = service.credentials();
     results.ok(
         "settings",
         format!(

@@ -174,7 +174,7 @@ fn owner(source: &ServiceSource, args: &SyncArgs) -> Owner {
     };
     Owner {
         base_url,
-        client_id: source.service.access().client_id.clone(),
+        client_id: source.service.credentials().client_id.clone(),
     }
 }
 

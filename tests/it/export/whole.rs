@@ -192,15 +192,15 @@ fn tokens_that_live_shortly_are_renewed_in_time_or_when_refused() {
     for (faults, says) in [
         (
             &["latency:50ms"][..],
-            "asking for a new token: the service refused it",
+            "requesting a new token: the service refused the current one",
         ),
         (
             &["latency:50ms", "bad-token:403"],
-            "asking for a new token: the service refused it",
+            "requesting a new token: the service refused the current one",
         ),
         (
             &["latency:50ms", "expires-in"],
-            "asking for a new token: it is about to expire",
+            "requesting a new token: the current one is about to expire",
         ),
     ] {
         let server = with(&["--page-size", "10", "--token-ttl", "1s"], faults);

@@ -162,7 +162,7 @@ fn what_never_unpacks_breaks_the_interface() {
     let plain = Answer::packed(200, page(&[batch("b1")], None).into_bytes());
     let service = service([plain]);
     let exported = export(&service, &[]).expect(7);
-    assert!(exported.has("the answer cannot be unpacked"));
+    assert!(exported.has("the response cannot be decompressed"));
     assert_eq!(service.asked_for("/batches").len(), 2, "tried again first");
 }
 

@@ -139,7 +139,7 @@ fn a_failure_after_a_redirect_says_where_it_led() {
         ),
         (
             Answer::redirect(302, &format!("/sign-in/{TOKEN}?again")),
-            "in circles, the last time to /sign-in/…",
+            "too many redirects, the last one to /sign-in/…",
         ),
     ] {
         let service = Scripted::start(move |asked| match asked.path() {
