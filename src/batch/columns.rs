@@ -1,6 +1,6 @@
 //! The fields of a batch, in one list: names, labels and types.
 
-/// What a field holds (interface, section 2).
+/// The type of a field (interface, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
     Text,
@@ -19,7 +19,7 @@ impl FieldType {
 /// A field of a batch.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// What people read above it.
+    /// The heading in tables.
     pub(crate) label: &'static str,
     pub(crate) kind: FieldType,
     pub(crate) nullable: bool,
@@ -118,7 +118,7 @@ pub(crate) const WARNINGS: usize = 17;
 /// All columns, one bit each.
 pub(crate) const ALL_COLUMNS: u32 = (1 << COLUMNS.len()) - 1;
 
-/// Returns the place of the column called `name`.
+/// Returns the index of the column called `name`.
 pub(crate) fn find_column(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.name == name)
 }

@@ -1,11 +1,11 @@
-//! Decimal numbers as text: compared digit by digit, so that no size or precision is too much.
+//! Decimal numbers as text, compared digit by digit: no loss of size or precision.
 
 use std::cmp::Ordering;
 
-/// What a binary number of 64 bits keeps of a decimal one: so many digits come back as they were.
+/// Number of decimal digits that a 64-bit floating-point number always keeps.
 pub(crate) const EXACT_DIGITS: usize = 15;
 
-/// Tells whether `text` is a decimal number: digits, perhaps a sign before and a fraction behind.
+/// Returns whether `text` is a decimal number: digits with an optional sign and an optional fraction.
 pub(crate) fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -15,7 +15,7 @@ pub(crate) fn is_number(text: &str) -> bool {
     }
 }
 
-/// Tells whether `text` is a number without a fraction.
+/// Returns whether `text` is a number without a fraction.
 pub(crate) fn is_whole(text: &str) -> bool {
     is_number(text) && !text.contains('.')
 }
@@ -31,11 +31,11 @@ pub(crate) fn compare(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Counts the digits of a decimal number from the first that is not zero to the last.
+/// Counts the significant digits of a decimal number: from the first that is not zero to the last.
 pub(crate) fn significant_digits(text: &str) -> usize {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let digits = digits.trim_start_matches('0');
-    // Zeros at the end of a fraction say nothing.
+    // Trailing zeros of a fraction are not significant.
     let digits = if text.contains('.') {
         digits.trim_end_matches('0')
     } else {
@@ -44,7 +44,7 @@ pub(crate) fn significant_digits(text: &str) -> usize {
     digits.len()
 }
 
-/// A number without the zeros that say nothing.
+/// A number without insignificant zeros.
 struct DecimalParts<'a> {
     negative: bool,
     whole: &'a str,

@@ -1,12 +1,12 @@
-//! Which batches have been received: what makes "exactly once" certain.
+//! Remembers which batches were received, so that each is exported exactly once.
 //!
-//! Twelve bytes a batch, about sixteen with the room between them: part of a digest of its
-//! identifier, and of its content; where it is kept says another eight bits. Two batches are taken for
-//! one only if 71 bits agree by chance, with a key that nobody knows beforehand: among ten million,
-//! once in forty million runs. A change of content goes unnoticed once in four billion times.
+//! A batch takes twelve bytes, or about sixteen including free slots: parts of a digest of its id and of its
+//! content; its slot adds another eight bits. Two batches are confused only if 71 bits agree by chance, under
+//! a random key: among ten million batches, once in forty million runs. A change of content is missed once in
+//! four billion cases.
 //!
-//! Beside each batch, in bytes that would be empty otherwise, there is a mark of the walk that had it
-//! last. So it costs no memory to know whether a page brings anything that its walk has not had.
+//! Each slot also has a mark of the walk that received the batch last, in bytes that would otherwise be
+//! padding. So it costs no memory to know whether a page contains anything new for its walk.
 
 use std::sync::LazyLock;
 
@@ -14,36 +14,36 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use super::Batch;
 
-/// Shards, each of which grows on its own: so little memory is empty, and little is moved at a time.
+/// Shards grow independently, so that little memory is free and little is moved at a time.
 const SHARD_BITS: u32 = 8;
-/// Batches that are looked up together.
+/// Number of batches that are looked up together.
 const BLOCK: usize = 256;
-/// Batches in a bucket.
+/// Number of batches in a bucket.
 const PLACES: usize = 5;
-/// From so many buckets on, a shard grows in small steps.
+/// From this number of buckets on, a shard grows in small steps.
 const LARGE: usize = 1024;
-/// Bits of the mark of a walk; zero is no walk.
+/// Bits of a walk's mark; zero means no walk.
 const MARK_BITS: usize = 6;
 const MARKS: u32 = (1 << MARK_BITS) - 1;
 
-/// What is known of a batch that arrives.
+/// Whether a batch was received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
-    /// It was here before, just the same.
+    /// Received before with the same content.
     Duplicate,
-    /// It was here before, with other content.
+    /// Received before with other content.
     Conflict,
 }
 
-/// What tells a batch from others.
+/// A digest that identifies a batch and its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest {
     shard: usize,
     known: DedupEntry,
 }
 
-/// What tells identifiers from one another.
+/// The part of a digest that identifies the id.
 pub(crate) type Id = (usize, [u16; 4]);
 
 impl Digest {
@@ -58,7 +58,7 @@ impl Digest {
         Self {
             shard: usize::try_from(id >> (128 - SHARD_BITS)).expect("a few bits"),
             known: DedupEntry {
-                // None is zero, which is an empty place.
+                // Never zero, which marks a free slot.
                 id: [low(id >> 48), low(id >> 32), low(id >> 16), low(id) | 1],
                 content: [low((content >> 16).into()), low(content.into())],
             },
@@ -72,10 +72,10 @@ pub(crate) struct DedupSet {
     mark: u32,
 }
 
-/// What is known of batches that arrived together.
+/// The result for batches that arrived together.
 pub(crate) struct Arrivals {
     pub(crate) arrivals: Vec<Arrival>,
-    /// Whether the current walk had any of them for the first time.
+    /// Whether any of them is new to the current walk.
     pub(crate) is_progress: bool,
 }
 
@@ -87,7 +87,7 @@ impl DedupSet {
         }
     }
 
-    /// Begins another walk, which has had nothing yet.
+    /// Starts another walk, which has received nothing yet.
     pub(crate) fn begin_walk(&mut self) {
         for bucket in self.shards.iter_mut().flat_map(|shard| &mut shard.buckets) {
             bucket.marks = 0;
@@ -95,18 +95,18 @@ impl DedupSet {
         self.mark = 1;
     }
 
-    /// Begins a walk through the next of many windows. This costs nothing, because marks are used again
-    /// only after many windows: batches lie in one window, or in two neighbouring ones.
+    /// Starts the walk of the next window. This costs nothing, because marks are reused only after many
+    /// windows: a batch lies in one window, or in two adjacent ones.
     pub(crate) fn begin_window(&mut self) {
         self.mark = self.mark % MARKS + 1;
     }
 
-    /// Notes that batches arrived in the current walk, and tells for each whether it is new.
+    /// Adds batches of the current walk; returns for each whether it is new.
     pub(crate) fn note(&mut self, digests: &[Digest]) -> Arrivals {
         let mut arrivals = Vec::with_capacity(digests.len());
         let mut is_progress = false;
         for block in digests.chunks(BLOCK) {
-            // Memory that is asked for together comes sooner than one place after another.
+            // Prefetching several places at once is faster than loading one after another.
             let glances = block
                 .iter()
                 .map(|digest| self.shards[digest.shard].glance(&digest.known));
@@ -124,27 +124,24 @@ impl DedupSet {
     }
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "these bits are wanted, and no others"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "only these bits are used")]
 fn low(digest: u128) -> u16 {
     digest as u16
 }
 
-/// A batch that was here, or an empty place.
+/// A batch, or a free slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct DedupEntry {
     id: [u16; 4],
     content: [u16; 2],
 }
 
-/// As many as the processor fetches at once.
+/// One cache line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct DedupBucket {
     places: [DedupEntry; PLACES],
-    /// The mark of each place, in as many bits.
+    /// The marks of all slots, packed into bits.
     marks: u32,
 }
 
@@ -159,7 +156,7 @@ impl DedupBucket {
     }
 }
 
-/// Batches in the bucket that their identifier names, or the next that has room.
+/// Batches in the bucket given by their id, or in the next one with a free slot.
 #[derive(Clone, Default)]
 struct Shard {
     buckets: Vec<DedupBucket>,
@@ -167,7 +164,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// Notes a batch of the walk with this `mark`; returns what is known of it, and its mark before.
+    /// Adds a batch of the walk with this `mark`; returns its status and its previous mark.
     fn note(&mut self, known: DedupEntry, mark: u32) -> (Arrival, u32) {
         if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
             self.grow();
@@ -187,7 +184,7 @@ impl Shard {
         }
     }
 
-    /// Looks into the bucket that the identifier names, whatever is there.
+    /// Loads the bucket given by the id, whatever its content.
     fn glance(&self, known: &DedupEntry) -> u16 {
         let bucket = self.buckets.get(self.named_by(known.id));
         bucket.map_or(0, |bucket| bucket.places[0].content[0])
@@ -199,7 +196,7 @@ impl Shard {
         usize::try_from(bucket).expect("below the count")
     }
 
-    /// Returns the place where `id` is, or is to be put.
+    /// Returns the slot of `id`, or the free slot for it.
     fn find(&mut self, id: [u16; 4]) -> (&mut DedupBucket, usize) {
         let mut number = self.named_by(id);
         let place = loop {
@@ -219,7 +216,7 @@ impl Shard {
         (&mut self.buckets[number], place)
     }
 
-    /// Makes room; if there is much already, only a little at a time.
+    /// Makes room; a large shard grows only a little at a time.
     #[cold]
     fn grow(&mut self) {
         let count = match self.buckets.len() {
@@ -282,7 +279,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Few shards and many of nearly the same digest, so that buckets overflow, also past the end.
+        /// Few shards and many similar digests, so that buckets overflow, also past the end.
         #[test]
         fn it_agrees_with_a_map(
             arrivals in prop::collection::vec((0_u16..5000, 0_u16..3), 1..20_000),
@@ -327,7 +324,7 @@ mod tests {
             Digest::of(&batch(&text)).known.content
         });
         let different: HashSet<[u16; 2]> = contents.collect();
-        // With 16 bits some 700 of them would meet another.
+        // With 16 bits, about 700 of them would collide.
         assert!(different.len() > 9_990, "{}", different.len());
     }
 

@@ -1,4 +1,4 @@
-//! Which batches, which fields, in which order: `--where`, `--fields` and `--sort`.
+//! Conditions, fields and sorting: `--where`, `--fields` and `--sort`.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use super::{BATCH_ID, Batch, COLUMNS, CREATION_DATE, FieldType, find_column};
 use crate::error::{self, Failure};
 use crate::text;
 
-/// Finds a field, or says which there are.
+/// Returns the column called `name`, or an error that lists all fields.
 fn field(name: &str) -> Result<usize, Failure> {
     find_column(name).ok_or_else(|| {
         let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
@@ -31,7 +31,7 @@ fn field(name: &str) -> Result<usize, Failure> {
 pub(crate) struct Fields {
     /// Columns in the order of the output.
     pub(crate) columns: Vec<usize>,
-    /// Whether these were named one by one: then there are no others.
+    /// Whether the fields were listed explicitly, so that unknown fields are left out.
     pub(crate) named: bool,
 }
 
@@ -43,7 +43,7 @@ impl Fields {
         }
     }
 
-    /// Reads `a,b,c` or `-a,-b`.
+    /// Parses `a,b,c` or `-a,-b`.
     pub(crate) fn parse(words: &str) -> Result<Self, Failure> {
         let words: Vec<&str> = words
             .split(',')
@@ -53,14 +53,14 @@ impl Fields {
         let minus = words.iter().filter(|word| word.starts_with('-')).count();
         let usage = |message: &str| Failure::new(error::Kind::Usage, message.to_owned());
         if words.is_empty() {
-            return Err(usage("`--fields` names no field").hint(format!(
+            return Err(usage("`--fields` is empty").hint(format!(
                 "available fields: {}",
                 COLUMNS.map(|column| column.name).join(", ")
             )));
         }
         if minus > 0 && minus < words.len() {
-            return Err(usage("`--fields` both names fields and leaves some out")
-                .hint("name the fields to write, or those to leave out, each with a minus"));
+            return Err(usage("`--fields` mixes fields to write and fields to leave out")
+                .hint("list either the fields to write, or the fields to leave out, each with a minus"));
         }
         let mut columns = Vec::new();
         for word in &words {
@@ -83,7 +83,7 @@ impl Fields {
             .filter(|column| !columns.contains(column))
             .collect();
         if kept.is_empty() {
-            return Err(usage("`--fields` leaves out every field"));
+            return Err(usage("`--fields` leaves out all fields"));
         }
         Ok(Self {
             columns: kept,
@@ -91,7 +91,7 @@ impl Fields {
         })
     }
 
-    /// Tells whether every field is written, as it came.
+    /// Returns whether every field is written, including unknown ones.
     pub(crate) fn is_everything(&self) -> bool {
         !self.named && self.columns.len() == COLUMNS.len()
     }
@@ -119,7 +119,7 @@ const OPERATORS: [(&str, Operator); 7] = [
     ("~", Operator::Contains),
 ];
 
-/// One `--where`.
+/// One `--where` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     column: usize,
@@ -137,7 +137,7 @@ enum Test {
 }
 
 impl Condition {
-    /// Reads one; `now` decides what "today" is.
+    /// Parses a condition; `now` is the time that "today" refers to.
     pub(crate) fn parse(expression: &str, now: DateTime<Utc>) -> Result<Self, Failure> {
         let refuse = |why: &str| {
             Failure::new(
@@ -154,7 +154,7 @@ impl Condition {
         let Some(end) = end else {
             let column = field(bare)?;
             if COLUMNS[column].kind != FieldType::Boolean {
-                return Err(refuse("there is no operator"));
+                return Err(refuse("the operator is missing"));
             }
             return Ok(Self {
                 column,
@@ -164,14 +164,14 @@ impl Condition {
         let rest = bare[end..].trim_start();
         let operator = OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign));
         let Some((sign, operator)) = operator.filter(|_| !negated) else {
-            return Err(refuse("there is no operator"));
+            return Err(refuse("the operator is missing"));
         };
         let column = field(&bare[..end])?;
         let value = rest[sign.len()..].trim();
         let test = match (operator, value, COLUMNS[column].kind) {
             (Operator::Equal, "", _) => Test::IsNull,
             (Operator::NotEqual, "", _) => Test::IsNotNull,
-            (_, "", _) => return Err(refuse("there is no value")),
+            (_, "", _) => return Err(refuse("the value is missing")),
             (Operator::Equal | Operator::NotEqual, value, FieldType::Boolean)
                 if !matches!(value, "true" | "false") =>
             {
@@ -194,7 +194,7 @@ impl Condition {
         Ok(Self { column, test })
     }
 
-    /// Tells whether the condition holds. Null matches nothing but the question for it.
+    /// Returns whether the condition is true. Null matches only a test for null.
     pub(crate) fn holds(&self, batch: &Batch) -> bool {
         let value = batch.typed(self.column);
         let Some(value) = value else {
@@ -228,8 +228,8 @@ impl Operator {
     }
 }
 
-/// Reads an instant: with a fraction as the service writes it, or in any form that `--start` takes,
-/// where a period means its first second.
+/// Parses a date, with a fraction as the service writes it, or in any form that `--start` accepts. A period
+/// means its first second.
 fn instant(text: &str, now: DateTime<Utc>) -> Option<Timestamp> {
     Timestamp::parse(text).or_else(|| match range::parse(text, now).ok()? {
         Bound::Second(second) | Bound::Period { first: second, .. } => {
@@ -238,7 +238,7 @@ fn instant(text: &str, now: DateTime<Utc>) -> Option<Timestamp> {
     })
 }
 
-/// One `--sort`.
+/// One `--sort` option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sorting {
     pub(crate) column: usize,
@@ -246,7 +246,7 @@ pub(crate) struct Sorting {
 }
 
 impl Sorting {
-    /// Reads `FIELD`, `FIELD:asc` or `FIELD:desc`.
+    /// Parses `FIELD`, `FIELD:asc` or `FIELD:desc`.
     pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
         let (name, direction) = word.split_once(':').unwrap_or((word, "asc"));
         let descending = match direction {
@@ -255,7 +255,7 @@ impl Sorting {
             _ => {
                 return Err(Failure::new(
                     error::Kind::Usage,
-                    format!("`--sort {word}`: no such direction"),
+                    format!("`--sort {word}`: unknown direction"),
                 )
                 .hint("write FIELD, or FIELD:desc for the largest first"));
             }
@@ -266,7 +266,7 @@ impl Sorting {
         })
     }
 
-    /// Compares two batches; what has no value comes last, ties go by creation and identifier.
+    /// Compares two batches. Batches without a value are last; ties are broken by creation date and id.
     pub(crate) fn compare(&self, left: &Batch, right: &Batch) -> Ordering {
         let by_value = match (left.typed(self.column), right.typed(self.column)) {
             (Some(left), Some(right)) => {

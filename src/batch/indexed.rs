@@ -10,38 +10,38 @@ use super::columns::{ALL_COLUMNS, BATCH_ID, COLUMNS, CREATION_DATE};
 use super::json::scan;
 use super::timestamp::Timestamp;
 
-/// Where the values of a batch stand in its text, counted from its start.
+/// Positions of the values in the text of a batch, relative to its start.
 #[derive(Clone, Debug)]
 pub(super) enum Index {
-    /// All fields are there, in the order of the interface, nothing else, and nothing is wrong.
+    /// All fields are present and valid, in the order of the interface, without any others.
     Usual([(u16, u16); COLUMNS.len()]),
     Other(Box<GeneralIndex>),
 }
 
-/// The index of a batch that may have anything in it.
+/// The index of any other batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GeneralIndex {
-    /// Where each column's value stands; nothing where the service wrote none.
+    /// Position of each column's value; `None` if absent.
     pub(super) written: [Option<Range<u32>>; COLUMNS.len()],
-    /// Names and values of the fields that the interface does not know.
+    /// Positions of names and values of unknown fields.
     pub(super) unknown: Vec<(Range<u32>, Range<u32>)>,
-    /// Columns whose value breaks the interface, one bit each.
+    /// Columns with an invalid value, one bit each.
     pub(super) flawed: u32,
 }
 
-/// One batch.
+/// One batch: its text as received, and an index of its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
-    /// What came together with it, or its text alone.
+    /// The text that contains the batch: a whole page, or the batch alone.
     pub(super) page: Arc<String>,
-    /// The object in it: on one line, without blanks between its parts, otherwise as received.
+    /// The position of the object: in one line, without whitespace between tokens, otherwise as received.
     pub(super) object: Range<u32>,
     pub(super) index: Index,
 }
 
 impl Batch {
-    /// Reads the batch that begins at `place` in `page`, and tells how long it is; nothing where it is
-    /// not written just as the interface shows it, or not all there.
+    /// Reads the batch at `place` in `page`; returns it with its length. `None` if it is incomplete or not
+    /// written exactly as the interface shows it.
     pub(crate) fn scan(page: &Arc<String>, place: usize) -> Option<(Self, usize)> {
         let (spans, length) = scan::object(page.as_bytes().get(place..)?)?;
         let object = u32::try_from(place).ok()?..u32::try_from(place + length).ok()?;
@@ -57,7 +57,7 @@ impl Batch {
         ))
     }
 
-    /// Returns the batch alone, without holding on to what came together with it.
+    /// Returns a copy that does not keep the whole page in memory.
     pub(crate) fn detached(&self) -> Self {
         let page = Arc::new(self.text().to_owned());
         let object = 0..self.object.end - self.object.start;
@@ -74,12 +74,12 @@ impl Batch {
         &self.page[self.object.start as usize..self.object.end as usize]
     }
 
-    /// Returns the JSON text of `column`; nothing where it is null.
+    /// Returns the JSON text of `column`; `None` if it is null or absent.
     pub(crate) fn json(&self, column: usize) -> Option<&str> {
         self.member(column).filter(|json| *json != "null")
     }
 
-    /// Returns what the service wrote for `column`, null too; nothing where it wrote nothing.
+    /// Returns the JSON text of `column`, including null; `None` if absent.
     pub(crate) fn member(&self, column: usize) -> Option<&str> {
         match &self.index {
             Index::Usual(spans) => {
@@ -90,7 +90,7 @@ impl Batch {
         }
     }
 
-    /// Returns which columns are there, null ones too, one bit each.
+    /// Returns which columns are present, including null ones, one bit each.
     pub(crate) fn columns(&self) -> u32 {
         match &self.index {
             Index::Usual(_) => ALL_COLUMNS,
@@ -100,18 +100,18 @@ impl Batch {
         }
     }
 
-    /// Tells whether all fields are there, in order, nothing else, and nothing is wrong with any.
+    /// Returns whether all fields are present and valid, in order, without any others.
     pub(crate) fn is_usual(&self) -> bool {
         matches!(self.index, Index::Usual(_))
     }
 
-    /// Returns `column` as plain text: strings without their quotes, the rest as received.
+    /// Returns `column` as plain text: strings without quotes, other values as received.
     pub(crate) fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         self.json(column).map(unquote)
     }
 
-    /// Returns the text of `column` between its quotes, escapes and all, or as it is where it has none;
-    /// nothing where it is null, or the batch is unusual.
+    /// Returns the text of `column` without quotes but with escapes. `None` if it is null, or if the batch is
+    /// not usual.
     pub(crate) fn inside(&self, column: usize) -> Option<&str> {
         let Index::Usual(spans) = &self.index else {
             return None;
@@ -126,7 +126,7 @@ impl Batch {
         }
     }
 
-    /// Like [`Batch::plain`], but nothing where the value is not what its column holds.
+    /// Like [`Batch::plain`], but `None` if the value is not valid for its column.
     pub(crate) fn typed(&self, column: usize) -> Option<Cow<'_, str>> {
         match &self.index {
             Index::Other(other) if other.flawed & (1 << column) != 0 => None,
@@ -134,18 +134,18 @@ impl Batch {
         }
     }
 
-    /// Returns when the batch was created; nothing where that is not known.
+    /// Returns the creation date; `None` if it is not valid.
     pub(crate) fn created(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.typed(CREATION_DATE)?)
     }
 
-    /// Returns the identifier. Only a batch that has one is ever made, but for [`Batch::read_part`].
+    /// Returns the id. Every batch has one, except those from [`Batch::read_part`].
     pub(crate) fn id(&self) -> Cow<'_, str> {
         self.plain(BATCH_ID).unwrap_or_default()
     }
 
-    /// Returns the object with its fields in the order of the interface, those that may be null always
-    /// there, and others behind them: the same text for the same content.
+    /// Returns the object with its fields in the order of the interface, nullable ones always present, and
+    /// unknown ones sorted at the end: the same text for the same content.
     pub(crate) fn canonical(&self) -> Cow<'_, str> {
         if let Index::Usual(_) = self.index {
             return Cow::Borrowed(self.text());
@@ -163,7 +163,7 @@ impl Batch {
         Cow::Owned(format!("{{{}}}", fields.join(",")))
     }
 
-    /// Returns JSON names (in quotes) and values of the fields that the interface does not know.
+    /// Returns JSON names (in quotes) and values of unknown fields.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &str)> {
         let unknown = match &self.index {
             Index::Usual(_) => &[][..],
@@ -174,7 +174,7 @@ impl Batch {
             .map(|(name, value)| (self.part(name), self.part(value)))
     }
 
-    /// Returns the fields that the interface does not know as one JSON object; nothing where there are none.
+    /// Returns the unknown fields as one JSON object; `None` if there are none.
     pub(crate) fn extra(&self) -> Option<String> {
         let fields: Vec<String> = self
             .unknown()
@@ -189,7 +189,7 @@ impl Batch {
     }
 }
 
-/// Returns what a JSON string says; any other JSON text as it is.
+/// Returns the content of a JSON string; any other JSON text as it is.
 pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
     match json
         .strip_prefix('"')
@@ -197,7 +197,7 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
     {
         None => Cow::Borrowed(json),
         Some(inside) if memchr(b'\\', inside.as_bytes()).is_none() => Cow::Borrowed(inside),
-        // Half of a surrogate pair says nothing; with `--lenient` it is carried as it was written.
+        // An unpaired surrogate has no text. With `--lenient`, it is kept as written.
         Some(inside) => serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned),
     }
 }

@@ -1,18 +1,18 @@
-//! What people call the fields, in which unit they are, and what they mean (interface, section 2).
+//! Titles, units and descriptions of the fields (interface, section 2).
 
 use super::COLUMNS;
 
-/// A field, for people.
+/// Describes a field for people.
 pub(crate) struct Meaning {
-    /// What stands above its values, without the unit.
+    /// The heading, without the unit.
     pub(crate) title: &'static str,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(crate) unit: &'static str,
     pub(crate) text: &'static str,
 }
 
 impl Meaning {
-    /// Returns what stands above the values: the title, and the unit in brackets.
+    /// Returns the heading: the title, and the unit in brackets.
     pub(crate) fn heading(&self) -> String {
         match self.unit {
             "" => self.title.to_owned(),
@@ -25,8 +25,8 @@ const fn meaning(title: &'static str, unit: &'static str, text: &'static str) ->
     Meaning { title, unit, text }
 }
 
-/// One for each of [`COLUMNS`]. Rates are those of tray cells, and no germination test of a seed
-/// laboratory: nothing here may call them so.
+/// One for each of [`COLUMNS`]. Rates refer to tray cells. They are not the result of a germination test in a
+/// seed laboratory, and must not be called that.
 pub(crate) const MEANINGS: [Meaning; COLUMNS.len()] = [
     meaning("Batch id", "", "Unique identifier of the batch"),
     meaning("Batch name", "", "Name of the batch"),
@@ -80,7 +80,7 @@ pub(crate) const MEANINGS: [Meaning; COLUMNS.len()] = [
     meaning("Warnings", "", "Whether the batch has any warnings"),
 ];
 
-/// Returns the place of the column that people call `heading`, with its unit or without.
+/// Returns the index of the column with this heading, with or without its unit.
 pub(crate) fn find_heading(heading: &str) -> Option<usize> {
     MEANINGS
         .iter()

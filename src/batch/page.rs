@@ -1,4 +1,4 @@
-//! Batches that arrived together, and the room that they take up.
+//! A page: batches that arrived together, and the memory that they share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::Batch;
 use super::dedup::{Digest, Id};
 
-/// Batches by their identifiers, and when each was created.
+/// Ids of batches, with their creation date.
 pub(crate) type FirstPageIds = HashMap<Id, Option<i64>>;
 
 /// Batches that arrived together.
 #[derive(Default)]
 pub(crate) struct Page {
     pub(crate) batches: Vec<Batch>,
-    /// What tells each of them from others.
+    /// Identifies each batch and its content.
     pub(crate) digests: Vec<Digest>,
-    /// What they stand in.
+    /// The texts that contain the batches.
     pub(crate) texts: Vec<Arc<String>>,
-    /// The walk that it is of; `None` unless it came with a cursor or could have.
+    /// The walk that the page belongs to; `None` for version 1.
     pub(crate) walk: Option<WalkId>,
 }
 
@@ -27,7 +27,7 @@ impl Page {
         self.batches.push(batch);
     }
 
-    /// Returns when its batches were created, as far as that is known.
+    /// Returns the creation dates of the first and the last batch, if known.
     pub(crate) fn span(&self) -> Option<PageSpan> {
         let second = |batch: &Batch| Some(batch.created()?.second);
         Some(PageSpan {
@@ -37,13 +37,13 @@ impl Page {
         })
     }
 
-    /// Returns the seconds in which its batches were created, as far as that is known.
+    /// Returns the seconds in which the batches were created, where known.
     pub(crate) fn created(&self) -> impl Iterator<Item = i64> {
         let created = self.batches.iter().filter_map(Batch::created);
         created.map(|created| created.second)
     }
 
-    /// Returns which batches are on it, and when each was created, as far as that is known.
+    /// Returns the ids of the batches, with their creation dates where known.
     pub(crate) fn ids(&self) -> FirstPageIds {
         let seconds = self
             .batches
@@ -52,25 +52,25 @@ impl Page {
         self.digests.iter().map(Digest::id).zip(seconds).collect()
     }
 
-    /// Leaves the batches whose identifiers are to `stay`.
-    pub(crate) fn retain(&mut self, mut stay: impl FnMut(&Id) -> bool) {
-        let stays: Vec<bool> = self
+    /// Keeps only the batches for whose id `keep` returns true.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Id) -> bool) {
+        let kept: Vec<bool> = self
             .digests
             .iter()
-            .map(|digest| stay(&digest.id()))
+            .map(|digest| keep(&digest.id()))
             .collect();
-        let (mut batches, mut digests) = (stays.iter(), stays.iter());
+        let (mut batches, mut digests) = (kept.iter(), kept.iter());
         self.batches.retain(|_| batches.next() == Some(&true));
         self.digests.retain(|_| digests.next() == Some(&true));
     }
 
-    /// Returns how much memory it takes up.
+    /// Returns the memory used by the page.
     pub(crate) fn size(&self) -> usize {
         let texts: usize = self.texts.iter().map(|text| text.capacity()).sum();
         texts + self.batches.len() * size_of::<(Batch, Digest)>()
     }
 
-    /// Empties the page; returns the room of what it stood in, where nobody else holds it.
+    /// Clears the page; returns the buffers of its texts that are not shared with other owners.
     pub(crate) fn empty(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.batches.clear();
         self.digests.clear();
@@ -80,7 +80,7 @@ impl Page {
     }
 }
 
-/// A page that was read, and may not be taken for long: so many batches, from one second to another.
+/// The creation dates of a page that was read, and its number of batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSpan {
     pub(crate) first: i64,
@@ -88,11 +88,11 @@ pub(crate) struct PageSpan {
     pub(crate) batches: usize,
 }
 
-/// The walk that a page is of: one pass over a range, or a window of it, from its first page.
+/// The walk that a page belongs to: one pass over a range or a window, from its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalkId {
     /// Unique within a run.
     pub(crate) number: u64,
-    /// It is one of many windows that lie side by side.
+    /// Whether it is one of several adjacent windows.
     pub(crate) is_window: bool,
 }

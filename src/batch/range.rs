@@ -1,30 +1,30 @@
-//! Dates as people write them: a closed grammar, because a guess would export the wrong days.
+//! Date ranges as users write them. The grammar is strict, because a wrong guess would export the wrong days.
 
 use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 
 use super::timestamp::whole_second;
 use crate::error::{Failure, Kind};
 
-/// A bound that a word names: a second, or all of a day, month or year.
+/// A date given by the user: a second, or a whole day, month or year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// Exactly this second.
     Second(DateTime<Utc>),
-    /// From the first second of a period up to the first second after it.
+    /// From the first second of a period to the first second after it.
     Period {
         first: DateTime<Utc>,
         past: DateTime<Utc>,
     },
 }
 
-/// The range to ask the service for.
+/// A range of dates to request from the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// Both in seconds since 1970, both inclusive.
+    /// Seconds since 1970, both inclusive.
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
-    /// The second at the end was asked for only to see the fractions before it: what was created in
-    /// it is left out.
+    /// Whether batches created in the second `end` are left out. It is requested only to include the
+    /// fractions of the second before it.
     pub(crate) excludes_end: bool,
 }
 
@@ -36,7 +36,7 @@ use one of these forms:
     90m, 12h, 7d, 2w, 3mo, 1y       that long ago (m is minutes, mo is months)";
 
 impl Range {
-    /// Reads both bounds, given as flags `--start` and `--end`; `now` decides what "today" is.
+    /// Parses `--start` and `--end`; `now` is the time that "today" refers to.
     pub(crate) fn parse(
         start: Option<&str>,
         end: Option<&str>,
@@ -60,7 +60,7 @@ impl Range {
         range.within_four_digits().in_order("`--start` means")
     }
 
-    /// Refuses a start after the end; `meant` tells where the start comes from.
+    /// Fails if the start is after the end; `meant` says where the start comes from.
     fn in_order(self, meant: &str) -> Result<Self, Failure> {
         let past_end = self.end.map(|end| end - i64::from(self.excludes_end));
         if let (Some(first), Some(last)) = (self.start, past_end)
@@ -77,12 +77,12 @@ impl Range {
         Ok(self)
     }
 
-    /// Begins where an earlier run leaves off.
+    /// Starts where an earlier run ended.
     pub(crate) fn continued(self, start: Option<i64>) -> Result<Self, Failure> {
         Self { start, ..self }.in_order("`--state`, less `--lookback`, means")
     }
 
-    /// The last second that can be written ends the last year that can be named.
+    /// The last second that can be written is the end of the last year that can be named.
     fn within_four_digits(self) -> Self {
         const LAST: i64 = 253_402_300_799;
         match self.end {
@@ -95,7 +95,7 @@ impl Range {
         }
     }
 
-    /// Says exactly what the service is asked for.
+    /// Describes exactly what is requested from the service.
     pub(crate) fn asked(&self) -> String {
         let start = self
             .start
@@ -109,9 +109,9 @@ impl Range {
         }
     }
 
-    /// Says the range in words.
+    /// Describes the range for people.
     pub(crate) fn describe(&self) -> String {
-        // A period is named by its last day.
+        // A period is described by its last day.
         let end = self.end.map(|end| {
             if self.excludes_end {
                 written(end - 1)[..10].to_owned()
@@ -128,13 +128,13 @@ impl Range {
     }
 }
 
-/// Writes a second as the service takes it.
+/// Formats a second as the service expects it.
 pub(crate) fn written(second: i64) -> String {
     let moment = DateTime::from_timestamp(second, 0).unwrap_or(DateTime::UNIX_EPOCH);
     moment.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// What is wrong with a word.
+/// What is wrong with a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     NoZone,
@@ -158,7 +158,7 @@ fn refuse(flag: &str, word: &str, problem: Problem) -> Failure {
     }
 }
 
-/// Reads one word.
+/// Parses one date.
 pub(crate) fn parse(word: &str, now: DateTime<Utc>) -> Result<Bound, Problem> {
     let known = match word {
         "today" => day(now.date_naive()),
@@ -174,7 +174,7 @@ pub(crate) fn parse(word: &str, now: DateTime<Utc>) -> Result<Bound, Problem> {
     }
 }
 
-/// Reads `YYYY`, `YYYY-MM` and `YYYY-MM-DD`.
+/// Parses `YYYY`, `YYYY-MM` and `YYYY-MM-DD`.
 fn period(word: &str) -> Option<Bound> {
     let digits: Vec<&str> = word.split('-').collect();
     let number = |place: usize, width: usize| {
@@ -213,7 +213,7 @@ fn midnight(day: NaiveDate) -> DateTime<Utc> {
     NaiveDateTime::from(day).and_utc()
 }
 
-/// Reads `90m`, `12h`, `7d`, `2w`, `3mo` and `1y` as that long before `now`.
+/// Parses `90m`, `12h`, `7d`, `2w`, `3mo` and `1y` as a time before `now`.
 fn ago(word: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let unit = word.find(|letter: char| !letter.is_ascii_digit())?;
     let count: u32 = word[..unit].parse().ok()?;
@@ -227,11 +227,11 @@ fn ago(word: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         "y" => now.checked_sub_months(Months::new(count.checked_mul(12)?)),
         _ => None,
     }?;
-    // The service takes four digits of a year.
+    // The service accepts four-digit years only.
     (1..=9999).contains(&moment.year()).then_some(moment)
 }
 
-/// Reads a second with its zone.
+/// Parses a second with its time zone.
 fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
     let (moment, zone) = word
         .split_at_checked("YYYY-MM-DDTHH:MM:SS".len())
@@ -243,7 +243,7 @@ fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
         zone => offset(zone).ok_or(Problem::Unknown)?,
     };
     let moment = DateTime::from_timestamp(second - offset * 60, 0).ok_or(Problem::Unknown)?;
-    // The service takes four digits of a year.
+    // The service accepts four-digit years only.
     if (0..=9999).contains(&moment.year()) {
         Ok(moment)
     } else {
@@ -251,7 +251,7 @@ fn second(word: &str) -> Result<DateTime<Utc>, Problem> {
     }
 }
 
-/// Reads `+HH:MM` or `-HH:MM`, in minutes.
+/// Parses `+HH:MM` or `-HH:MM` as minutes.
 fn offset(zone: &str) -> Option<i64> {
     let (sign, time) = match zone.split_at_checked(1)? {
         ("+", time) => (1, time),

@@ -1,23 +1,23 @@
-//! Instants as the service writes them: UTC, to any fraction of a second.
+//! Dates as the service writes them: UTC, with any fraction of a second.
 
 use std::borrow::Cow;
 
 use chrono::{DateTime, NaiveDate};
 
-/// An instant. Orders as time does.
+/// A point in time. Ordered chronologically.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp {
     /// Whole seconds since 1970.
     pub(crate) second: i64,
-    /// The digits behind the second, without the zeros that say nothing.
+    /// The digits of the fraction, without trailing zeros.
     fraction: Box<str>,
 }
 
 impl Timestamp {
-    /// The first second that four digits of a year can write.
+    /// The first second that a four-digit year can express.
     pub(crate) const FIRST: i64 = -62_135_596_800;
 
-    /// Reads a UTC date: `YYYY-MM-DDTHH:MM:SS`, an optional fraction of the second, and `Z` or `+00:00`.
+    /// Parses a UTC date: `YYYY-MM-DDTHH:MM:SS`, an optional fraction of the second, and `Z` or `+00:00`.
     ///
     /// A leap second (`23:59:60`) is read as the second that follows it, as databases do.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -28,7 +28,7 @@ impl Timestamp {
         })
     }
 
-    /// Returns microseconds since 1970, or `None` if the instant is finer than that.
+    /// Returns microseconds since 1970; `None` if the date is more precise than that.
     pub(crate) fn microseconds(&self) -> Option<i64> {
         const DIGITS: usize = 6;
         if self.fraction.len() > DIGITS {
@@ -38,7 +38,7 @@ impl Timestamp {
         self.second.checked_mul(1_000_000)?.checked_add(fraction)
     }
 
-    /// The very start of a second.
+    /// The start of a second.
     pub(crate) fn at(second: i64) -> Self {
         Self {
             second,
@@ -47,10 +47,10 @@ impl Timestamp {
     }
 }
 
-/// Returns the one spelling of a date's instant: `Z` for `+00:00`, no zeros at the end of the fraction, and
-/// the following second for a leap second. Text that is not a UTC date is returned unchanged.
+/// Returns the canonical form of a date: `Z` for `+00:00`, no trailing zeros in the fraction, and the
+/// following second for a leap second. Text that is not a UTC date is returned unchanged.
 ///
-/// The result is borrowed exactly if nothing changed.
+/// The result is borrowed if and only if nothing changed.
 pub(crate) fn canonical_date(text: &str) -> Cow<'_, str> {
     let Some((second, fraction)) = read(text) else {
         return Cow::Borrowed(text);
@@ -73,10 +73,10 @@ pub(crate) fn canonical_date(text: &str) -> Cow<'_, str> {
 /// The length of `YYYY-MM-DDTHH:MM:SS`.
 const WHOLE: usize = 19;
 
-/// The first second that four digits of a year cannot write.
+/// The first second after the last four-digit year.
 const YEAR_10000: i64 = 253_402_300_800;
 
-/// Reads a UTC date as seconds since 1970 and the digits of the fraction, without zeros at their end.
+/// Parses a UTC date as seconds since 1970 and the digits of the fraction, without trailing zeros.
 fn read(text: &str) -> Option<(i64, &str)> {
     let rest = text
         .strip_suffix('Z')
@@ -98,8 +98,8 @@ fn read(text: &str) -> Option<(i64, &str)> {
     (second < YEAR_10000).then_some((second, fraction))
 }
 
-/// Returns whether the time of `YYYY-MM-DDTHH:MM:SS` is that of a leap second. The day is not looked at:
-/// which days have one is announced from year to year.
+/// Returns whether `YYYY-MM-DDTHH:MM:SS` is a leap second. The day is not checked, because leap seconds are
+/// announced from year to year.
 fn is_leap_second(whole: &str) -> bool {
     whole.ends_with("T23:59:60")
 }
@@ -109,7 +109,7 @@ fn written(second: i64) -> String {
     date.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// Reads `YYYY-MM-DDTHH:MM:SS`, in exactly this shape, as seconds since 1970.
+/// Parses `YYYY-MM-DDTHH:MM:SS`, in exactly this form, as seconds since 1970.
 pub(crate) fn whole_second(text: &str) -> Option<i64> {
     let bytes: &[u8; 19] = text.as_bytes().try_into().ok()?;
     let [

@@ -1,8 +1,8 @@
 //! The values of a batch by column, and the canonical form in which they are hashed and compared.
 //!
-//! The form of one column is a length (four bytes, little endian) and the value in UTF-8. Null and empty
-//! text both have length 0, because CSV cannot tell them apart. A JSON value whose type is not that of its
-//! column (`"3"` for an integer) has the highest bit of its length set and stands as JSON, so that it never
+//! The form of one column is a length (four bytes, little endian) and the value in UTF-8. Null and empty text
+//! both have length 0, because CSV cannot distinguish them. A JSON value whose type is not that of its column
+//! (`"3"` for an integer) has the highest bit of its length set and is written as JSON, so that it never
 //! equals a value of the right type. `trayscan-manifest(5)` specifies the form.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use super::{BATCH_ID, Batch, COLUMNS, FieldType};
 
 /// Marks the length of a JSON value of the wrong type.
 const WRONG_TYPE: u32 = 1 << 31;
-/// JSON nested deeper than this is compared as it is spelled.
+/// JSON nested deeper than this is compared as written.
 const DEPTH_LIMIT: usize = 128;
 
 /// The values of a batch, as received or as read from a file.
@@ -26,7 +26,7 @@ pub(crate) trait Values {
     /// Returns the text of `column`; `None` if it is null.
     fn plain(&self, column: usize) -> Option<Cow<'_, str>>;
 
-    /// Returns the fields that the interface does not know as one JSON object; `None` if there are none.
+    /// Returns the unknown fields as one JSON object; `None` if there are none.
     fn unknown_fields(&self) -> Option<Cow<'_, str>> {
         None
     }
@@ -46,12 +46,12 @@ pub(crate) enum Representation {
     Json,
     /// The text of each value.
     Text,
-    /// Typed columns: null where a value does not fit its column.
+    /// Typed columns: null if a value does not fit its column.
     Typed,
 }
 
 impl Representation {
-    /// Hands what is kept of `batch` to `take`.
+    /// Passes what is kept of `batch` to `take`.
     pub(crate) fn of<T>(self, batch: &Batch, take: impl FnOnce(&dyn Values) -> T) -> T {
         match self {
             _ if batch.is_usual() => take(batch),
@@ -89,8 +89,8 @@ impl Values for Batch {
     }
 }
 
-/// What typed columns hold of a batch: null where a value does not fit its column. Only the identifier is
-/// kept as received, because there is no batch without it.
+/// Values in typed columns: null if a value does not fit its column. Only the id is kept as received, because
+/// every batch needs one.
 struct Typed<'a>(&'a Batch);
 
 impl Values for Typed<'_> {
@@ -106,7 +106,7 @@ impl Values for Typed<'_> {
     }
 }
 
-/// What text without types holds of a batch.
+/// Values in a text format without types.
 struct AsText<'a>(&'a Batch);
 
 impl Values for AsText<'_> {
@@ -127,8 +127,7 @@ fn put(form: &mut Vec<u8>, text: &str, mark: u32) {
     form.extend_from_slice(text.as_bytes());
 }
 
-/// Returns whether a JSON value has the type that the interface gives a column of this kind. Decimals may
-/// be strings or numbers.
+/// Returns whether a JSON value has the type of its column. Decimals may be strings or numbers.
 fn has_type(kind: FieldType, json: &str) -> bool {
     let first = json.as_bytes().first();
     let is_number = first.is_some_and(|byte| matches!(byte, b'-' | b'0'..=b'9'));
@@ -140,8 +139,7 @@ fn has_type(kind: FieldType, json: &str) -> bool {
     }
 }
 
-/// Returns the canonical form of a value that stands in a usual batch; `None` if that takes more than
-/// cutting off its end.
+/// Returns the canonical form of a value in a usual batch; `None` if more than its end must change.
 fn canonical_slice(kind: FieldType, text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     match kind {
@@ -168,7 +166,7 @@ fn canonical_slice(kind: FieldType, text: &str) -> Option<&str> {
     }
 }
 
-/// Returns a value in its one form.
+/// Returns the canonical form of a value.
 pub(crate) fn canonical(kind: FieldType, text: Cow<'_, str>) -> Cow<'_, str> {
     match kind {
         FieldType::Integer | FieldType::Decimal => canonical_number(text),
@@ -180,7 +178,7 @@ pub(crate) fn canonical(kind: FieldType, text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Writes a number without superfluous zeros; text that is not a number stays as it is.
+/// Returns a number without insignificant zeros; other text unchanged.
 fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
     if !is_number(&text) {
         return text;
@@ -191,7 +189,7 @@ fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let significant = whole.trim_start_matches('0');
     let digits = fraction.trim_end_matches('0');
-    // Most numbers are in their form already, but for the end of their fraction.
+    // Most numbers are canonical already, except for trailing zeros of the fraction.
     if significant.len() == whole.len() || whole == "0" && !digits.is_empty() {
         let point = usize::from(!digits.is_empty());
         let end = sign.len() + whole.len() + point + digits.len();
@@ -213,8 +211,8 @@ fn canonical_number(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(format!("{sign}{zero}{significant}{point}{digits}"))
 }
 
-/// Returns JSON in its one spelling: members sorted by name, no blanks, strings escaped as little as
-/// possible, numbers as digits and a power of ten.
+/// Returns the canonical form of JSON: members sorted by name, no whitespace, as few escapes as possible, and
+/// numbers as digits and a power of ten.
 pub(crate) fn canonical_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     write_canonical(json, DEPTH_LIMIT, &mut text);
@@ -228,7 +226,7 @@ fn write_canonical(json: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// Writes a value that has a spelling of its own; `None` if it stands as it is.
+/// Writes a value that needs a canonical form; `None` if it can stay as it is.
 fn write_parts(json: &str, depth: usize, out: &mut String) -> Option<()> {
     match json.as_bytes().first() {
         Some(b'{') if depth > 0 => write_object(json, depth, out),
@@ -244,8 +242,8 @@ fn write_parts(json: &str, depth: usize, out: &mut String) -> Option<()> {
     }
 }
 
-/// Returns a JSON number as digits without zeros at either end, and a power of ten unless that is 0:
-/// `12.50` is `125e-1`, as is `1.25e1`.
+/// Returns a JSON number as digits without leading or trailing zeros, and a power of ten unless it is 0: both
+/// `12.50` and `1.25e1` become `125e-1`.
 fn scientific(json: &str) -> Option<String> {
     let (mantissa, exponent) = json.split_once(['e', 'E']).unwrap_or((json, "0"));
     let (sign, unsigned) = mantissa
@@ -268,7 +266,7 @@ fn scientific(json: &str) -> Option<String> {
 
 fn write_object(json: &str, depth: usize, out: &mut String) -> Option<()> {
     let Members(mut members) = serde_json::from_str(json).ok()?;
-    // Stable: a name that is there twice keeps both of its values.
+    // A stable sort: a name that appears twice keeps both of its values.
     members.sort_by(|left, right| left.0.cmp(&right.0));
     out.push('{');
     for (place, (name, value)) in members.iter().enumerate() {

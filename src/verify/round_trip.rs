@@ -399,15 +399,11 @@ fn what_is_broken_is_named_with_its_place() {
         (
             "a.json",
             b"[{\"batch_id\":\"a\"}]]",
-            "batch 2: the file is no JSON: `]` is out of place",
+            "batch 2: it is not valid JSON: unexpected `]`",
         ),
         ("a.json", b" ", "it ends before there is anything"),
         ("a.json", b"", "it has no bytes: it is damaged or cut short"),
-        (
-            "a.json",
-            b"<html>",
-            "batch 1: the file is not an array in JSON",
-        ),
+        ("a.json", b"<html>", "batch 1: it is not a JSON array"),
         (
             "a.ndjson",
             b"{\"batch_id\":\"a\"}\n{\"batch_id\":",
@@ -416,7 +412,7 @@ fn what_is_broken_is_named_with_its_place() {
         (
             "a.ndjson",
             b"{\"comment\":1,\"comment\":2}",
-            "batch 1: `comment` is there twice",
+            "batch 1: `comment` appears twice",
         ),
         ("a.ndjson", b"{\"a\":1}", "batch 1: it is no batch"),
         (
@@ -427,7 +423,7 @@ fn what_is_broken_is_named_with_its_place() {
         (
             "a.ndjson",
             b"{\"batch_id\":\"a\"}\n7\n",
-            "batch 2: it is no JSON object",
+            "batch 2: it is not a JSON object",
         ),
         (
             "a.ndjson",

@@ -1169,7 +1169,7 @@ fn what_is_no_export_is_refused_in_words() {
             "d.ndjson",
             b"{\"batch_id\":\"a\",\"batch_id\":\"b\"}",
             7,
-            "batch 1: `batch_id` is there twice",
+            "batch 1: `batch_id` appears twice",
         ),
     ] {
         let path = folder.write(name, bytes);

@@ -1,11 +1,11 @@
-//! LtHash: hashes of elements added up in a lattice, so that order does not matter and nobody can find two
-//! sets with the same sum.
+//! LtHash: adds the hashes of elements in a lattice. The order of elements does not matter, and finding two
+//! sets with the same sum is infeasible.
 //!
 //! Each element is hashed by BLAKE3 to 2048 bytes, taken as 1024 numbers of 16 bits, little endian; sums are
-//! modulo 2^16, number by number. Finding two sets with one sum means solving a short integer solution problem
-//! in 1024 dimensions (Bellare and Micciancio 1997; Lewi, Kim, Maykov and Weis 2019 estimate at least 200 bits
-//! of security for these sizes). The generalised birthday attack (Wagner 2002) that breaks sums modulo 2^256
-//! would need some 2^256 steps on 16384 bits.
+//! modulo 2^16, number by number. Finding two sets with the same sum means solving a short integer solution
+//! problem in 1024 dimensions (Bellare and Micciancio 1997; Lewi, Kim, Maykov and Weis 2019 estimate at least
+//! 200 bits of security for these sizes). The generalised birthday attack (Wagner 2002) that breaks sums
+//! modulo 2^256 would need some 2^256 steps on 16384 bits.
 
 const LANES: usize = 1024;
 /// Bytes of a sum.
@@ -17,7 +17,7 @@ pub(super) struct LatticeSum {
 }
 
 impl LatticeSum {
-    /// Starts a sum of elements that are hashed for this purpose.
+    /// Starts a sum of elements, hashed with a key derived from `purpose`.
     pub(super) fn new(purpose: &str) -> Self {
         Self {
             hasher: blake3::Hasher::new_derive_key(purpose),
@@ -36,12 +36,12 @@ impl LatticeSum {
         Some(sum)
     }
 
-    /// Adds an element; returns the beginning of its hash.
+    /// Adds an element; returns the first bytes of its hash.
     pub(super) fn add(&mut self, element: &[u8]) -> u64 {
         self.combine(element, u16::wrapping_add)
     }
 
-    /// Takes away an element that was added; returns the beginning of its hash.
+    /// Removes an element that was added; returns the first bytes of its hash.
     pub(super) fn remove(&mut self, element: &[u8]) -> u64 {
         self.combine(element, u16::wrapping_sub)
     }
@@ -86,12 +86,12 @@ mod tests {
         assert_ne!(sum(&[b"ab", b"c"]), sum(&[b"a", b"bc"]));
         let one = sum(&[b"a"]);
         assert_ne!(one, [0; SIZE]);
-        // What is taken away again leaves no trace, in a sum that was kept as bytes too.
+        // Removing an element restores the sum, also after a round trip through bytes.
         let mut resumed = LatticeSum::resume("test", &sum(&[b"a", b"b"])).expect("a sum");
         resumed.remove(b"b");
         assert_eq!(resumed.bytes(), one);
         assert!(LatticeSum::resume("test", &[0; SIZE - 1]).is_none());
-        // Each lane is added 2^16 times: back at zero.
+        // Each number is added 2^16 times, which is zero again.
         let mut many = LatticeSum::new("test");
         for _ in 0..1 << 16 {
             many.add(b"a");

@@ -9,16 +9,16 @@ use super::lattice::{self, LatticeSum};
 use super::v1;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, Representation, Values, canonical_json};
 
-/// Keys of BLAKE3, by what is hashed.
+/// BLAKE3 keys, by what is hashed.
 const BATCH: &str = "trayscan set digest 2: batch";
 const SET: &str = "trayscan set digest 2: set";
 const UNKNOWN_FIELDS: &str = "trayscan set digest 2: unknown fields of a batch";
 const UNKNOWN_SET: &str = "trayscan set digest 2: unknown fields of a set";
 
-/// The version of the digests that exports carry.
+/// The digest version of new exports.
 pub(crate) const VERSION: u32 = 2;
 
-/// A digest that is still growing.
+/// A digest in progress.
 pub(crate) struct SetDigest {
     /// In the order of the interface.
     columns: Vec<usize>,
@@ -35,13 +35,13 @@ enum DigestSum {
     V2(Box<LatticeSum>),
 }
 
-/// A digest of version 2 that is not finished, so that a later run can add batches and take some away.
+/// An unfinished digest of version 2, so that a later run can add and remove batches.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct DigestState {
     batches: u64,
     /// The sum, in base64.
     sum: String,
-    /// Of the unknown fields, if these are digested: how many batches have any, and their sum.
+    /// For unknown fields, if they are digested: the number of batches that have any, and their sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unknown_fields: Option<UnknownState>,
 }
@@ -53,19 +53,19 @@ struct UnknownState {
     sum: Option<String>,
 }
 
-/// The digest of the fields that the interface does not know.
+/// The digest of unknown fields.
 #[derive(Default)]
 struct UnknownDigest {
-    /// Made with the first batch that has any.
+    /// `None` until a batch has unknown fields.
     sum: Option<Box<LatticeSum>>,
-    /// Batches that have any.
+    /// Number of batches with unknown fields.
     count: u64,
 }
 
-/// What tells the content of one batch from others.
+/// A hash of the content of one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchHash {
-    /// The beginning of the hash over the columns.
+    /// The first bytes of the hash over the columns.
     pub(crate) fields: u64,
     /// The same over the unknown fields; 0 if there are none or they are not digested.
     pub(crate) unknown: u64,
@@ -107,7 +107,7 @@ impl SetDigest {
         self
     }
 
-    /// Adds a batch; returns the hash of it alone.
+    /// Adds a batch; returns its own hash.
     pub(crate) fn add(&mut self, batch: &dyn Values) -> BatchHash {
         self.count += 1;
         self.form.clear();
@@ -127,12 +127,12 @@ impl SetDigest {
         BatchHash { fields, unknown }
     }
 
-    /// Adds what a format keeps of a batch; returns the hash of it alone.
+    /// Adds what a format keeps of a batch; returns its own hash.
     pub(crate) fn add_kept(&mut self, batch: &Batch, kept: Representation) -> BatchHash {
         kept.of(batch, |values| self.add(values))
     }
 
-    /// Takes away a batch that was added. A digest of version 1 cannot.
+    /// Removes a batch that was added. Version 1 does not support this.
     pub(crate) fn remove_kept(&mut self, batch: &Batch, kept: Representation) {
         kept.of(batch, |values| {
             let DigestSum::V2(sum) = &mut self.sum else {
@@ -161,7 +161,7 @@ impl SetDigest {
             sum: text(sum),
             unknown_fields: self.unknown.as_ref().map(|unknown| UnknownState {
                 batches: unknown.count,
-                // Without such batches the sum is zero, however it came about.
+                // Without such batches the sum is zero, whatever was added and removed before.
                 sum: unknown
                     .sum
                     .as_deref()
@@ -171,7 +171,7 @@ impl SetDigest {
         })
     }
 
-    /// Continues a digest over these columns; `None` if the state is not one.
+    /// Continues a digest over these columns; `None` if the state is not valid.
     pub(crate) fn resume(columns: &[usize], state: &DigestState) -> Option<Self> {
         let sum = |purpose, text: &str| {
             let bytes = BASE64_STANDARD.decode(text).ok()?;
@@ -225,7 +225,7 @@ impl SetDigest {
     }
 }
 
-/// Returns the digest of unknown fields where no batch has any.
+/// Returns the digest of unknown fields for a set in which no batch has any.
 pub(crate) fn no_unknown_fields() -> String {
     UnknownDigest::default().finish()
 }

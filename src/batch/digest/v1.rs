@@ -1,7 +1,7 @@
-//! The sum of version 1, for manifests that were written with it: SHA-256 digests added modulo 2^256.
+//! The sum of version 1, for old manifests: SHA-256 digests added modulo 2^256.
 //!
-//! Sets with the same sum can be made in minutes (Wagner 2002), so this proves nothing against somebody who
-//! alters files on purpose.
+//! Sets with the same sum can be made in minutes (Wagner 2002), so this does not protect against deliberate
+//! changes.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,7 +13,7 @@ const TITLE: &[u8] = b"trayscan set digest 1\0";
 pub(super) struct AdditiveSum([u8; 32]);
 
 impl AdditiveSum {
-    /// Adds a batch, whose form is built in `form`; returns the beginning of its hash.
+    /// Adds a batch, whose canonical form is built in `form`; returns the first bytes of its hash.
     pub(super) fn add(&mut self, batch: &dyn Values, columns: &[usize], form: &mut Vec<u8>) -> u64 {
         for &column in columns {
             form.extend_from_slice(COLUMNS[column].name.as_bytes());

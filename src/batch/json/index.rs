@@ -1,4 +1,4 @@
-//! Finding the values of a batch in its text, and what is wrong with them.
+//! Parses a batch: finds the values in its text, and checks them against the interface.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,38 +15,38 @@ use crate::batch::{
     BATCH_ID, Batch, COLUMNS, Column, FieldType, Timestamp, decimal, find_column, unquote,
 };
 
-/// The most fields that a batch may have, known and unknown.
+/// Maximum number of fields in a batch, known and unknown.
 const FIELD_LIMIT: usize = 1000;
-/// The most bytes that the name of a field may have.
+/// Maximum length of a field name in bytes.
 const NAME_LIMIT: usize = 1024;
 
-/// What a batch has wrong, by the interface.
+/// How a batch violates the interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It is no JSON object; the text says why.
+    /// It is not a JSON object; the text says why.
     NoObject(String),
-    /// A required field is not there.
+    /// A required field is absent.
     Missing(&'static str),
     /// A required field is null.
     Null(&'static str),
-    /// A field does not hold what it should.
+    /// A field has the wrong type.
     WrongType(&'static str, FieldType),
-    /// A whole number is one that nobody counts to.
+    /// An integer does not fit 64 bits.
     TooLarge(&'static str),
-    /// The identifier says nothing.
+    /// The id is empty.
     EmptyId,
-    /// A field stands there twice.
+    /// A field appears twice.
     Repeated(String),
-    /// The name of a field is longer than any name should be.
+    /// A field name is too long.
     LongName(String),
-    /// It has more fields than any batch should have.
+    /// There are too many fields.
     TooManyFields,
 }
 
 impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoObject(why) => write!(f, "it is no JSON object: {why}"),
+            Self::NoObject(why) => write!(f, "it is not a JSON object: {why}"),
             Self::Missing(field) => write!(f, "`{field}` is missing"),
             Self::Null(field) => write!(f, "`{field}` is null"),
             Self::WrongType(field, kind) => {
@@ -61,31 +61,31 @@ impl fmt::Display for Flaw {
             }
             Self::TooLarge(field) => write!(f, "`{field}` is too large"),
             Self::EmptyId => f.write_str("`batch_id` is empty"),
-            Self::Repeated(field) => write!(f, "`{field}` is there twice"),
+            Self::Repeated(field) => write!(f, "`{field}` appears twice"),
             Self::LongName(field) => {
                 write!(
                     f,
-                    "the name of a field is longer than {NAME_LIMIT} bytes: `{field}`"
+                    "a field name is longer than {NAME_LIMIT} bytes: `{field}`"
                 )
             }
             Self::TooManyFields => {
-                write!(f, "it has far too many fields (more than {FIELD_LIMIT})")
+                write!(f, "it has too many fields (more than {FIELD_LIMIT})")
             }
         }
     }
 }
 
-/// A batch that was read, with what was wrong with it.
+/// A parsed batch with its flaws.
 pub(crate) struct ParsedBatch {
-    /// Nothing where there is no object, or none with an identifier where one is needed.
+    /// `None` if there is no object, or if it has no id although one is required.
     pub(crate) batch: Option<Batch>,
     pub(crate) flaws: Vec<Flaw>,
-    /// Fields that may be null and were not even there, one bit each.
+    /// Nullable fields that are absent, one bit each.
     pub(crate) absent: u32,
 }
 
 impl Batch {
-    /// Reads a batch from `text`, an object without blanks between its parts.
+    /// Parses a batch from `text`, an object without whitespace between tokens.
     pub(crate) fn read(text: &str) -> ParsedBatch {
         let mut read = Self::read_part(text);
         let has_id = |batch: &Self| match &batch.index {
@@ -96,7 +96,7 @@ impl Batch {
         read
     }
 
-    /// Like [`Batch::read`], but an object without an identifier is one too, as `--fields` may write it.
+    /// Like [`Batch::read`], but the id may be absent, as `--fields` may write it.
     pub(crate) fn read_part(text: &str) -> ParsedBatch {
         let fields = match serde_json::from_str::<ObjectFields<'_>>(text) {
             Ok(ObjectFields(fields)) => fields,
@@ -190,12 +190,12 @@ fn flaw(column: &Column, value: Option<&str>) -> Option<Flaw> {
     (column.name == COLUMNS[BATCH_ID].name && value == "\"\"").then_some(Flaw::EmptyId)
 }
 
-/// Tells whether a JSON string can be read as text: an escape may name half a character.
+/// Returns whether a JSON string is valid text: an escape may be half of a surrogate pair.
 fn is_unicode(json: &str) -> bool {
     !json.contains('\\') || serde_json::from_str::<String>(json).is_ok()
 }
 
-/// Returns where `part` lies in `text`, of which it is a slice.
+/// Returns the position of `part`, a slice of `text`.
 fn span(text: &str, part: &str) -> Range<u32> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     place(start)..place(start + part.len())
@@ -205,8 +205,8 @@ fn place(place: usize) -> u32 {
     u32::try_from(place).expect("a batch is at most a megabyte")
 }
 
-/// Returns where the name, with its quotes, lies in `between`: the text from the end of one value to the
-/// start of the next. Only a comma or brace, a colon and blanks are around it.
+/// Returns the position of the name, with its quotes, in `between`: the text from the end of one value to the
+/// start of the next. Apart from the name, it contains only a comma or brace, a colon and whitespace.
 fn name_span(text: &str, between: Range<u32>) -> Range<u32> {
     let bytes = &text.as_bytes()[between.start as usize..between.end as usize];
     let first = memchr(b'"', bytes).unwrap_or_default();
@@ -214,7 +214,7 @@ fn name_span(text: &str, between: Range<u32>) -> Range<u32> {
     between.start + place(first)..between.start + place(last + 1)
 }
 
-/// Says what `serde_json` says, without the place: lines and columns are not those of the answer.
+/// Returns the message of `serde_json` without line and column, which do not refer to the whole response.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ")
@@ -223,7 +223,7 @@ fn reason(error: &serde_json::Error) -> String {
         .to_owned()
 }
 
-/// The fields of an object, in order, repeated ones too.
+/// The fields of an object in order, including repeated ones.
 struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
@@ -253,7 +253,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
     }
 }
 
-/// A name, borrowed where it has no escapes.
+/// A name, borrowed if it has no escapes.
 struct JsonName<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for JsonName<'a> {
@@ -284,7 +284,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonName<'a> {
 mod tests {
     use super::*;
 
-    /// A batch that is right, as pairs of name and JSON text.
+    /// A valid batch, as pairs of name and JSON text.
     fn right() -> Vec<(&'static str, &'static str)> {
         COLUMNS
             .iter()
@@ -309,7 +309,7 @@ mod tests {
         Batch::read(&format!("{{{}}}", fields.join(",")))
     }
 
-    /// Reads a batch that is right but for `field`, which holds `value`.
+    /// Parses a valid batch in which `field` was replaced by `value`.
     fn with(field: &'static str, value: &'static str) -> Vec<Flaw> {
         let mut fields = right();
         fields.retain(|(name, _)| *name != field);
@@ -395,7 +395,7 @@ mod tests {
         );
     }
 
-    /// Reads a batch that is right but for these fields.
+    /// Parses a valid batch in which these fields were replaced.
     fn with_more(more: &str) -> ParsedBatch {
         let fields = right();
         let fields = fields
@@ -430,7 +430,7 @@ mod tests {
             let batch = read.batch.expect("a batch");
             assert_eq!(batch.unknown().next(), Some(("\"x\"", value.as_str())));
         }
-        // Names of one length that begin alike are the slowest to tell apart.
+        // Names of equal length with a common prefix are the slowest to compare.
         let alike = "x".repeat(100);
         let many: Vec<String> = (0..200_000)
             .map(|number| format!("\"{alike}{number:06}\":1"))

@@ -1,4 +1,7 @@
-//! Batches in JSON: found on a page, and their values found in a batch.
+//! JSON: splits a response into batches, and finds the values in each batch.
+//!
+//! `split.rs` reads a response piece by piece. `scan.rs` is the fast path for a batch written exactly as the
+//! interface shows it; `index.rs` parses any other.
 
 pub(crate) mod index;
 pub(crate) mod scan;

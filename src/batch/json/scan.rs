@@ -1,24 +1,23 @@
-//! Finding the values of a batch that is written just as the interface shows it: all fields, in
-//! order, without blanks, nothing wrong with any of them.
+//! The fast path: finds the values of a batch that is written exactly as the interface shows it, with all
+//! fields in order, no whitespace, and no flaws.
 //!
-//! This is a shortcut and never a judge. Whatever is unusual (another order, a field more or less, a
-//! blank, an escape that needs thought, a flaw) is handed back, and then `serde_json` and the index
-//! decide. What is accepted here must come out of them just the same; the tests hold the two
-//! against each other.
+//! This is only a shortcut. Anything unusual (another order, an additional or missing field, whitespace, an
+//! escape that needs decoding, a flaw) is left to `serde_json` and `index.rs`. A batch that is accepted here
+//! must have the same result there; the tests compare the two.
 
 use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 
-/// So many digits fit any integer.
+/// Any integer with at most this many digits fits.
 const SAFE_DIGITS: usize = 18;
 
-/// Where the values stand, each from its start to its end.
+/// Positions of the values, each as start and end.
 type Spans = [(u16, u16); COLUMNS.len()];
 
-/// Reads the object at the start of `text`; returns where its values stand, and its length.
+/// Reads the object at the start of `text`; returns the positions of its values, and its length.
 pub(crate) fn object(text: &[u8]) -> Option<(Spans, usize)> {
     let mut spans = Spans::default();
     let mut place = 0;
-    // One call for each, so that the compiler knows names, lengths and kinds.
+    // One call per column, so that the compiler knows names, lengths and types.
     macro_rules! columns {
         ($($column:literal)*) => {
             $(place = field::<$column>(text, place, &mut spans)?;)*
@@ -29,7 +28,7 @@ pub(crate) fn object(text: &[u8]) -> Option<(Spans, usize)> {
     (text.get(place) == Some(&b'}')).then_some((spans, place + 1))
 }
 
-/// What stands before a value: the brace or comma, the name in quotes, and the colon.
+/// The text before a value: brace or comma, the name in quotes, and the colon.
 struct Opening<const COLUMN: usize>;
 
 impl<const COLUMN: usize> Opening<COLUMN> {
@@ -50,7 +49,7 @@ impl<const COLUMN: usize> Opening<COLUMN> {
     };
 }
 
-/// Reads the field of `COLUMN` at `place`; returns where it ends.
+/// Reads the field of `COLUMN` at `place`; returns its end.
 #[inline]
 fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> Option<usize> {
     let start = place + Opening::<COLUMN>::LENGTH;
@@ -75,12 +74,12 @@ fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> O
     if COLUMN == BATCH_ID && length == 2 {
         return None;
     }
-    // One that is longer than that is unusual.
+    // Longer objects are left to the general parser.
     spans[COLUMN] = (start.try_into().ok()?, (start + length).try_into().ok()?);
     Some(start + length)
 }
 
-/// Returns the length of the string at the start of `text`, with its quotes.
+/// Returns the length of the string at the start of `text`, including quotes.
 #[inline]
 fn string(text: &[u8]) -> Option<usize> {
     let mut place = usize::from(text.first() == Some(&b'"'));
@@ -104,24 +103,24 @@ fn string(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// One in each of eight bytes, and the top bit of each.
+/// The value 1 in each of eight bytes, and the top bit of each.
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const TOPS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). One that is may
-/// drag bytes behind it along; the first is always right.
+/// Returns the top bit of each of eight bytes that is less than `limit` (at most 128). A match may cause
+/// false matches in later bytes; the first one is always correct.
 #[inline]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(limit)) & !word & TOPS
 }
 
-/// Returns how many bytes stand before the first quote, backslash or control character.
+/// Returns the number of bytes before the first quote, backslash or control character.
 #[inline]
 fn plain(text: &[u8]) -> Option<usize> {
     let mut rest = text;
     while let Some((bytes, more)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*bytes);
-        // With this bit turned, the quote stands right behind the control characters.
+        // With this bit flipped, the quote directly follows the control characters.
         let found = below(word ^ (ONES * 2), 0x21) | below(word ^ (ONES * u64::from(b'\\')), 1);
         if found != 0 {
             return Some(text.len() - rest.len() + found.trailing_zeros() as usize / 8);
@@ -137,12 +136,12 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Returns the length of the whole number at the start of `text`.
+/// Returns the length of the integer at the start of `text`.
 #[inline]
 fn integer(text: &[u8]) -> Option<usize> {
     let count = digits(text);
     let is_plain = (1..=SAFE_DIGITS).contains(&count) && (text[0] != b'0' || count == 1);
-    // A fraction or an exponent would go on.
+    // A fraction or an exponent would follow.
     let ends = matches!(text.get(count)?, b',' | b'}');
     (is_plain && ends).then_some(count)
 }
@@ -166,8 +165,8 @@ fn decimal(text: &[u8]) -> Option<usize> {
     (count > 0 && text.get(place) == Some(&b'"')).then_some(place + 1)
 }
 
-/// Returns the length of a decimal number before a quote in these eight bytes; nothing where it is
-/// longer, or is none, or has no fraction.
+/// Returns the length of a decimal number that ends with a quote within these eight bytes; `None` if it is
+/// longer, invalid, or has no fraction.
 #[inline]
 fn short_decimal(text: &[u8]) -> Option<usize> {
     let word = u64::from_le_bytes(text.try_into().ok()?);
@@ -176,7 +175,7 @@ fn short_decimal(text: &[u8]) -> Option<usize> {
         return None;
     }
     let length = quotes.trailing_zeros() as usize / 8;
-    // What is no digit: no byte drags another along here. Bytes past the quote say nothing.
+    // Bytes that are not digits; there are no false matches here. Bytes after the quote do not matter.
     let values = word ^ (ONES * u64::from(b'0'));
     let no_digits = (((values & !TOPS) + ONES * (0x7f - 9)) | values) & TOPS;
     let others = no_digits & ((quotes & quotes.wrapping_neg()) - 1);
@@ -185,7 +184,7 @@ fn short_decimal(text: &[u8]) -> Option<usize> {
     (one_point && 0 < point && point + 1 < length).then_some(length)
 }
 
-/// Returns the length of the instant in quotes at the start of `text`.
+/// Returns the length of the date in quotes at the start of `text`.
 #[inline]
 fn date(text: &[u8]) -> Option<usize> {
     let (shape, rest) = text.split_first_chunk::<20>()?;
@@ -214,7 +213,7 @@ fn date(text: &[u8]) -> Option<usize> {
     let two = |place: usize| {
         let [tens, ones] = [shape[place], shape[place + 1]];
         let both = tens.is_ascii_digit() && ones.is_ascii_digit();
-        // What is no number fits nowhere.
+        // A value that is not a number is out of range.
         if both {
             (tens - b'0') * 10 + ones - b'0'
         } else {
@@ -222,7 +221,7 @@ fn date(text: &[u8]) -> Option<usize> {
         }
     };
     let (month, day) = (two(6), two(9));
-    // The end of February is for those who know the calendar.
+    // The end of February needs the calendar.
     let is_day = (1..=28).contains(&day)
         || (29..=30).contains(&day) && month != 2
         || day == 31 && has_31_days(month);
@@ -240,7 +239,7 @@ fn date(text: &[u8]) -> Option<usize> {
         let count = digits(&rest[1..]);
         place = if count > 0 { 1 + count } else { return None };
     }
-    // A leap second is left to the general reader.
+    // Leap seconds are left to the general parser.
     let zone = rest.get(place..)?;
     if zone.starts_with(b"Z\"") {
         Some(20 + place + 2)
@@ -263,7 +262,7 @@ mod tests {
     use proptest::test_runner::TestRunner;
     use std::sync::Arc;
 
-    /// Values that are right for a column.
+    /// Valid values for a column.
     fn right(column: &Column) -> BoxedStrategy<String> {
         let usual = match column.kind {
             FieldType::Text => r#""(x|[a-zé =:,}{\[\]]|\\["\\/nrt]){1,40}""#,
@@ -281,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Values that are nearly right, or not at all.
+    /// Invalid or almost valid values.
     fn near(kind: FieldType) -> BoxedStrategy<String> {
         let near = match kind {
             FieldType::Text => {
@@ -297,7 +296,7 @@ mod tests {
         prop_oneof![4 => near, 1 => "(null|nul|\"|\\{\\}|\\[1\\]|\"\"|)"].boxed()
     }
 
-    /// Objects as the interface shows them, but for one change at most.
+    /// Objects as the interface shows them, with at most one change.
     fn objects() -> impl Strategy<Value = String> {
         let values: Vec<_> = COLUMNS.iter().map(right).collect();
         let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
@@ -338,12 +337,12 @@ mod tests {
             let object = objects.new_tree(&mut runner).expect("an object");
             agrees(&object.current())
         });
-        // Those without a change, and some whose change is none.
+        // Objects without a change, and some whose change has no effect.
         let taken = taken.count();
         assert!((50..300).contains(&taken), "{taken}");
     }
 
-    /// Reads `text` both ways and compares; tells whether the shortcut was taken.
+    /// Parses `text` both ways and compares; returns whether the fast path was taken.
     fn agrees(text: &str) -> bool {
         let page = Arc::new(format!("[{text},{text}]"));
         let Some((batch, length)) = Batch::scan(&page, 1) else {

@@ -1,9 +1,8 @@
-//! Answers taken apart as they arrive: batches leave one by one, whatever the size of the whole.
+//! Splits a response into batches while it arrives, whatever its size.
 //!
-//! This finds where values begin and end and checks what stands between them; each value is then
-//! read by `serde_json`, so nothing is accepted here that is not JSON. Blanks between the parts of a
-//! value are dropped on the way. Everything that is held is bounded. A batch that is all there and
-//! written just as the interface shows it is read where it stands.
+//! This finds where values start and end, and checks the syntax between them. Each value is then parsed by
+//! `serde_json`, so only valid JSON is accepted. Whitespace between the tokens of a value is dropped. All
+//! memory is bounded. A complete batch that is written exactly as the interface shows it is read in place.
 
 #[cfg(test)]
 mod tests;
@@ -16,37 +15,37 @@ use memchr::memchr2;
 use crate::batch::{Batch, unquote};
 use crate::text::brief;
 
-/// The most that one value may hold: a batch is well below a kilobyte.
+/// Maximum size of one value; a batch is well below a kilobyte.
 const VALUE_LIMIT: usize = 1 << 20;
-/// The most blanks in a row.
+/// Maximum number of whitespace characters in a row.
 const BLANK_LIMIT: usize = 1 << 16;
-/// How deep a value may nest, as in `serde_json`.
+/// Maximum nesting of a value, as in `serde_json`.
 const DEPTH_LIMIT: usize = 127;
 
-/// What an answer looks like as a whole (interface, section 9).
+/// The structure of a response (interface, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Version 1: an array of batches.
     Flat,
     /// Version 2: an object with `data` and `next_token`.
     Page,
-    /// No answer but a file: batches one after another, as in ndjson.
+    /// Not a response but a file: batches one after another, as in ndjson.
     Lines,
 }
 
-/// Why an answer cannot be read.
+/// Why a response cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ParseError {
-    /// It ended too early: it may be whole the next time.
+    /// It ended too early; a retry may help.
     Cut,
-    /// It is not what the interface promises.
+    /// It violates the interface.
     Broken(String),
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cut => f.write_str("the answer ended before its JSON did"),
+            Self::Cut => f.write_str("the JSON is incomplete"),
             Self::Broken(why) => f.write_str(why),
         }
     }
@@ -56,15 +55,15 @@ fn broken<T>(why: impl Into<String>) -> Result<T, ParseError> {
     Err(ParseError::Broken(why.into()))
 }
 
-/// A batch in an answer.
+/// A batch in a response.
 pub(crate) enum Item<'a> {
-    /// Read already, and nothing is wrong with it.
+    /// Parsed already, without flaws.
     Batch(Batch),
-    /// JSON text that is still to be read.
+    /// JSON text to be parsed.
     Text(&'a str),
 }
 
-/// Where in the answer the next byte stands.
+/// The parser state before the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SplitState {
     Start,
@@ -81,24 +80,24 @@ enum SplitState {
     End,
 }
 
-/// What `next_token` may be.
+/// The value of `next_token`.
 enum Next {
     Null,
     Text(String),
 }
 
-/// A value of which part is still to come.
+/// A value that has not arrived completely.
 #[derive(Default)]
 struct PartialValue {
     text: Vec<u8>,
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Blanks that were dropped; whether they part two words is seen at the next byte.
+    /// Number of dropped whitespace characters. Whether they separate two tokens is decided at the next byte.
     blanks: usize,
 }
 
-/// Takes one answer apart.
+/// Splits one response.
 pub(crate) struct Splitter {
     shape: Shape,
     at: SplitState,
@@ -106,9 +105,9 @@ pub(crate) struct Splitter {
     blanks: usize,
     name: String,
     has_data: bool,
-    /// What came for it: text or null.
+    /// `None` if not received yet.
     next_token: Option<Next>,
-    /// How many batches began.
+    /// Number of batches started.
     batches: u64,
     limit_passed: Option<String>,
 }
@@ -131,12 +130,12 @@ impl Splitter {
         }
     }
 
-    /// Returns which batch and field passed a limit, if [`Splitter::feed`] failed for that reason.
+    /// Returns which batch and field exceeded a limit, if [`Splitter::feed`] failed for that reason.
     pub(crate) fn limit_passed(&self) -> Option<&str> {
         self.limit_passed.as_deref()
     }
 
-    /// Takes more of the answer and hands each batch in it to `on_batch`.
+    /// Parses the next piece of the response, and passes each batch to `on_batch`.
     pub(crate) fn feed(
         &mut self,
         text: &Arc<String>,
@@ -158,7 +157,7 @@ impl Splitter {
                 self.blanks += 1;
                 if self.blanks > BLANK_LIMIT {
                     self.limit_passed = Some(format!("after batch {}", self.batches));
-                    return broken("the answer is full of blanks");
+                    return broken("there is too much whitespace");
                 }
                 place += 1;
                 continue;
@@ -180,24 +179,24 @@ impl Splitter {
         Ok(())
     }
 
-    /// Moves on by one byte outside of values; returns false where the byte begins a value.
+    /// Consumes one byte outside of values; returns false if the byte starts a value.
     fn step(&mut self, byte: u8) -> Result<bool, ParseError> {
         self.at = match (self.at, byte) {
             (SplitState::Start, b'[') if self.shape == Shape::Flat => SplitState::FirstBatch,
             (SplitState::Start, b'{') if self.shape == Shape::Page => SplitState::FirstName,
             (SplitState::Start, _) => {
                 let expected = match self.shape {
-                    Shape::Flat => "an array",
-                    Shape::Page | Shape::Lines => "an object",
+                    Shape::Flat => "a JSON array",
+                    Shape::Page | Shape::Lines => "a JSON object",
                 };
-                return broken(format!("the answer is not {expected} in JSON"));
+                return broken(format!("it is not {expected}"));
             }
             (SplitState::FirstName | SplitState::AfterValue, b'}') => SplitState::End,
             (SplitState::AfterValue, b',') => SplitState::Name,
             (SplitState::Colon, b':') => SplitState::Value,
             (SplitState::Value, b'[') if self.name == "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
-                    return broken("`data` is there twice");
+                    return broken("`data` appears twice");
                 }
                 SplitState::FirstBatch
             }
@@ -228,7 +227,7 @@ impl Splitter {
             }
             _ => {
                 return broken(format!(
-                    "the answer is no JSON: `{}` is out of place",
+                    "it is not valid JSON: unexpected `{}`",
                     byte.escape_ascii()
                 ));
             }
@@ -236,7 +235,7 @@ impl Splitter {
         Ok(true)
     }
 
-    /// Where the answer stands behind a batch.
+    /// Returns the state after a batch.
     fn after_batch(&self) -> SplitState {
         match self.shape {
             Shape::Flat | Shape::Page => SplitState::AfterBatch,
@@ -244,11 +243,11 @@ impl Splitter {
         }
     }
 
-    /// Notes where the value stands that has passed a limit.
+    /// Records which value exceeded a limit.
     fn note_limit(&mut self) {
         let text = self.piece.as_ref().map_or(&[][..], |piece| &piece.text);
         self.limit_passed = Some(match self.at {
-            SplitState::Name => "the name of a field".to_owned(),
+            SplitState::Name => "a field name".to_owned(),
             SplitState::Value => format!("`{}`", brief(&self.name)),
             _ => {
                 let Interrupted { id, field } = Interrupted::of(text);
@@ -268,14 +267,14 @@ impl Splitter {
         self.piece = Some(PartialValue::default());
     }
 
-    /// Uses a value that is complete.
+    /// Handles a complete value.
     fn complete(
         &mut self,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
         let piece = self.piece.take().unwrap_or_default();
         let Ok(text) = str::from_utf8(&piece.text) else {
-            return broken("the answer is not UTF-8");
+            return broken("it is not valid UTF-8");
         };
         match self.at {
             SplitState::Name => {
@@ -296,22 +295,22 @@ impl Splitter {
 
     fn value(&mut self, text: &str) -> Result<(), ParseError> {
         if self.name != "next_token" {
-            // Nobody asked for it; but an answer with nonsense in it is no answer.
+            // The value is not used, but it must be valid JSON.
             read::<serde::de::IgnoredAny>(text)?;
             return Ok(());
         }
         let token = match text {
             "null" => Next::Null,
             text if text.starts_with('"') => Next::Text(read(text)?),
-            _ => return broken("`next_token` is neither text nor null"),
+            _ => return broken("`next_token` is neither a string nor null"),
         };
         if self.next_token.replace(token).is_some() {
-            return broken("`next_token` is there twice");
+            return broken("`next_token` appears twice");
         }
         Ok(())
     }
 
-    /// Ends the answer; returns the cursor of the next page, which version 1 never has.
+    /// Ends the response; returns the cursor of the next page. Version 1 never has one.
     pub(crate) fn finish(self) -> Result<Option<String>, ParseError> {
         match (self.at, self.shape) {
             (SplitState::End, Shape::Flat) => Ok(None),
@@ -328,7 +327,7 @@ impl Splitter {
 }
 
 fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ParseError> {
-    serde_json::from_str(text).or_else(|_| broken("the answer is no JSON: a value is malformed"))
+    serde_json::from_str(text).or_else(|_| broken("it is not valid JSON: a value is malformed"))
 }
 
 fn is_structural(byte: u8) -> bool {
@@ -336,7 +335,8 @@ fn is_structural(byte: u8) -> bool {
 }
 
 impl PartialValue {
-    /// Takes bytes until the value is complete or they run out; returns how many, and which.
+    /// Consumes bytes until the value is complete or they run out; returns how many, and whether it is
+    /// complete.
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
         let mut place = 0;
         while place < bytes.len() {
@@ -356,12 +356,12 @@ impl PartialValue {
                     }
                     self.blanks += 1;
                     if self.blanks > BLANK_LIMIT {
-                        return broken("the answer is full of blanks");
+                        return broken("there is too much whitespace");
                     }
                     place += 1;
                     continue;
                 }
-                // What follows a word or a number is for the outside to judge.
+                // The byte after a literal or a number belongs to the outside.
                 b',' | b']' | b'}' | b':' if self.depth == 0 => return Ok((place, true)),
                 b'{' | b'[' => {
                     self.depth += 1;
@@ -391,7 +391,7 @@ impl PartialValue {
         Ok(())
     }
 
-    /// Keeps a blank that stands between two words: without it, nonsense could become sense.
+    /// Keeps whitespace between two tokens: without it, invalid JSON could become valid.
     fn part_words(&mut self, next: u8) {
         let blanks = std::mem::take(&mut self.blanks);
         let previous = self.text.last().copied().unwrap_or(b',');
@@ -400,7 +400,7 @@ impl PartialValue {
         }
     }
 
-    /// Takes bytes of a string up to its end, a step at a time.
+    /// Consumes bytes of a string up to its end.
     fn take_string(&mut self, bytes: &[u8]) -> usize {
         if std::mem::take(&mut self.escaped) {
             self.text.push(bytes[0]);
@@ -419,7 +419,7 @@ impl PartialValue {
     }
 }
 
-/// An object of which only the beginning was read: which one it is, and in which field it was interrupted.
+/// The start of an object: its id, and the field in which it was interrupted. Used in messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Interrupted {
     id: Option<String>,
@@ -427,7 +427,7 @@ struct Interrupted {
 }
 
 impl Interrupted {
-    /// Reads the beginning of an object, without blanks between its parts.
+    /// Parses the start of an object without whitespace between tokens.
     fn of(text: &[u8]) -> Self {
         let mut interrupted = Self::default();
         let (mut depth, mut place, mut is_value) = (0, 0, false);
@@ -444,7 +444,7 @@ impl Interrupted {
                     let string = || {
                         let string = String::from_utf8_lossy(&text[start..place]);
                         let content = unquote(&string);
-                        // One that was interrupted has no quote at its end.
+                        // A string that was interrupted has no closing quote.
                         content.strip_prefix('"').unwrap_or(&content).to_owned()
                     };
                     if depth == 1 && !is_value {
@@ -460,7 +460,7 @@ impl Interrupted {
     }
 }
 
-/// Returns the place behind the quote that ends the string whose content begins at `start`.
+/// Returns the position after the closing quote of the string whose content starts at `start`.
 fn string_end(text: &[u8], start: usize) -> usize {
     let mut place = start;
     while let Some(found) = memchr2(b'"', b'\\', text.get(place..).unwrap_or_default()) {

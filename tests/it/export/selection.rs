@@ -135,13 +135,13 @@ fn an_instant_is_compared_with_its_fraction() {
 fn mistakes_in_the_selection_are_told_before_anything_is_sent() {
     for (args, says) in [
         (&["--where", "crop=Tomato"][..], "there is no field `crop`"),
-        (&["--where", "crop_type"], "there is no operator"),
+        (&["--where", "crop_type"], "the operator is missing"),
         (&["--where", "avg_germination_rate<high"], "not a number"),
         (&["--where", "batch_creation_date>soon"], "not a date"),
         (&["--fields", "batch_id,crop"], "batch_name"),
         (&["--fields", "batch_id,-comment"], "--fields"),
         (&["--sort", "crop"], "there is no field `crop`"),
-        (&["--sort", "crop_type:down"], "no such direction"),
+        (&["--sort", "crop_type:down"], "unknown direction"),
         (&["--limit", "few"], "--limit"),
     ] {
         let stub = Stub::start(well);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 type Split = Result<(Vec<String>, Option<String>), ParseError>;
 
-/// Takes `text` apart in pieces of `size` characters.
+/// Splits `text` in pieces of `size` characters.
 fn split(shape: Shape, text: &str, size: usize) -> Split {
     let mut splitter = Splitter::new(shape);
     let mut batches = Vec::new();
@@ -78,45 +78,45 @@ fn what_is_missing_or_wrong_in_a_page_is_told() {
         ),
         (
             r#"{"data":[],"data":[],"next_token":null}"#,
-            "`data` is there twice",
+            "`data` appears twice",
         ),
         (
             r#"{"data":[],"next_token":null,"next_token":"x"}"#,
-            "`next_token` is there twice",
+            "`next_token` appears twice",
         ),
         (
             r#"{"data":[],"next_token":5}"#,
-            "`next_token` is neither text nor null",
+            "`next_token` is neither a string nor null",
         ),
         (
             r#"{"data":[],"next_token":false}"#,
-            "`next_token` is neither text nor null",
+            "`next_token` is neither a string nor null",
         ),
-        ("[]", "the answer is not an object in JSON"),
-        ("<html>", "the answer is not an object in JSON"),
+        ("[]", "it is not a JSON object"),
+        ("<html>", "it is not a JSON object"),
         (
             r#"{"data":[],"next_token":null}}"#,
-            "the answer is no JSON: `}` is out of place",
+            "it is not valid JSON: unexpected `}`",
         ),
         (
             r#"{"data":[,1],"next_token":null}"#,
-            "the answer is no JSON: `,` is out of place",
+            "it is not valid JSON: unexpected `,`",
         ),
         (
             r#"{"data":[1,],"next_token":null}"#,
-            "the answer is no JSON: `]` is out of place",
+            "it is not valid JSON: unexpected `]`",
         ),
         (
             r#"{"data":[1 2],"next_token":null}"#,
-            "the answer is no JSON: `2` is out of place",
+            "it is not valid JSON: unexpected `2`",
         ),
         (
             r#"{"data":[],"x":tru,"next_token":null}"#,
-            "the answer is no JSON: a value is malformed",
+            "it is not valid JSON: a value is malformed",
         ),
         (
             r#"{"data":[],"next_token":null,}"#,
-            "the answer is no JSON: `}` is out of place",
+            "it is not valid JSON: unexpected `}`",
         ),
     ] {
         assert_eq!(page(text), broken(why), "{text}");
@@ -177,7 +177,7 @@ fn whatever_passes_a_limit_is_named() {
         "a value is larger than 1024 kB",
         "a value is nested too deeply",
     );
-    let full = "the answer is full of blanks";
+    let full = "there is too much whitespace";
     for (page, why, place) in [
         (
             format!(r#"{{"data":[1,{{"batch_id":"b2","comment":"{long}"#),
@@ -205,7 +205,7 @@ fn whatever_passes_a_limit_is_named() {
         ),
         (format!(r#"{{"data":[1,2{blanks}"#), full, "after batch 2"),
         (format!(r#"{{"more":"{long}"#), value, "`more`"),
-        (format!(r#"{{"{long}"#), value, "the name of a field"),
+        (format!(r#"{{"{long}"#), value, "a field name"),
     ] {
         for size in [100, usize::MAX] {
             let expected = (ParseError::Broken(why.to_owned()), Some(place.to_owned()));
@@ -230,7 +230,7 @@ fn blanks_never_join_words() {
     assert!(page(r#"{"data":[{"a" "b":1}],"next_token":null}"#).is_err());
 }
 
-/// Any JSON, with blanks strewn in.
+/// Any JSON, with random whitespace.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
