@@ -1,12 +1,12 @@
-//! What went wrong, as an exit code.
+//! Failures and their exit codes.
 //!
-//! Code that knows the class of a failure returns a [`Failure`]; everything above it adds context
-//! with `anyhow`. [`kind_of`] walks the chain back to the class, and `ui` renders the rest.
+//! Code that knows the class of a failure returns a [`Failure`]; callers add context with `anyhow`.
+//! [`kind_of`] finds the class in the error chain, and `terminal` shows the message.
 
 use std::error::Error;
 use std::fmt;
 
-/// The class of a failure. Scripts act on its code, so codes never change their meaning.
+/// The class of a failure. Scripts rely on the exit codes, so their meanings never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Internal,
@@ -43,20 +43,24 @@ impl Kind {
         Self::ClosedPipe,
     ];
 
-    /// Code, name in JSON errors, and meaning: the one table behind exits, errors and man pages.
+    /// Exit code, name in JSON errors, and meaning. Errors, man pages and the README use this table.
     const fn row(self) -> (u8, &'static str, &'static str) {
         match self {
-            Self::Internal => (1, "internal", "something unexpected inside trayscan"),
+            Self::Internal => (1, "internal", "internal error; please report it"),
             Self::Usage => (
                 2,
                 "usage",
-                "wrong usage or settings: flags, dates, config file, missing credentials (nothing was sent)",
+                "wrong usage or settings: flags, dates, config file, missing credentials; nothing was sent",
             ),
-            Self::Credentials => (4, "credentials", "credentials or token refused (401, 403)"),
+            Self::Credentials => (
+                4,
+                "credentials",
+                "the service refused the credentials or the token (401, 403)",
+            ),
             Self::Unavailable => (
                 5,
                 "unavailable",
-                "the service could not be reached or stayed unavailable after all retries",
+                "the service could not be reached or was unavailable after all retries; safe to retry later",
             ),
             Self::Refused => (
                 6,
@@ -66,7 +70,7 @@ impl Kind {
             Self::Protocol => (
                 7,
                 "protocol",
-                "the service answered something that breaks its interface, or verify found a difference",
+                "the service sent a response that violates its interface, or verify found a difference",
             ),
             Self::Output => (
                 8,
@@ -77,12 +81,12 @@ impl Kind {
             Self::Locked => (
                 11,
                 "locked",
-                "another run holds the archive, or writes the lake",
+                "another run is using the archive or the lake; safe to retry later",
             ),
             Self::Unsafe => (
                 13,
                 "unsafe",
-                "stopped for safety: TLS not trusted, redirect to another origin, plain http to another machine",
+                "stopped for safety: untrusted TLS certificate, redirect to another origin, or plain http to another machine",
             ),
             Self::Hangup => (129, "hangup", "ended by SIGHUP"),
             Self::Interrupted => (130, "interrupted", "ended by SIGINT (Ctrl-C)"),
@@ -90,7 +94,7 @@ impl Kind {
             Self::ClosedPipe => (
                 141,
                 "closed_pipe",
-                "the reader of the pipe left early; the output is not complete",
+                "the reader closed the pipe early; the output is incomplete",
             ),
         }
     }
@@ -107,19 +111,19 @@ impl Kind {
         self.row().2
     }
 
-    /// Tells whether a scheduler may simply run the same command again later.
+    /// Returns whether the same command is safe to retry later.
     pub(crate) const fn retry_later(self) -> bool {
         matches!(self, Self::Unavailable | Self::Locked)
     }
 }
 
-/// The exchange with the service in which a failure happened, for programs.
+/// The request that failed, for JSON errors.
 #[derive(Debug)]
 pub(crate) struct Sent {
     /// Method and path; never the query.
     pub(crate) request: String,
     pub(crate) status: Option<u16>,
-    /// What the service said of it.
+    /// The `detail` in the response.
     pub(crate) detail: Option<serde_json::Value>,
 }
 
@@ -144,25 +148,25 @@ impl Failure {
         }
     }
 
-    /// Says in other words what happened.
+    /// Replaces the message.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// Says what to do next.
+    /// Adds a hint: what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says in which exchange it happened.
+    /// Adds the request that failed.
     pub(crate) fn with_request(mut self, sent: Sent) -> Self {
         self.sent = Some(Box::new(sent));
         self
     }
 
-    /// Says why it happened.
+    /// Adds the cause.
     pub(crate) fn caused_by(mut self, cause: impl Into<anyhow::Error>) -> Self {
         self.cause = Some(cause.into());
         self
@@ -193,7 +197,7 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<&str> {
     failures(error).find_map(|failure| failure.hint.as_deref())
 }
 
-/// Returns the exchange in which `error` happened.
+/// Returns the request in which `error` happened.
 pub(crate) fn sent_of(error: &anyhow::Error) -> Option<&Sent> {
     failures(error).find_map(|failure| failure.sent.as_deref())
 }

@@ -1,4 +1,4 @@
-//! The loop from pages to where batches end up, and only the loop.
+//! Runs batches from a page source through deduplication, selection and sorting into a sink.
 
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
@@ -9,65 +9,65 @@ use crate::error::Failure;
 use crate::fetch::ReceivedPages;
 use crate::terminal::Stats;
 
-/// Where pages come from.
+/// A source of pages: the service or an archive.
 pub(crate) trait PageSource {
-    /// Returns the next page; nothing after the last.
+    /// Returns the next page, or `None` after the last one.
     async fn next(&mut self) -> Result<Option<Page>, Failure>;
 
-    /// Takes a page back whose batches nobody needs any more.
+    /// Takes back a page that is no longer needed, so that its memory is reused.
     fn recycle(&mut self, page: Page);
 
-    /// How many batches came twice because they were asked for twice: no fault of the service.
+    /// Number of batches received twice because they were requested twice. They do not count as duplicates.
     fn refetched(&self) -> u64;
 }
 
-/// What is wanted of the batches that come.
+/// Which batches to pass on, and in which order.
 pub(crate) struct Selection {
-    /// The second at the end of the range, as dates begin that lie in it; nothing where it is wanted.
+    /// Prefix of creation dates in the excluded last second of the range; `None` if it is included.
     pub(crate) past: Option<String>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) sorting: Option<Sorting>,
     pub(crate) limit: Option<u64>,
-    /// Somebody reads along: hand each page on at once.
+    /// Whether to flush the sink after each page, because a reader is waiting.
     pub(crate) live: bool,
 }
 
-/// Where batches end up.
+/// Receives the selected batches.
 pub(crate) trait Sink {
     fn take(&mut self, batch: &Batch) -> Result<(), Failure>;
 
-    /// Hands on what is held back, where somebody waits for it.
+    /// Writes out buffered data for a waiting reader.
     fn flush(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// What came of them.
+/// Number of batches by result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) written: u64,
-    /// Came, but did not match.
+    /// Received, but not selected.
     pub(crate) unwanted: u64,
-    /// Came again, just the same.
+    /// Received again with the same content.
     pub(crate) duplicates: u64,
-    /// Came again, with other content.
+    /// Received again with other content.
     pub(crate) conflicts: u64,
-    /// `limit` left batches out, or ended it before all had come.
+    /// Whether `limit` was reached, so that batches may be missing.
     pub(crate) is_cut: bool,
 }
 
-/// Takes the batches of `pages` that `plan` wants to `sink`.
+/// Passes the batches of `pages` that match `selection` to `sink`.
 pub(crate) async fn run(
     pages: &mut impl PageSource,
     sink: &mut dyn Sink,
-    plan: &Selection,
+    selection: &Selection,
     stats: &Stats,
 ) -> Result<Counts, Failure> {
-    let mut tally = Counts::default();
+    let mut counts = Counts::default();
     let mut received = ReceivedPages::new();
-    let mut held: Vec<Batch> = Vec::new();
-    let limit = plan.limit.unwrap_or(u64::MAX);
-    'pages: while plan.sorting.is_some() || tally.written < limit {
+    let mut to_sort: Vec<Batch> = Vec::new();
+    let limit = selection.limit.unwrap_or(u64::MAX);
+    'pages: while selection.sorting.is_some() || counts.written < limit {
         let Some(page) = pages.next().await? else {
             break;
         };
@@ -76,52 +76,52 @@ pub(crate) async fn run(
             match arrival {
                 Arrival::New => {}
                 Arrival::Duplicate => {
-                    tally.duplicates += 1;
+                    counts.duplicates += 1;
                     continue;
                 }
                 Arrival::Conflict => {
-                    tally.conflicts += 1;
+                    counts.conflicts += 1;
                     continue;
                 }
             }
-            if !plan.wants(batch) {
-                tally.unwanted += 1;
+            if !selection.wants(batch) {
+                counts.unwanted += 1;
                 continue;
             }
-            if plan.sorting.is_some() {
-                held.push(batch.detached());
+            if selection.sorting.is_some() {
+                to_sort.push(batch.detached());
                 stats.batches.add(1);
                 continue;
             }
             sink.take(batch)?;
             stats.batches.add(1);
-            tally.written += 1;
-            if tally.written == limit {
+            counts.written += 1;
+            if counts.written == limit {
                 break 'pages;
             }
         }
         pages.recycle(page);
-        if plan.live {
+        if selection.live {
             sink.flush()?;
         }
     }
-    tally.is_cut = tally.written >= limit || held.len() as u64 > limit;
-    tally.duplicates = tally.duplicates.saturating_sub(pages.refetched());
-    if let Some(sorting) = plan.sorting {
-        held.sort_by(|left, right| sorting.compare(left, right));
-        for batch in held
+    counts.is_cut = counts.written >= limit || to_sort.len() as u64 > limit;
+    counts.duplicates = counts.duplicates.saturating_sub(pages.refetched());
+    if let Some(sorting) = selection.sorting {
+        to_sort.sort_by(|left, right| sorting.compare(left, right));
+        for batch in to_sort
             .iter()
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
         {
             sink.take(batch)?;
-            tally.written += 1;
+            counts.written += 1;
         }
     }
-    Ok(tally)
+    Ok(counts)
 }
 
 impl Selection {
-    /// Wants everything within `range`.
+    /// Selects all batches within `range`.
     pub(crate) fn new(range: &Range) -> Self {
         let past = range.end.filter(|_| range.excludes_end);
         Self {
@@ -133,7 +133,7 @@ impl Selection {
         }
     }
 
-    /// Tells whether `batch` is one of those that are asked for.
+    /// Returns whether `batch` is selected.
     pub(crate) fn wants(&self, batch: &Batch) -> bool {
         !self.is_past_the_end(batch)
             && self
@@ -142,7 +142,7 @@ impl Selection {
                 .all(|condition| condition.holds(batch))
     }
 
-    /// Tells whether `batch` was created in the second that belongs to the next period.
+    /// Returns whether `batch` was created in the excluded last second of the range.
     fn is_past_the_end(&self, batch: &Batch) -> bool {
         let Some(past) = &self.past else {
             return false;

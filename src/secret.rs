@@ -1,4 +1,4 @@
-//! Text that must not be shown, and the last line of defence against showing it.
+//! Secrets: values that are never shown, and [`conceal`], which removes them from all output.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -39,7 +39,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Secrets of this run.
+/// All secrets of this run.
 struct KnownSecrets {
     /// Secrets and tokens.
     credentials: SecretList,
@@ -55,12 +55,12 @@ fn known() -> MutexGuard<'static, KnownSecrets> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Secrets, each in every encoding in which an answer may repeat it.
+/// Secrets, each in every encoding in which a response may repeat it.
 struct SecretList(VecDeque<Vec<String>>);
 
-/// How many secrets to keep: the first one and the latest.
+/// Maximum number of secrets to keep: the first one and the latest.
 const REMEMBERED: usize = 256;
-/// Shorter texts are not secret, and hiding them would garble the output.
+/// Shorter texts are not concealed, because that would garble the output.
 const SHORTEST: usize = 4;
 
 impl SecretList {
@@ -107,7 +107,7 @@ pub(crate) fn conceal(text: &str) -> Cow<'_, str> {
         .map(String::as_str)
         .filter(|form| text.contains(form))
         .collect();
-    // The longest first: a secret may be part of another, whose rest would remain.
+    // The longest first: a secret may be part of another one, and the rest of that would remain.
     forms.sort_unstable_by_key(|form| Reverse(form.len()));
     let conceal = |text: Cow<'_, str>, form: &&str| Cow::Owned(text.replace(form, "…"));
     forms.iter().fold(Cow::Borrowed(text), |concealed, form| {

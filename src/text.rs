@@ -1,4 +1,4 @@
-//! Text for people: made harmless for a terminal, shortened, durations, and suggestions for misspelt names.
+//! Text for people: escaped for a terminal, shortened, durations, and suggestions for misspelt names.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -9,24 +9,24 @@ use crate::secret::conceal;
 
 /// Shows control characters and bidirectional overrides in `text` as visible escapes.
 ///
-/// Line breaks and tabs stay: messages of more than one line are made of them.
+/// Line breaks and tabs are kept, because messages may have several lines.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     escape_where(text, is_hidden)
 }
 
-/// Like [`escape`], but line breaks and tabs are shown too.
+/// Like [`escape`], but escapes line breaks and tabs too.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     escape_where(text, |character| {
         is_hidden(character) || matches!(character, '\n' | '\t')
     })
 }
 
-/// Writes what [`escape`] would show as escapes of JSON: in JSON, it stands inside strings only.
+/// Like [`escape`] for JSON text: uses JSON escapes, since such characters only occur inside strings.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         if is_hidden(character) {
-            // Writing to a string cannot fail; all of these are short of surrogates.
+            // Writing to a string cannot fail; all of these have at most four hexadecimal digits.
             let _ = write!(shown, "\\u{:04x}", u32::from(character));
         } else {
             shown.push(character);
@@ -52,7 +52,7 @@ fn escape_where(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Tells whether nobody sees `character`, or it turns what stands around it.
+/// Returns whether `character` is invisible or changes the direction of the text around it.
 pub(crate) fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -71,10 +71,10 @@ fn is_hidden(character: char) -> bool {
     bidirectional || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
-/// Shows a name from elsewhere: on one line, and no more of it than tells it from others.
+/// Shortens text from outside for a message: one line, and at most 120 characters.
 pub(crate) fn brief(text: &str) -> String {
     const CHARACTERS: usize = 120;
-    // Half a secret would not be recognised any more.
+    // Conceal first: part of a secret would not be recognised.
     let text = conceal(text);
     let mut short: String = text.chars().take(CHARACTERS).collect();
     if short.len() < text.len() {
@@ -86,8 +86,8 @@ pub(crate) fn brief(text: &str) -> String {
 /// Returns the known name that `word` was most likely meant to be, or `None` if that is not clear.
 ///
 /// A wrong suggestion is worse than none. A name qualifies if it differs from `word` only in case or in
-/// `-` and `_`, if it is a few typing errors away ([`tolerance`]; swapped neighbours count as one), or if
-/// `word` begins it and no other known name. Two names that are equally close cancel each other out.
+/// `-` and `_`, if it is a few typing errors away ([`tolerance`]; swapped letters count as one), or if it
+/// is the only known name that starts with `word`. Two names that are equally close cancel each other out.
 pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = normalised(word);
     // A number is a choice, not a typing error, and two letters are too few to guess from.
@@ -118,7 +118,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
     }
 }
 
-/// Returns how many typing errors may lie between two names: one in short names, two in longer ones.
+/// Returns the number of typing errors allowed: one in short names, two in longer ones.
 fn tolerance(typed: &str, target: &str) -> usize {
     const SHORT: usize = 5;
     if typed.chars().count().min(target.chars().count()) <= SHORT {
@@ -128,7 +128,7 @@ fn tolerance(typed: &str, target: &str) -> usize {
     }
 }
 
-/// Makes `Base_URL` and `base-url` equal.
+/// Maps `Base_URL` and `base-url` to the same text.
 fn normalised(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }
@@ -138,10 +138,10 @@ fn common_prefix(left: &str, right: &str) -> usize {
     pairs.take_while(|(left, right)| left == right).count()
 }
 
-/// The longest duration: longer than any run, and short enough for clock arithmetic.
+/// The longest duration: more than any run takes, and safe for clock arithmetic.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// Accepts `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
+/// Parses `500ms`, `30s`, `15m`, `2h`, `7d` and sums of them. The error says what a valid value is.
 pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(word)
         .map_err(|_| "a number with a unit, such as 500ms, 30s, 15m, 2h or 7d".to_owned())?;

@@ -386,17 +386,17 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_conditions_are_told() {
+    fn mistakes_in_conditions_are_reported() {
         let message = |expression| {
             Condition::parse(expression, Utc::now())
                 .expect_err(expression)
                 .to_string()
         };
         assert_eq!(message("crop=Tomato"), "there is no field `crop`");
-        assert!(message("crop_type").contains("there is no operator"));
-        assert!(message("crop_type?x").contains("there is no operator"));
-        assert!(message("!crop_type=x").contains("there is no operator"));
-        assert!(message("crop_type<").contains("there is no value"));
+        assert!(message("crop_type").contains("the operator is missing"));
+        assert!(message("crop_type?x").contains("the operator is missing"));
+        assert!(message("!crop_type=x").contains("the operator is missing"));
+        assert!(message("crop_type<").contains("the value is missing"));
         assert!(message("avg_germination_rate<high").contains("the value is not a number"));
         assert!(message("batch_creation_date>soon").contains("the value is not a date"));
     }
