@@ -19,7 +19,7 @@ const SHARD_BITS: u32 = 8;
 /// Number of batches that are looked up together.
 const BLOCK: usize = 256;
 /// Number of batches in a bucket.
-const PLACES: usize = 5;
+const SLOTS: usize = 5;
 /// From this number of buckets on, a shard grows in small steps.
 const LARGE: usize = 1024;
 /// Bits of a walk's mark; zero means no walk.
@@ -102,17 +102,17 @@ impl DedupSet {
     }
 
     /// Adds batches of the current walk; returns for each whether it is new.
-    pub(crate) fn note(&mut self, digests: &[Digest]) -> Arrivals {
+    pub(crate) fn add(&mut self, digests: &[Digest]) -> Arrivals {
         let mut arrivals = Vec::with_capacity(digests.len());
         let mut is_progress = false;
         for block in digests.chunks(BLOCK) {
-            // Prefetching several places at once is faster than loading one after another.
-            let glances = block
+            // Prefetching several slots at once is faster than loading one after another.
+            let prefetched = block
                 .iter()
-                .map(|digest| self.shards[digest.shard].glance(&digest.known));
-            std::hint::black_box(glances.fold(0, u16::wrapping_add));
+                .map(|digest| self.shards[digest.shard].prefetch(&digest.known));
+            std::hint::black_box(prefetched.fold(0, u16::wrapping_add));
             for digest in block {
-                let (arrival, mark) = self.shards[digest.shard].note(digest.known, self.mark);
+                let (arrival, mark) = self.shards[digest.shard].add(digest.known, self.mark);
                 is_progress |= mark != self.mark;
                 arrivals.push(arrival);
             }
@@ -140,18 +140,18 @@ struct DedupEntry {
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct DedupBucket {
-    places: [DedupEntry; PLACES],
+    slots: [DedupEntry; SLOTS],
     /// The marks of all slots, packed into bits.
     marks: u32,
 }
 
 impl DedupBucket {
-    fn mark(&self, place: usize) -> u32 {
-        self.marks >> (place * MARK_BITS) & MARKS
+    fn mark(&self, slot: usize) -> u32 {
+        self.marks >> (slot * MARK_BITS) & MARKS
     }
 
-    fn set_mark(&mut self, place: usize, mark: u32) {
-        let shift = place * MARK_BITS;
+    fn set_mark(&mut self, slot: usize, mark: u32) {
+        let shift = slot * MARK_BITS;
         self.marks = self.marks & !(MARKS << shift) | mark << shift;
     }
 }
@@ -160,24 +160,24 @@ impl DedupBucket {
 #[derive(Clone, Default)]
 struct Shard {
     buckets: Vec<DedupBucket>,
-    taken: usize,
+    used: usize,
 }
 
 impl Shard {
     /// Adds a batch of the walk with this `mark`; returns its status and its previous mark.
-    fn note(&mut self, known: DedupEntry, mark: u32) -> (Arrival, u32) {
-        if self.taken * 8 >= self.buckets.len() * PLACES * 7 {
+    fn add(&mut self, known: DedupEntry, mark: u32) -> (Arrival, u32) {
+        if self.used * 8 >= self.buckets.len() * SLOTS * 7 {
             self.grow();
         }
-        let (bucket, place) = self.find(known.id);
-        let before = bucket.mark(place);
-        bucket.set_mark(place, mark);
-        let there = &mut bucket.places[place];
-        if there.id != known.id {
-            *there = known;
-            self.taken += 1;
+        let (bucket, slot) = self.find(known.id);
+        let before = bucket.mark(slot);
+        bucket.set_mark(slot, mark);
+        let entry = &mut bucket.slots[slot];
+        if entry.id != known.id {
+            *entry = known;
+            self.used += 1;
             (Arrival::New, before)
-        } else if there.content == known.content {
+        } else if entry.content == known.content {
             (Arrival::Duplicate, before)
         } else {
             (Arrival::Conflict, before)
@@ -185,12 +185,12 @@ impl Shard {
     }
 
     /// Loads the bucket given by the id, whatever its content.
-    fn glance(&self, known: &DedupEntry) -> u16 {
-        let bucket = self.buckets.get(self.named_by(known.id));
-        bucket.map_or(0, |bucket| bucket.places[0].content[0])
+    fn prefetch(&self, known: &DedupEntry) -> u16 {
+        let bucket = self.buckets.get(self.first_bucket(known.id));
+        bucket.map_or(0, |bucket| bucket.slots[0].content[0])
     }
 
-    fn named_by(&self, id: [u16; 4]) -> usize {
+    fn first_bucket(&self, id: [u16; 4]) -> usize {
         let first = u64::from(id[0]) << 16 | u64::from(id[1]);
         let bucket = (first * self.buckets.len() as u64) >> 32;
         usize::try_from(bucket).expect("below the count")
@@ -198,14 +198,14 @@ impl Shard {
 
     /// Returns the slot of `id`, or the free slot for it.
     fn find(&mut self, id: [u16; 4]) -> (&mut DedupBucket, usize) {
-        let mut number = self.named_by(id);
-        let place = loop {
-            let places = &self.buckets[number].places;
-            let place = places
+        let mut number = self.first_bucket(id);
+        let slot = loop {
+            let slots = &self.buckets[number].slots;
+            let slot = slots
                 .iter()
-                .position(|there| there.id == id || there.id == [0; 4]);
-            if let Some(place) = place {
-                break place;
+                .position(|entry| entry.id == id || entry.id == [0; 4]);
+            if let Some(slot) = slot {
+                break slot;
             }
             number = if number + 1 == self.buckets.len() {
                 0
@@ -213,7 +213,7 @@ impl Shard {
                 number + 1
             };
         };
-        (&mut self.buckets[number], place)
+        (&mut self.buckets[number], slot)
     }
 
     /// Makes room; a large shard grows only a little at a time.
@@ -225,11 +225,11 @@ impl Shard {
         };
         let before = std::mem::replace(&mut self.buckets, vec![DedupBucket::default(); count]);
         for bucket in &before {
-            let taken = bucket.places.iter().enumerate();
-            for (place, known) in taken.filter(|(_, known)| known.id != [0; 4]) {
+            let used = bucket.slots.iter().enumerate();
+            for (slot, known) in used.filter(|(_, known)| known.id != [0; 4]) {
                 let (new, free) = self.find(known.id);
-                new.places[free] = *known;
-                new.set_mark(free, bucket.mark(place));
+                new.slots[free] = *known;
+                new.set_mark(free, bucket.mark(slot));
             }
         }
     }
@@ -249,26 +249,26 @@ mod tests {
             .expect("a batch")
     }
 
-    fn note(seen: &mut DedupSet, batch: &Batch) -> Arrival {
-        seen.note(&[Digest::of(batch)]).arrivals[0]
+    fn add(seen: &mut DedupSet, batch: &Batch) -> Arrival {
+        seen.add(&[Digest::of(batch)]).arrivals[0]
     }
 
     #[test]
     fn a_batch_is_new_once_and_known_by_its_content() {
         let mut seen = DedupSet::new();
         let first = batch(r#""batch_id":"a","comment":"x","more":1"#);
-        assert_eq!(note(&mut seen, &first), Arrival::New);
-        assert_eq!(note(&mut seen, &first), Arrival::Duplicate);
+        assert_eq!(add(&mut seen, &first), Arrival::New);
+        assert_eq!(add(&mut seen, &first), Arrival::Duplicate);
         let turned = batch(r#""more":1,"comment":"x","batch_id":"a""#);
         assert_eq!(
-            note(&mut seen, &turned),
+            add(&mut seen, &turned),
             Arrival::Duplicate,
             "in another order"
         );
         let changed = batch(r#""batch_id":"a","comment":"y","more":1"#);
-        assert_eq!(note(&mut seen, &changed), Arrival::Conflict);
+        assert_eq!(add(&mut seen, &changed), Arrival::Conflict);
         assert_eq!(
-            note(
+            add(
                 &mut seen,
                 &batch(r#""batch_id":"b","comment":"x","more":1"#)
             ),
@@ -298,7 +298,7 @@ mod tests {
                         Some(_) => Arrival::Conflict,
                     }
                 }).collect();
-                prop_assert_eq!(seen.note(&digests).arrivals, expected);
+                prop_assert_eq!(seen.add(&digests).arrivals, expected);
             }
         }
     }
@@ -316,7 +316,7 @@ mod tests {
                 },
             };
             let mut seen = DedupSet::new();
-            let arrivals = seen.note(&[digest([0, 0]), digest(changed)]).arrivals;
+            let arrivals = seen.add(&[digest([0, 0]), digest(changed)]).arrivals;
             assert_eq!(arrivals, [Arrival::New, Arrival::Conflict], "bit {bit}");
         }
         let contents = (0..10_000).map(|number| {
@@ -334,20 +334,20 @@ mod tests {
         let name = |number: u32| Digest::of(&batch(&format!(r#""batch_id":"id-{number}""#)));
         let digests: Vec<Digest> = (0..5000).map(name).collect();
         let (first, second) = digests.split_at(2500);
-        assert!(seen.note(first).is_progress);
-        assert!(!seen.note(first).is_progress);
-        assert!(seen.note(second).is_progress, "the marks survive growth");
-        assert!(!seen.note(&digests).is_progress);
+        assert!(seen.add(first).is_progress);
+        assert!(!seen.add(first).is_progress);
+        assert!(seen.add(second).is_progress, "the marks survive growth");
+        assert!(!seen.add(&digests).is_progress);
         for _ in 0..200 {
             seen.begin_window();
-            assert!(seen.note(&first[..10]).is_progress);
-            assert!(!seen.note(&first[..10]).is_progress);
+            assert!(seen.add(&first[..10]).is_progress);
+            assert!(!seen.add(&first[..10]).is_progress);
         }
         seen.begin_walk();
-        assert!(seen.note(&first[..10]).is_progress);
-        assert!(seen.note(&digests[5..11]).is_progress);
-        assert!(!seen.note(&digests[..11]).is_progress);
-        assert!(!seen.note(&[]).is_progress);
+        assert!(seen.add(&first[..10]).is_progress);
+        assert!(seen.add(&digests[5..11]).is_progress);
+        assert!(!seen.add(&digests[..11]).is_progress);
+        assert!(!seen.add(&[]).is_progress);
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
     fn thousands_are_told_apart() {
         let mut seen = DedupSet::new();
         let name = |number: u32| batch(&format!(r#""batch_id":"id-{number}""#));
-        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::New));
-        assert!((0..20_000).all(|number| note(&mut seen, &name(number)) == Arrival::Duplicate));
+        assert!((0..20_000).all(|number| add(&mut seen, &name(number)) == Arrival::New));
+        assert!((0..20_000).all(|number| add(&mut seen, &name(number)) == Arrival::Duplicate));
     }
 }

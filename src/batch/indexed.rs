@@ -40,11 +40,11 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Reads the batch at `place` in `page`; returns it with its length. `None` if it is incomplete or not
+    /// Reads the batch at `position` in `page`; returns it with its length. `None` if it is incomplete or not
     /// written exactly as the interface shows it.
-    pub(crate) fn scan(page: &Arc<String>, place: usize) -> Option<(Self, usize)> {
-        let (spans, length) = scan::object(page.as_bytes().get(place..)?)?;
-        let object = u32::try_from(place).ok()?..u32::try_from(place + length).ok()?;
+    pub(crate) fn scan(page: &Arc<String>, position: usize) -> Option<(Self, usize)> {
+        let (spans, length) = scan::object(page.as_bytes().get(position..)?)?;
+        let object = u32::try_from(position).ok()?..u32::try_from(position + length).ok()?;
         let page = Arc::clone(page);
         let index = Index::Usual(spans);
         Some((
@@ -84,9 +84,9 @@ impl Batch {
         match &self.index {
             Index::Usual(spans) => {
                 let (start, end) = spans[column];
-                Some(self.part(&(u32::from(start)..u32::from(end))))
+                Some(self.slice(&(u32::from(start)..u32::from(end))))
             }
-            Index::Other(other) => other.written[column].as_ref().map(|span| self.part(span)),
+            Index::Other(other) => other.written[column].as_ref().map(|span| self.slice(span)),
         }
     }
 
@@ -118,7 +118,7 @@ impl Batch {
         };
         let (start, end) = spans[column];
         let (start, end) = (u32::from(start), u32::from(end));
-        let json = self.part(&(start..end));
+        let json = self.slice(&(start..end));
         match json.as_bytes()[0] {
             b'"' => Some(&json[1..json.len() - 1]),
             b'n' => None,
@@ -150,8 +150,8 @@ impl Batch {
         if let Index::Usual(_) = self.index {
             return Cow::Borrowed(self.text());
         }
-        let known = COLUMNS.iter().enumerate().map(|(place, column)| {
-            let value = self.json(place).unwrap_or("null");
+        let known = COLUMNS.iter().enumerate().map(|(position, column)| {
+            let value = self.json(position).unwrap_or("null");
             format!("\"{}\":{value}", column.name)
         });
         let unknown = self
@@ -171,7 +171,7 @@ impl Batch {
         };
         unknown
             .iter()
-            .map(|(name, value)| (self.part(name), self.part(value)))
+            .map(|(name, value)| (self.slice(name), self.slice(value)))
     }
 
     /// Returns the unknown fields as one JSON object; `None` if there are none.
@@ -183,7 +183,7 @@ impl Batch {
         (!fields.is_empty()).then(|| format!("{{{}}}", fields.join(",")))
     }
 
-    pub(super) fn part(&self, span: &Range<u32>) -> &str {
+    pub(super) fn slice(&self, span: &Range<u32>) -> &str {
         let start = self.object.start;
         &self.page[(start + span.start) as usize..(start + span.end) as usize]
     }
@@ -196,8 +196,8 @@ pub(crate) fn unquote(json: &str) -> Cow<'_, str> {
         .and_then(|rest| rest.strip_suffix('"'))
     {
         None => Cow::Borrowed(json),
-        Some(inside) if memchr(b'\\', inside.as_bytes()).is_none() => Cow::Borrowed(inside),
+        Some(content) if memchr(b'\\', content.as_bytes()).is_none() => Cow::Borrowed(content),
         // An unpaired surrogate has no text. With `--lenient`, it is kept as written.
-        Some(inside) => serde_json::from_str(json).map_or(Cow::Borrowed(inside), Cow::Owned),
+        Some(content) => serde_json::from_str(json).map_or(Cow::Borrowed(content), Cow::Owned),
     }
 }

@@ -107,7 +107,7 @@ impl PageDecoder {
         } = self;
         decoded.page.texts.push(Arc::clone(text));
         let fed = splitter.feed(text, &mut |item| decoded.take(item, *lenient, info));
-        fed.map_err(|error| match (error, splitter.limit_passed()) {
+        fed.map_err(|error| match (error, splitter.exceeded_limit()) {
             (ParseError::Broken(why), Some(place)) => {
                 ParseError::Broken(format!("{info}, {place}: {why}"))
             }

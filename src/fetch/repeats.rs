@@ -36,7 +36,7 @@ impl ReceivedPages {
         if page.walk != self.walk {
             self.begin(page.walk);
         }
-        let noted = self.known.note(&page.digests);
+        let noted = self.known.add(&page.digests);
         if noted.is_progress {
             self.repeated = 0;
         } else if page.walk.is_some() && !page.batches.is_empty() {

@@ -136,20 +136,20 @@ impl Batch {
         }
         let mut written = [const { None }; COLUMNS.len()];
         let (mut flawed, mut absent) = (0, 0);
-        for (place, column) in COLUMNS.iter().enumerate() {
-            match flaw(column, found[place]) {
+        for (index, column) in COLUMNS.iter().enumerate() {
+            match flaw(column, found[index]) {
                 Some(flaw) => {
                     flaws.push(flaw);
-                    flawed |= 1 << place;
+                    flawed |= 1 << index;
                 }
-                None if found[place].is_none() => absent |= 1 << place,
+                None if found[index].is_none() => absent |= 1 << index,
                 None => {}
             }
-            written[place] = found[place].map(|value| span(text, value));
+            written[index] = found[index].map(|value| span(text, value));
         }
         let batch = Some(Self {
             page: Arc::new(text.to_owned()),
-            object: 0..place(text.len()),
+            object: 0..offset(text.len()),
             index: Index::Other(Box::new(GeneralIndex {
                 written,
                 unknown,
@@ -198,11 +198,11 @@ fn is_unicode(json: &str) -> bool {
 /// Returns the position of `part`, a slice of `text`.
 fn span(text: &str, part: &str) -> Range<u32> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    place(start)..place(start + part.len())
+    offset(start)..offset(start + part.len())
 }
 
-fn place(place: usize) -> u32 {
-    u32::try_from(place).expect("a batch is at most a megabyte")
+fn offset(position: usize) -> u32 {
+    u32::try_from(position).expect("a batch is at most a megabyte")
 }
 
 /// Returns the position of the name, with its quotes, in `between`: the text from the end of one value to the
@@ -211,7 +211,7 @@ fn name_span(text: &str, between: Range<u32>) -> Range<u32> {
     let bytes = &text.as_bytes()[between.start as usize..between.end as usize];
     let first = memchr(b'"', bytes).unwrap_or_default();
     let last = memrchr(b'"', bytes).unwrap_or_default();
-    between.start + place(first)..between.start + place(last + 1)
+    between.start + offset(first)..between.start + offset(last + 1)
 }
 
 /// Returns the message of `serde_json` without line and column, which do not refer to the whole response.
@@ -326,8 +326,8 @@ mod tests {
         } = read(&right());
         let batch = batch.expect("a batch");
         assert_eq!((flaws, absent), (vec![], 0));
-        for (place, (_, value)) in right().into_iter().enumerate() {
-            assert_eq!(batch.json(place), Some(value));
+        for (index, (_, value)) in right().into_iter().enumerate() {
+            assert_eq!(batch.json(index), Some(value));
         }
         assert_eq!(batch.id(), "te\"xt");
         assert_eq!(batch.created(), Timestamp::parse("2026-05-01T06:00:00.5Z"));

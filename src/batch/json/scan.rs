@@ -16,16 +16,16 @@ type Spans = [(u16, u16); COLUMNS.len()];
 /// Reads the object at the start of `text`; returns the positions of its values, and its length.
 pub(crate) fn object(text: &[u8]) -> Option<(Spans, usize)> {
     let mut spans = Spans::default();
-    let mut place = 0;
+    let mut position = 0;
     // One call per column, so that the compiler knows names, lengths and types.
     macro_rules! columns {
         ($($column:literal)*) => {
-            $(place = field::<$column>(text, place, &mut spans)?;)*
+            $(position = field::<$column>(text, position, &mut spans)?;)*
             const { assert!([$($column),*].len() == COLUMNS.len()) };
         };
     }
     columns!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17);
-    (text.get(place) == Some(&b'}')).then_some((spans, place + 1))
+    (text.get(position) == Some(&b'}')).then_some((spans, position + 1))
 }
 
 /// The text before a value: brace or comma, the name in quotes, and the colon.
@@ -38,22 +38,22 @@ impl<const COLUMN: usize> Opening<COLUMN> {
         let mut bytes = [0; 64];
         bytes[0] = if COLUMN == 0 { b'{' } else { b',' };
         bytes[1] = b'"';
-        let mut place = 0;
-        while place < name.len() {
-            bytes[2 + place] = name[place];
-            place += 1;
+        let mut position = 0;
+        while position < name.len() {
+            bytes[2 + position] = name[position];
+            position += 1;
         }
-        bytes[2 + place] = b'"';
-        bytes[3 + place] = b':';
+        bytes[2 + position] = b'"';
+        bytes[3 + position] = b':';
         bytes
     };
 }
 
-/// Reads the field of `COLUMN` at `place`; returns its end.
+/// Reads the field of `COLUMN` at `position`; returns its end.
 #[inline]
-fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> Option<usize> {
-    let start = place + Opening::<COLUMN>::LENGTH;
-    if text.get(place..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
+fn field<const COLUMN: usize>(text: &[u8], position: usize, spans: &mut Spans) -> Option<usize> {
+    let start = position + Opening::<COLUMN>::LENGTH;
+    if text.get(position..start)? != &Opening::<COLUMN>::BYTES[..Opening::<COLUMN>::LENGTH] {
         return None;
     }
     let column = &COLUMNS[COLUMN];
@@ -82,21 +82,21 @@ fn field<const COLUMN: usize>(text: &[u8], place: usize, spans: &mut Spans) -> O
 /// Returns the length of the string at the start of `text`, including quotes.
 #[inline]
 fn string(text: &[u8]) -> Option<usize> {
-    let mut place = usize::from(text.first() == Some(&b'"'));
-    if place == 0 {
+    let mut position = usize::from(text.first() == Some(&b'"'));
+    if position == 0 {
         return None;
     }
     loop {
-        place += plain(text.get(place..)?)?;
-        match text[place] {
-            b'"' => return Some(place + 1),
+        position += plain(text.get(position..)?)?;
+        match text[position] {
+            b'"' => return Some(position + 1),
             b'\\'
                 if matches!(
-                    text.get(place + 1)?,
+                    text.get(position + 1)?,
                     b'"' | b'\\' | b'/' | b'n' | b'r' | b't'
                 ) =>
             {
-                place += 2;
+                position += 2;
             }
             _ => return None,
         }
@@ -155,14 +155,14 @@ fn decimal(text: &[u8]) -> Option<usize> {
     if let Some(length) = text.get(1..9).and_then(short_decimal) {
         return Some(length + 2);
     }
-    let mut place = 1 + usize::from(text.get(1) == Some(&b'-'));
-    let mut count = digits(text.get(place..)?);
-    place += count;
-    if count > 0 && text.get(place) == Some(&b'.') {
-        count = digits(&text[place + 1..]);
-        place += 1 + count;
+    let mut position = 1 + usize::from(text.get(1) == Some(&b'-'));
+    let mut count = digits(text.get(position..)?);
+    position += count;
+    if count > 0 && text.get(position) == Some(&b'.') {
+        count = digits(&text[position + 1..]);
+        position += 1 + count;
     }
-    (count > 0 && text.get(place) == Some(&b'"')).then_some(place + 1)
+    (count > 0 && text.get(position) == Some(&b'"')).then_some(position + 1)
 }
 
 /// Returns the length of a decimal number that ends with a quote within these eight bytes; `None` if it is
@@ -210,8 +210,8 @@ fn date(text: &[u8]) -> Option<usize> {
     else {
         return None;
     };
-    let two = |place: usize| {
-        let [tens, ones] = [shape[place], shape[place + 1]];
+    let two = |position: usize| {
+        let [tens, ones] = [shape[position], shape[position + 1]];
         let both = tens.is_ascii_digit() && ones.is_ascii_digit();
         // A value that is not a number is out of range.
         if both {
@@ -234,17 +234,17 @@ fn date(text: &[u8]) -> Option<usize> {
     if !fits {
         return None;
     }
-    let mut place = 0;
+    let mut position = 0;
     if rest.first() == Some(&b'.') {
         let count = digits(&rest[1..]);
-        place = if count > 0 { 1 + count } else { return None };
+        position = if count > 0 { 1 + count } else { return None };
     }
     // Leap seconds are left to the general parser.
-    let zone = rest.get(place..)?;
+    let zone = rest.get(position..)?;
     if zone.starts_with(b"Z\"") {
-        Some(20 + place + 2)
+        Some(20 + position + 2)
     } else {
-        zone.starts_with(b"+00:00\"").then_some(20 + place + 7)
+        zone.starts_with(b"+00:00\"").then_some(20 + position + 7)
     }
 }
 
@@ -302,7 +302,7 @@ mod tests {
         let others: Vec<_> = COLUMNS.iter().map(|column| near(column.kind)).collect();
         let places = (0..COLUMNS.len(), 0..COLUMNS.len(), 0_usize..900);
         (values, others, places, 0_u8..12, any::<u8>()).prop_map(
-            |(mut values, others, (from, to, place), change, byte)| {
+            |(mut values, others, (from, to, position), change, byte)| {
                 if change < 5 {
                     values[from].clone_from(&others[from]);
                 }
@@ -319,9 +319,9 @@ mod tests {
                 }
                 let mut text = format!("{{{}}}", fields.join(","));
                 match change {
-                    8 if text.is_char_boundary(place) => text.insert(place, ' '),
-                    9 if text.is_char_boundary(place) => text.insert(place, char::from(byte)),
-                    10 if text.is_char_boundary(place) => text.truncate(place),
+                    8 if text.is_char_boundary(position) => text.insert(position, ' '),
+                    9 if text.is_char_boundary(position) => text.insert(position, char::from(byte)),
+                    10 if text.is_char_boundary(position) => text.truncate(position),
                     _ => {}
                 }
                 text

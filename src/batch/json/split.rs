@@ -51,7 +51,7 @@ impl fmt::Display for ParseError {
     }
 }
 
-fn broken<T>(why: impl Into<String>) -> Result<T, ParseError> {
+fn invalid<T>(why: impl Into<String>) -> Result<T, ParseError> {
     Err(ParseError::Broken(why.into()))
 }
 
@@ -100,8 +100,8 @@ struct PartialValue {
 /// Splits one response.
 pub(crate) struct Splitter {
     shape: Shape,
-    at: SplitState,
-    piece: Option<PartialValue>,
+    state: SplitState,
+    partial: Option<PartialValue>,
     blanks: usize,
     name: String,
     has_data: bool,
@@ -109,30 +109,30 @@ pub(crate) struct Splitter {
     next_token: Option<Next>,
     /// Number of batches started.
     batches: u64,
-    limit_passed: Option<String>,
+    exceeded_limit: Option<String>,
 }
 
 impl Splitter {
     pub(crate) fn new(shape: Shape) -> Self {
         Self {
             shape,
-            at: match shape {
+            state: match shape {
                 Shape::Flat | Shape::Page => SplitState::Start,
                 Shape::Lines => SplitState::Batch,
             },
-            piece: None,
+            partial: None,
             blanks: 0,
             name: String::new(),
             has_data: false,
             next_token: None,
             batches: 0,
-            limit_passed: None,
+            exceeded_limit: None,
         }
     }
 
     /// Returns which batch and field exceeded a limit, if [`Splitter::feed`] failed for that reason.
-    pub(crate) fn limit_passed(&self) -> Option<&str> {
-        self.limit_passed.as_deref()
+    pub(crate) fn exceeded_limit(&self) -> Option<&str> {
+        self.exceeded_limit.as_deref()
     }
 
     /// Parses the next piece of the response, and passes each batch to `on_batch`.
@@ -142,12 +142,12 @@ impl Splitter {
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
         let bytes = text.as_bytes();
-        let mut place = 0;
-        while let Some(&byte) = bytes.get(place) {
-            if let Some(piece) = &mut self.piece {
-                let taken = piece.take(&bytes[place..]);
+        let mut position = 0;
+        while let Some(&byte) = bytes.get(position) {
+            if let Some(partial) = &mut self.partial {
+                let taken = partial.take(&bytes[position..]);
                 let (taken, complete) = taken.inspect_err(|_| self.note_limit())?;
-                place += taken;
+                position += taken;
                 if complete {
                     self.complete(on_batch)?;
                 }
@@ -156,24 +156,24 @@ impl Splitter {
             if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 self.blanks += 1;
                 if self.blanks > BLANK_LIMIT {
-                    self.limit_passed = Some(format!("after batch {}", self.batches));
-                    return broken("there is too much whitespace");
+                    self.exceeded_limit = Some(format!("after batch {}", self.batches));
+                    return invalid("there is too much whitespace");
                 }
-                place += 1;
+                position += 1;
                 continue;
             }
             self.blanks = 0;
-            if matches!(self.at, SplitState::FirstBatch | SplitState::Batch)
-                && let Some((batch, length)) = Batch::scan(text, place)
+            if matches!(self.state, SplitState::FirstBatch | SplitState::Batch)
+                && let Some((batch, length)) = Batch::scan(text, position)
             {
-                self.at = self.after_batch();
+                self.state = self.after_batch();
                 self.batches += 1;
-                place += length;
+                position += length;
                 on_batch(Item::Batch(batch))?;
                 continue;
             }
             if self.step(byte)? {
-                place += 1;
+                position += 1;
             }
         }
         Ok(())
@@ -181,7 +181,7 @@ impl Splitter {
 
     /// Consumes one byte outside of values; returns false if the byte starts a value.
     fn step(&mut self, byte: u8) -> Result<bool, ParseError> {
-        self.at = match (self.at, byte) {
+        self.state = match (self.state, byte) {
             (SplitState::Start, b'[') if self.shape == Shape::Flat => SplitState::FirstBatch,
             (SplitState::Start, b'{') if self.shape == Shape::Page => SplitState::FirstName,
             (SplitState::Start, _) => {
@@ -189,14 +189,14 @@ impl Splitter {
                     Shape::Flat => "a JSON array",
                     Shape::Page | Shape::Lines => "a JSON object",
                 };
-                return broken(format!("it is not {expected}"));
+                return invalid(format!("it is not {expected}"));
             }
             (SplitState::FirstName | SplitState::AfterValue, b'}') => SplitState::End,
             (SplitState::AfterValue, b',') => SplitState::Name,
             (SplitState::Colon, b':') => SplitState::Value,
             (SplitState::Value, b'[') if self.name == "data" => {
                 if std::mem::replace(&mut self.has_data, true) {
-                    return broken("`data` appears twice");
+                    return invalid("`data` appears twice");
                 }
                 SplitState::FirstBatch
             }
@@ -206,27 +206,27 @@ impl Splitter {
             },
             (SplitState::AfterBatch, b',') => SplitState::Batch,
             (SplitState::FirstName | SplitState::Name, b'"') => {
-                self.at = SplitState::Name;
-                self.begin();
+                self.state = SplitState::Name;
+                self.start_value();
                 return Ok(false);
             }
             (SplitState::Value, _) if self.name == "data" => {
-                return broken("`data` is not an array");
+                return invalid("`data` is not an array");
             }
             (SplitState::Value, _) if !matches!(byte, b',' | b':' | b']' | b'}') => {
-                self.begin();
+                self.start_value();
                 return Ok(false);
             }
             (SplitState::FirstBatch | SplitState::Batch, _)
                 if !matches!(byte, b',' | b':' | b']' | b'}') =>
             {
-                self.at = SplitState::Batch;
+                self.state = SplitState::Batch;
                 self.batches += 1;
-                self.begin();
+                self.start_value();
                 return Ok(false);
             }
             _ => {
-                return broken(format!(
+                return invalid(format!(
                     "it is not valid JSON: unexpected `{}`",
                     byte.escape_ascii()
                 ));
@@ -245,8 +245,11 @@ impl Splitter {
 
     /// Records which value exceeded a limit.
     fn note_limit(&mut self) {
-        let text = self.piece.as_ref().map_or(&[][..], |piece| &piece.text);
-        self.limit_passed = Some(match self.at {
+        let text = self
+            .partial
+            .as_ref()
+            .map_or(&[][..], |partial| &partial.text);
+        self.exceeded_limit = Some(match self.state {
             SplitState::Name => "a field name".to_owned(),
             SplitState::Value => format!("`{}`", brief(&self.name)),
             _ => {
@@ -263,8 +266,8 @@ impl Splitter {
         });
     }
 
-    fn begin(&mut self) {
-        self.piece = Some(PartialValue::default());
+    fn start_value(&mut self) {
+        self.partial = Some(PartialValue::default());
     }
 
     /// Handles a complete value.
@@ -272,21 +275,21 @@ impl Splitter {
         &mut self,
         on_batch: &mut impl FnMut(Item<'_>) -> Result<(), ParseError>,
     ) -> Result<(), ParseError> {
-        let piece = self.piece.take().unwrap_or_default();
-        let Ok(text) = str::from_utf8(&piece.text) else {
-            return broken("it is not valid UTF-8");
+        let partial = self.partial.take().unwrap_or_default();
+        let Ok(text) = str::from_utf8(&partial.text) else {
+            return invalid("it is not valid UTF-8");
         };
-        match self.at {
+        match self.state {
             SplitState::Name => {
                 self.name = read(text)?;
-                self.at = SplitState::Colon;
+                self.state = SplitState::Colon;
             }
             SplitState::Value => {
                 self.value(text)?;
-                self.at = SplitState::AfterValue;
+                self.state = SplitState::AfterValue;
             }
             _ => {
-                self.at = self.after_batch();
+                self.state = self.after_batch();
                 return on_batch(Item::Text(text));
             }
         }
@@ -302,24 +305,24 @@ impl Splitter {
         let token = match text {
             "null" => Next::Null,
             text if text.starts_with('"') => Next::Text(read(text)?),
-            _ => return broken("`next_token` is neither a string nor null"),
+            _ => return invalid("`next_token` is neither a string nor null"),
         };
         if self.next_token.replace(token).is_some() {
-            return broken("`next_token` appears twice");
+            return invalid("`next_token` appears twice");
         }
         Ok(())
     }
 
     /// Ends the response; returns the cursor of the next page. Version 1 never has one.
     pub(crate) fn finish(self) -> Result<Option<String>, ParseError> {
-        match (self.at, self.shape) {
+        match (self.state, self.shape) {
             (SplitState::End, Shape::Flat) => Ok(None),
-            (SplitState::Batch, Shape::Lines) if self.piece.is_none() => Ok(None),
-            (SplitState::End, Shape::Page) if !self.has_data => broken("`data` is missing"),
+            (SplitState::Batch, Shape::Lines) if self.partial.is_none() => Ok(None),
+            (SplitState::End, Shape::Page) if !self.has_data => invalid("`data` is missing"),
             (SplitState::End, Shape::Page) => match self.next_token {
                 Some(Next::Text(cursor)) => Ok(Some(cursor)),
                 Some(Next::Null) => Ok(None),
-                None => broken("`next_token` is missing"),
+                None => invalid("`next_token` is missing"),
             },
             _ => Err(ParseError::Cut),
         }
@@ -327,7 +330,7 @@ impl Splitter {
 }
 
 fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, ParseError> {
-    serde_json::from_str(text).or_else(|_| broken("it is not valid JSON: a value is malformed"))
+    serde_json::from_str(text).or_else(|_| invalid("it is not valid JSON: a value is malformed"))
 }
 
 fn is_structural(byte: u8) -> bool {
@@ -338,35 +341,35 @@ impl PartialValue {
     /// Consumes bytes until the value is complete or they run out; returns how many, and whether it is
     /// complete.
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, bool), ParseError> {
-        let mut place = 0;
-        while place < bytes.len() {
+        let mut position = 0;
+        while position < bytes.len() {
             if self.in_string {
-                place += self.take_string(&bytes[place..]);
+                position += self.take_string(&bytes[position..]);
                 self.check_size()?;
                 if !self.in_string && self.depth == 0 {
-                    return Ok((place, true));
+                    return Ok((position, true));
                 }
                 continue;
             }
-            let byte = bytes[place];
+            let byte = bytes[position];
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' => {
                     if self.depth == 0 && !self.text.is_empty() {
-                        return Ok((place, true));
+                        return Ok((position, true));
                     }
                     self.blanks += 1;
                     if self.blanks > BLANK_LIMIT {
-                        return broken("there is too much whitespace");
+                        return invalid("there is too much whitespace");
                     }
-                    place += 1;
+                    position += 1;
                     continue;
                 }
                 // The byte after a literal or a number belongs to the outside.
-                b',' | b']' | b'}' | b':' if self.depth == 0 => return Ok((place, true)),
+                b',' | b']' | b'}' | b':' if self.depth == 0 => return Ok((position, true)),
                 b'{' | b'[' => {
                     self.depth += 1;
                     if self.depth > DEPTH_LIMIT {
-                        return broken("a value is nested too deeply");
+                        return invalid("a value is nested too deeply");
                     }
                 }
                 b'}' | b']' => self.depth -= 1,
@@ -376,17 +379,17 @@ impl PartialValue {
             self.part_words(byte);
             self.text.push(byte);
             self.check_size()?;
-            place += 1;
+            position += 1;
             if matches!(byte, b'}' | b']') && self.depth == 0 {
-                return Ok((place, true));
+                return Ok((position, true));
             }
         }
-        Ok((place, false))
+        Ok((position, false))
     }
 
     fn check_size(&self) -> Result<(), ParseError> {
         if self.text.len() > VALUE_LIMIT {
-            return broken(format!("a value is larger than {} kB", VALUE_LIMIT / 1024));
+            return invalid(format!("a value is larger than {} kB", VALUE_LIMIT / 1024));
         }
         Ok(())
     }
@@ -406,16 +409,16 @@ impl PartialValue {
             self.text.push(bytes[0]);
             return 1;
         }
-        let Some(place) = memchr2(b'"', b'\\', bytes) else {
+        let Some(position) = memchr2(b'"', b'\\', bytes) else {
             self.text.extend_from_slice(bytes);
             return bytes.len();
         };
-        self.text.extend_from_slice(&bytes[..=place]);
-        match bytes[place] {
+        self.text.extend_from_slice(&bytes[..=position]);
+        match bytes[position] {
             b'"' => self.in_string = false,
             _ => self.escaped = true,
         }
-        place + 1
+        position + 1
     }
 }
 
@@ -430,19 +433,19 @@ impl Interrupted {
     /// Parses the start of an object without whitespace between tokens.
     fn of(text: &[u8]) -> Self {
         let mut interrupted = Self::default();
-        let (mut depth, mut place, mut is_value) = (0, 0, false);
-        while let Some(&byte) = text.get(place) {
-            place += 1;
+        let (mut depth, mut position, mut is_value) = (0, 0, false);
+        while let Some(&byte) = text.get(position) {
+            position += 1;
             match byte {
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
                 b':' if depth == 1 => is_value = true,
                 b',' if depth == 1 => is_value = false,
                 b'"' => {
-                    let start = place - 1;
-                    place = string_end(text, place);
+                    let start = position - 1;
+                    position = string_end(text, position);
                     let string = || {
-                        let string = String::from_utf8_lossy(&text[start..place]);
+                        let string = String::from_utf8_lossy(&text[start..position]);
                         let content = unquote(&string);
                         // A string that was interrupted has no closing quote.
                         content.strip_prefix('"').unwrap_or(&content).to_owned()
@@ -462,12 +465,12 @@ impl Interrupted {
 
 /// Returns the position after the closing quote of the string whose content starts at `start`.
 fn string_end(text: &[u8], start: usize) -> usize {
-    let mut place = start;
-    while let Some(found) = memchr2(b'"', b'\\', text.get(place..).unwrap_or_default()) {
-        place += found + 1;
-        match text[place - 1] {
-            b'"' => return place,
-            _ => place += 1,
+    let mut position = start;
+    while let Some(found) = memchr2(b'"', b'\\', text.get(position..).unwrap_or_default()) {
+        position += found + 1;
+        match text[position - 1] {
+            b'"' => return position,
+            _ => position += 1,
         }
     }
     text.len()

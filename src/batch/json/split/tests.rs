@@ -119,7 +119,7 @@ fn what_is_missing_or_wrong_in_a_page_is_told() {
             "it is not valid JSON: unexpected `}`",
         ),
     ] {
-        assert_eq!(page(text), broken(why), "{text}");
+        assert_eq!(page(text), invalid(why), "{text}");
     }
 }
 
@@ -164,7 +164,7 @@ fn refused(text: &str, size: usize) -> (ParseError, Option<String>) {
         let piece = Arc::new(String::from_utf8_lossy(piece).into_owned());
         splitter.feed(&piece, &mut |_| Ok(())).err()
     });
-    let place = splitter.limit_passed().map(str::to_owned);
+    let place = splitter.exceeded_limit().map(str::to_owned);
     (failure.expect("a failure"), place)
 }
 
