@@ -221,7 +221,7 @@ impl BatchPages<'_> {
     pub(super) fn findings(&self) -> DataIssues {
         match self {
             Self::Service(pages) => pages.issues(),
-            Self::Archive(pages) => pages.issues(),
+            Self::Archive(pages) => pages.findings(),
         }
     }
 }

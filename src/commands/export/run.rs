@@ -332,7 +332,7 @@ impl OpenOutputs {
             let files = written.iter().map(|file| file.place.address()).chain(kept);
             lake::warn_of_strays(template, &files.collect());
         }
-        let mut warnings = data_warnings(&pages.issues(), &counts, args.selection.lenient);
+        let mut warnings = data_warnings(&pages.findings(), &counts, args.selection.lenient);
         warnings.extend(format_warnings(&report, destination));
         let incomplete = source.incomplete(&request.range)?;
         warnings.extend(incomplete.clone());
