@@ -1,18 +1,15 @@
 //! Where a table is: an address, completed by the variables that libpq knows.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::host::{Host, Security};
 use super::passfile::{self, PasswordQuery};
-use super::quoted;
-use super::table::{LONGEST_NAME, TableName};
-use super::url::{UrlParts, malformed};
-use crate::error::Failure;
 use crate::secret::Secret;
+use crate::error::{Failure, Kind};
 
 /// What stands in an address as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
@@ -157,6 +154,273 @@ impl fmt::Display for TableAddress {
     }
 }
 
+/// What stands in an address, before anything else is asked.
+#[derive(Default)]
+pub(super) struct UrlParts {
+    pub(super) host: Option<String>,
+    pub(super) port: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
+    pub(super) database: Option<String>,
+    pub(super) table: Option<String>,
+    pub(super) sslmode: Option<String>,
+    pub(super) sslrootcert: Option<String>,
+    pub(super) connect_timeout: Option<String>,
+    pub(super) application_name: Option<String>,
+    pub(super) options: Option<String>,
+}
+
+const PARAMETERS: &str = "table, host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name and options";
+
+impl UrlParts {
+    pub(super) fn read(text: &str) -> Result<Self, Failure> {
+        let (_, rest) = text.split_once("://").unwrap_or_default();
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        // Such a one is likely the rest of a password, and must not be shown as a name.
+        if database.contains(['/', '@']) {
+            return Err(malformed("its database has a `/` or an `@` in it")
+                .hint("in a user, a password or a name, write %2F for `/` and %40 for `@`; better, leave the password to PGPASSFILE or PGPASSWORD"));
+        }
+        let (access, server) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = match access.split_once(':') {
+            Some((user, password)) => (user, Some(password)),
+            None => (access, None),
+        };
+        let (host, port) = split_port(server)?;
+        let given =
+            |text: &str| decoded(text).map(|text| Some(text).filter(|text| !text.is_empty()));
+        let mut words = Self {
+            host: given(host)?,
+            port: given(port)?,
+            user: given(user)?,
+            password: password.map_or(Ok(None), given)?,
+            database: given(database)?,
+            ..Self::default()
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            words.add(pair)?;
+        }
+        Ok(words)
+    }
+
+    fn add(&mut self, pair: &str) -> Result<(), Failure> {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = (decoded(name)?, decoded(value)?);
+        let word = match name.as_str() {
+            "table" => &mut self.table,
+            "host" => &mut self.host,
+            "port" => &mut self.port,
+            "user" => &mut self.user,
+            "password" => &mut self.password,
+            "dbname" => &mut self.database,
+            "sslmode" => &mut self.sslmode,
+            "sslrootcert" => &mut self.sslrootcert,
+            "connect_timeout" => &mut self.connect_timeout,
+            "application_name" => &mut self.application_name,
+            "options" => &mut self.options,
+            other => {
+                return Err(
+                    malformed(&format!("`{other}` is no parameter that is known here"))
+                        .hint(format!("the parameters are {PARAMETERS}")),
+                );
+            }
+        };
+        if word.replace(value).is_some() {
+            return Err(malformed(&format!("it gives `{name}` twice")));
+        }
+        Ok(())
+    }
+}
+
+fn split_port(server: &str) -> Result<(&str, &str), Failure> {
+    if let Some(rest) = server.strip_prefix('[') {
+        let (host, rest) = rest
+            .split_once(']')
+            .ok_or_else(|| malformed("its host has no `]`"))?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, port)),
+            None if rest.is_empty() => Ok((host, "")),
+            None => Err(malformed("behind `]`, only a port can stand")),
+        };
+    }
+    Ok(server.rsplit_once(':').unwrap_or((server, "")))
+}
+
+fn decoded(text: &str) -> Result<String, Failure> {
+    let broken = || malformed("a `%` in it begins no two digits of a byte, or bytes are no UTF-8");
+    let is_escape = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(broken());
+    }
+    let text = percent_decode_str(text).decode_utf8();
+    let text = text.map_err(|_| broken())?.into_owned();
+    if text.contains('\0') {
+        return Err(malformed("it has a zero byte in it"));
+    }
+    Ok(text)
+}
+
+/// Says what is wrong with an address. It may hold a password, and is not shown.
+pub(super) fn malformed(why: &str) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("the address of the PostgreSQL table cannot be used: {why}"),
+    )
+    .hint("write it as postgres://user@host:5432/database?table=batches")
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    Name(String),
+    /// The folder of a socket on this machine.
+    Socket(PathBuf),
+}
+
+impl Host {
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        if text.contains(',') {
+            return Err(
+                malformed("it names several hosts").hint("name one: the server that is written to")
+            );
+        }
+        if text.starts_with('/') {
+            return Ok(Self::Socket(text.into()));
+        }
+        Ok(Self::Name(text.to_owned()))
+    }
+
+    /// Where a server on this machine usually is.
+    pub(super) fn usual(port: u16) -> Self {
+        let has_socket =
+            |folder: &&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
+        let folders = ["/var/run/postgresql", "/tmp"];
+        match folders
+            .iter()
+            .find(|folder| cfg!(unix) && has_socket(folder))
+        {
+            Some(folder) => Self::Socket((*folder).into()),
+            None => Self::Name("localhost".to_owned()),
+        }
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        match self {
+            Self::Socket(_) => true,
+            Self::Name(name) => {
+                let address: Option<IpAddr> = name.parse().ok();
+                name.eq_ignore_ascii_case("localhost")
+                    || address.is_some_and(|address| address.is_loopback())
+            }
+        }
+    }
+
+    /// What a line of the password file calls it.
+    pub(super) fn for_passfile(&self) -> String {
+        match self {
+            Self::Name(name) => name.clone(),
+            Self::Socket(folder) => match folder.to_str() {
+                Some("/var/run/postgresql" | "/tmp") | None => "localhost".to_owned(),
+                Some(folder) => folder.to_owned(),
+            },
+        }
+    }
+}
+
+/// How a connection is protected; the words are those of `sslmode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Security {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Security {
+    pub(super) fn parse(word: &str) -> Result<Self, Failure> {
+        Ok(match word {
+            "disable" => Self::Disable,
+            // Without TLS first would be the less safe of two ways.
+            "allow" | "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            _ => {
+                return Err(malformed("its `sslmode` is not known")
+                    .hint("write disable, prefer, require, verify-ca or verify-full"));
+            }
+        })
+    }
+}
+
+/// The longest name that PostgreSQL keeps; it would cut others, and find them no more.
+pub(super) const LONGEST_NAME: usize = 63;
+
+/// The name of a table, as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TableName {
+    /// Nothing where the server's search path decides.
+    pub(super) schema: Option<String>,
+    pub(super) name: String,
+}
+
+impl TableName {
+    /// Writes it for SQL.
+    pub(super) fn quoted(&self) -> String {
+        match &self.schema {
+            Some(schema) => format!("{}.{}", quoted(schema), quoted(&self.name)),
+            None => quoted(&self.name),
+        }
+    }
+
+    /// Reads `name` or `schema.name`, each perhaps in double quotes, which then may hold dots.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (first, rest) = part(text)?;
+        let (schema, name) = match rest {
+            "" => (None, first),
+            rest => {
+                let (name, rest) = part(rest.strip_prefix('.')?)?;
+                if !rest.is_empty() {
+                    return None;
+                }
+                (Some(first), name)
+            }
+        };
+        let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
+        (fits(&name) && schema.as_ref().is_none_or(fits)).then_some(Self { schema, name })
+    }
+}
+
+/// Takes one name off the front of `text`.
+fn part(text: &str) -> Option<(String, &str)> {
+    let Some(inside) = text.strip_prefix('"') else {
+        let end = text.find('.').unwrap_or(text.len());
+        return Some((text[..end].to_owned(), &text[end..]));
+    };
+    let mut name = String::new();
+    let mut rest = inside;
+    loop {
+        let (before, after) = rest.split_once('"')?;
+        name.push_str(before);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return Some((name, after)),
+        }
+    }
+}
+
+/// Writes a name so that SQL takes it as it is.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +527,26 @@ mod tests {
             assert!(said.contains(why), "{said}");
             assert!(!said.contains("hunter") && !said.contains("ter2"), "{said}");
             assert_eq!(kind, Kind::Usage);
+        }
+    }
+
+    #[test]
+    fn names_are_taken_as_they_are() {
+        for (table, sql) in [
+            ("batches", r#""batches""#),
+            ("Batches", r#""Batches""#),
+            ("a.b", r#""a"."b""#),
+            (r#""a.b""#, r#""a.b""#),
+            (r#""a""b"."c d""#, r#""a""b"."c d""#),
+            ("x; drop table y --", r#""x; drop table y --""#),
+            ("a\"b", "\"a\"\"b\""),
+        ] {
+            let found = TableName::parse(table).expect(table);
+            assert_eq!(found.quoted(), sql);
+        }
+        let long = "x".repeat(64);
+        for table in ["", ".", "a.", ".a", "a.b.c", "\"a", "\"a\"b", &long] {
+            assert_eq!(TableName::parse(table), None, "{table}");
         }
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::address::TableAddress;
-use super::host::Host;
+use super::address::{Host, TableAddress, quoted};
 use crate::client::causes::{TlsProblem, is_untrusted, root};
+use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
 /// What went wrong, and whether it may help to try again.
@@ -244,7 +244,7 @@ fn access_hint(address: &TableAddress, said: &DbError) -> String {
     if said.message().contains("unsupported startup parameter") && address.options.is_some() {
         return format!(
             "a connection pooler does not take `options` (from the address or PGOPTIONS); leave them out and set them for the user instead: alter role {} set …; or connect to the server itself",
-            super::quoted(&address.user)
+            quoted(&address.user)
         );
     }
     "run the same command again later, or ask whoever runs the server".to_owned()
@@ -262,7 +262,7 @@ fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
         "this server only reads: name the one that is written to".to_owned()
     } else if *code == SqlState::INVALID_SCHEMA_NAME {
         match &address.table.schema {
-            Some(schema) => format!("create it with: create schema {}", super::quoted(schema)),
+            Some(schema) => format!("create it with: create schema {}", quoted(schema)),
             None => "name a schema: `table=schema.name`".to_owned(),
         }
     } else if *code == SqlState::DISK_FULL {
@@ -274,4 +274,32 @@ fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
     } else {
         return None;
     })
+}
+
+/// Does `work` again while what goes wrong may pass, as often as `policy` says.
+pub(super) async fn persist<T>(
+    policy: RetryPolicy,
+    mut work: impl AsyncFnMut() -> Result<T, PgError>,
+) -> Result<T, Failure> {
+    let mut retry = 1;
+    loop {
+        let trouble = match work().await {
+            Ok(done) => return Ok(done),
+            Err(trouble) => trouble,
+        };
+        if !trouble.may_pass || retry > policy.retries {
+            return Err(trouble.failure);
+        }
+        let wait = policy.backoff(retry, 0.75 + fastrand::f64() / 2.0);
+        let cause = trouble.failure.source();
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        log::warn!(
+            "{}{cause}; trying again in {:.1} s ({retry} of {})",
+            trouble.failure,
+            wait.as_secs_f64(),
+            policy.retries
+        );
+        tokio::time::sleep(wait).await;
+        retry += 1;
+    }
 }

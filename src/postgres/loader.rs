@@ -4,11 +4,10 @@
 //! while the service is awaited, and what goes wrong with the server at the end can be tried again.
 
 use super::address::TableAddress;
-use super::encode::{InexactCell, RowBuffer};
-use super::layout::{EXTRA, Layout};
-use super::retry::persist;
+use super::failure::persist;
+use super::rows::{InexactCell, RowBuffer, RowSpool};
 use super::session::{Connector, Reach, joined, on_thread};
-use super::spool::RowSpool;
+use super::table::{EXTRA, Layout};
 use super::upsert::{self, Upsert, UpsertCounts};
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS};

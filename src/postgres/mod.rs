@@ -1,40 +1,34 @@
-//! PostgreSQL: a table as a place for exports, and read back for `verify`. The one home of the client.
+//! A PostgreSQL table as a destination for exports, and as a source for `verify`.
 //!
-//! An [`TableAddress`] says where. [`CopyLoader`] keeps the rows of an export in a temporary file, and brings them into the
-//! table in one transaction at the end. [`TableReader`] is the way back. Nothing is set for a session and no statement
-//! has a name, so that both work through a pooler that hands each transaction to another session.
+//! Start with [`TableAddress`]: it says which table, on which server, as which user. [`CopyLoader`] buffers
+//! the rows of an export in a temporary file and writes them to the table in one transaction at the end.
+//! [`TableReader`] reads a table back. All use of the PostgreSQL client is in this folder.
+//!
+//! No session settings and no named statements are used, so both directions work through a connection
+//! pooler that runs each transaction in another session.
 
-// What an address means, with the variables and the password file that PostgreSQL's own programs read.
+// Which table, on which server, as which user.
 mod address;
-mod host;
-mod options;
 mod passfile;
-mod table;
-mod url;
 
-// Certificates.
+// Connections, errors and retries.
+mod failure;
+mod session;
 mod tls;
 
-// A session, what goes wrong with one, and what is tried again.
-mod failure;
-mod retry;
-mod session;
+// The columns to write, and the checks of an existing table.
+mod table;
 
-// What the table looks like, or should.
-mod inspect;
-mod layout;
-
-// A batch as a row, and rows that wait.
-mod encode;
+// Batches to rows.
 mod escapes;
-mod spool;
+mod rows;
 
-// Rows on their way into the table.
+// Rows to the table.
 mod loader;
 mod locks;
 mod upsert;
 
-// Rows on their way back.
+// The table to batches.
 mod read;
 
 pub(crate) use address::TableAddress;
@@ -42,8 +36,3 @@ pub(crate) use loader::{CopyLoader, left_behind};
 pub(crate) use read::TableReader;
 pub(crate) use session::Reach;
 pub(crate) use upsert::UpsertCounts;
-
-/// Writes a name so that SQL takes it as it is.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}

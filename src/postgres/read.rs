@@ -7,13 +7,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use futures_util::TryStreamExt as _;
 
 use super::address::TableAddress;
+use super::address::quoted;
 use super::escapes;
-use super::failure::{self, PgError};
-use super::inspect::{self, ExistingTable};
-use super::layout::EXTRA;
-use super::quoted;
-use super::retry::persist;
+use super::failure::{self, PgError, persist};
 use super::session::{Connector, Limit, PgSession, Purpose, Reach, on_thread};
+use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
 use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
 use crate::error::{self, Failure};
@@ -163,7 +161,7 @@ async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError
     let session = way.connect().await?;
     session.begin(Purpose::Read).await?;
     let address = &way.address;
-    let Some(found) = inspect::find(&session, &address.table.quoted()).await? else {
+    let Some(found) = table::find(&session, &address.table.quoted()).await? else {
         return Err(Failure::new(
             error::Kind::Usage,
             format!(

@@ -20,8 +20,7 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use super::address::TableAddress;
-use super::host::Security;
+use super::address::{Security, TableAddress};
 use crate::client::read_certificates;
 use crate::error::{Failure, Kind};
 

@@ -8,15 +8,12 @@ use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
-use super::encode::RowChunk;
-use super::failure::PgError;
-use super::inspect;
-use super::layout::Layout;
+use super::address::quoted;
+use super::failure::{PgError, persist};
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
-use super::quoted;
-use super::retry::persist;
+use super::rows::{RowChunk, RowSpool};
 use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
-use super::spool::RowSpool;
+use super::table::{self, Layout};
 use crate::error::{Failure, Kind};
 
 /// How often the server is asked what became of a transaction.
@@ -66,7 +63,7 @@ impl Upsert {
 
     async fn go_through(session: &PgSession<'_>, mut layout: Layout) -> Result<Self, PgError> {
         session.begin(Purpose::Write).await?;
-        let found = inspect::find(session, &session.way.address.table.quoted()).await?;
+        let found = table::find(session, &session.way.address.table.quoted()).await?;
         let table = match &found {
             Some(found) => {
                 found.check(session, &mut layout).await?;
@@ -169,7 +166,7 @@ impl Upsert {
 
     /// Checks the table again after `create`: another session may have created it since the rehearsal.
     async fn check_again(&self, session: &PgSession<'_>) -> Result<(), PgError> {
-        let Some(found) = inspect::find(session, &self.table).await? else {
+        let Some(found) = table::find(session, &self.table).await? else {
             return Ok(());
         };
         let mut layout = self.layout.clone();
