@@ -9,10 +9,10 @@ use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange};
 
 use super::address::ObjectAddress;
-use super::attempts::tell;
 use super::error::StoreError;
+use super::requests::{self, tell};
+use super::store;
 use super::store::Bucket;
-use super::{runtime, store};
 use crate::error::{Failure, Kind};
 use crate::storage::temp_file::Scratch;
 
@@ -36,7 +36,7 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
         tag: None,
     };
     let place = address.clone();
-    let fetched = runtime::wait(async move { fetching.fetch(&place).await });
+    let fetched = requests::wait(async move { fetching.fetch(&place).await });
     match fetched.map_err(Fetch::Kept).flatten() {
         Ok(()) => Ok(scratch),
         Err(Fetch::Asked(trouble)) => Err(trouble.of_reading(address)),

@@ -1,47 +1,42 @@
-//! Object storage: `s3://`, `gs://` and `az://` as places for exports, and to verify them from.
+//! Object storage: `s3://`, `gs://` and `az://` as destinations for exports, and as sources for `verify`.
 //!
-//! The one home of `object_store`. It is asynchronous and the writers are not, so all requests are made
-//! on a runtime of their own, and whoever needs an answer waits for it. A build without the feature
-//! `cloud` knows the addresses and says that it cannot write to them.
+//! Start with [`ObjectAddress`], then `upload.rs`. All use of `object_store` is in this folder. That crate is
+//! asynchronous and the writers are not, so `requests.rs` makes all requests on a runtime of its own, and the
+//! caller blocks until the result is there. A build without the feature `cloud` parses the addresses and
+//! reports that it cannot use them.
 
-// What the names mean.
+// Addresses such as `s3://bucket/key`.
 mod address;
 
-// Which bucket, with whose credentials.
+// Connections to buckets, and the credentials for them.
 #[cfg(feature = "cloud")]
 mod credentials;
 #[cfg(feature = "cloud")]
 mod store;
 
-// Where requests are made, by what, how often, and what became of them in words.
-#[cfg(feature = "cloud")]
-mod attempts;
+// Requests: HTTP, retries and errors.
 #[cfg(feature = "cloud")]
 mod error;
 #[cfg(feature = "cloud")]
-mod runtime;
+mod requests;
 #[cfg(feature = "cloud")]
 mod transport;
 
-// An object on its way there, those that are not complete yet, and one on its way back.
-#[cfg(feature = "cloud")]
-mod download;
-#[cfg(feature = "cloud")]
-mod listing;
+// Writing objects, and removing incomplete uploads.
 #[cfg(feature = "cloud")]
 mod object;
 #[cfg(feature = "cloud")]
 mod orphans;
 #[cfg(feature = "cloud")]
-mod parts;
-#[cfg(feature = "cloud")]
 mod pending;
-#[cfg(feature = "cloud")]
-mod publish;
 #[cfg(feature = "cloud")]
 mod upload;
 
-// A build without.
+// Reading objects.
+#[cfg(feature = "cloud")]
+mod download;
+
+// All of the above in a build without the feature.
 #[cfg(not(feature = "cloud"))]
 mod disabled;
 
@@ -54,10 +49,8 @@ pub(crate) use disabled::{
 #[cfg(feature = "cloud")]
 pub(crate) use download::download;
 #[cfg(feature = "cloud")]
-pub(crate) use listing::{remove, sizes};
-#[cfg(feature = "cloud")]
 pub(crate) use pending::{may_be_published, settle, sweep, was_published};
 #[cfg(feature = "cloud")]
-pub(crate) use store::reach_as;
+pub(crate) use store::{reach_as, remove, sizes};
 #[cfg(feature = "cloud")]
 pub(crate) use upload::{Upload, check};

@@ -13,9 +13,9 @@ use object_store::{
 use tokio::sync::{Mutex as AsyncMutex, RwLock, watch};
 
 use super::address::{ObjectAddress, Provider};
-use super::attempts::{Span, Tried, attempt};
 use super::error::StoreError;
 use super::orphans::{FoundUpload, ObjectUri};
+use super::requests::{Span, Tried, attempt};
 use super::store::{self, Bucket};
 use crate::error::{Failure, Kind};
 

@@ -17,8 +17,8 @@ use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::gcp::GoogleCloudStorage;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::attempts::Span;
 use super::error::element;
+use super::requests::Span;
 
 /// How much the times of a store may be off: they have no fractions, and neither has its clock.
 const SLACK: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::object::ObjectContext;
-use super::runtime;
+use super::requests;
 
 /// How long the end of a run waits for uploads to be taken back, or to be published where that has begun.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -95,7 +95,7 @@ pub(super) fn take_back(number: u64, object: Arc<ObjectContext>) {
         forget(number);
     };
     // Where nothing can be started, nothing was.
-    let _ = runtime::start(work);
+    let _ = requests::start(work);
 }
 
 /// Takes all uploads back but those that are being published, and lets nothing be published after.
@@ -118,7 +118,7 @@ pub(crate) fn settle() {
     if count() == 0 {
         return;
     }
-    runtime::wait_at_most(PATIENCE, async move {
+    requests::wait_at_most(PATIENCE, async move {
         while count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

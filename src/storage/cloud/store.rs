@@ -4,21 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
 use object_store::azure::{AzureConfigKey as AzureKey, MicrosoftAzureBuilder};
 use object_store::client::HttpConnector as _;
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use object_store::multipart::MultipartStore;
-use object_store::{ObjectStore, RetryConfig};
+use object_store::path::Path as Key;
+use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
 use reqwest::Certificate;
+use tokio::sync::watch;
 
 use super::address::{ObjectAddress, Provider};
 use super::credentials::{self, set};
 use super::orphans::{Signer, Uploads};
+use super::requests::{self, attempt};
 use super::transport::Transport;
-use crate::client::ClientOptions;
 use crate::client::retry::RetryPolicy;
-use crate::client::{BaseUrl, read_certificates};
+use crate::client::{BaseUrl, ClientOptions, read_certificates};
 use crate::error::{Failure, Kind};
 use crate::text;
 
@@ -251,4 +254,53 @@ fn options(
             .hint("write it like https://storage.example.com"),
     })?;
     Ok(options.with_allow_http(!parsed.is_https()))
+}
+
+/// Returns the objects in the folder that `inside` is in, and below, by their addresses, with their sizes.
+pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
+    let bucket = bucket(inside)?;
+    let place = inside.clone();
+    let folder = place.key.rsplit_once('/').map(|(folder, _)| folder);
+    let prefix = folder.map(key_of(&place)).transpose()?;
+    let listed = requests::wait(async move {
+        let list = async || {
+            let objects = bucket.store.list(prefix.as_ref());
+            objects
+                .map_ok(|object| {
+                    let address = ObjectAddress {
+                        key: object.location.to_string(),
+                        ..place.clone()
+                    };
+                    (address.to_string(), object.size)
+                })
+                .try_collect()
+                .await
+        };
+        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), list).await;
+        tried.result.map_err(|trouble| trouble.of_reading(&place))
+    });
+    listed.map_err(Failure::from_output)?
+}
+
+/// Removes the object at `address`, if it is there.
+pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
+    let bucket = bucket(address)?;
+    let place = address.clone();
+    let key = key_of(address)(&address.key)?;
+    let removed = requests::wait(async move {
+        let delete = || bucket.store.delete(&key);
+        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), delete).await;
+        match tried.result {
+            Err(trouble) if !trouble.is_missing() => Err(trouble.of_writing(&place)),
+            _ => Ok(()),
+        }
+    });
+    removed.map_err(Failure::from_output)?
+}
+
+fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {
+    move |text| {
+        Key::parse(text)
+            .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))
+    }
 }

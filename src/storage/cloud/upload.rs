@@ -10,12 +10,11 @@ use bytes::Bytes;
 use object_store::PutPayload;
 use object_store::multipart::PartId;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::address::ObjectAddress;
 use super::object::{ObjectContent, ObjectContext};
-use super::publish::{publish_all, told_new};
-use super::{parts, pending, runtime};
+use super::{pending, requests};
 use crate::error::{Failure, Kind};
 
 /// What is on its way at a time, in parts of the smallest size.
@@ -82,12 +81,12 @@ impl Upload {
         self.complain()?;
         let part = std::mem::take(&mut self.held);
         self.room = None;
-        let units = part.len().div_ceil(parts::SMALLEST).clamp(1, PARTS_AT_ONCE);
+        let units = part.len().div_ceil(SMALLEST_PART).clamp(1, PARTS_AT_ONCE);
         let units = u32::try_from(units).unwrap_or(1);
-        let room = runtime::wait(ROOM.acquire_many(units))?;
+        let room = requests::wait(ROOM.acquire_many(units))?;
         let room = room.map_err(io::Error::other)?;
         let (object, number) = (Arc::clone(&self.object), self.sent.len());
-        self.sent.push(runtime::start(async move {
+        self.sent.push(requests::start(async move {
             let put = object.put(number, payload(part)).await;
             drop(room);
             put
@@ -135,7 +134,7 @@ impl Upload {
     pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
         self.seal().map_err(Failure::from_output)?;
         for part in std::mem::take(&mut self.sent) {
-            let part = runtime::wait(part).and_then(|ended| ended.map_err(io::Error::other));
+            let part = requests::wait(part).and_then(|ended| ended.map_err(io::Error::other));
             let Some(part) = part.map_err(Failure::from_output)? else {
                 self.complain().map_err(Failure::from_output)?;
                 return Err(Failure::new(Kind::Output, "the upload was stopped"));
@@ -165,7 +164,7 @@ impl Upload {
         let objects: Vec<_> = objects
             .map(|(upload, content)| (Arc::clone(&upload.object), content, upload.replace))
             .collect();
-        let published = runtime::wait(publish_all(objects)).map_err(Failure::from_output)?;
+        let published = requests::wait(publish_all(objects)).map_err(Failure::from_output)?;
         for &place in &published.new {
             uploads[place].published = true;
             pending::published(uploads[place].number);
@@ -199,7 +198,7 @@ fn payload(bytes: Vec<u8>) -> PutPayload {
 
 impl Write for Upload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let size = parts::size(self.sent.len());
+        let size = part_size(self.sent.len());
         let length = bytes.len().min(size - self.held.len());
         self.held.extend_from_slice(&bytes[..length]);
         if self.held.len() == size {
@@ -230,5 +229,121 @@ fn waited<F>(work: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
 {
-    runtime::wait(work).map_err(Failure::from_output)?
+    requests::wait(work).map_err(Failure::from_output)?
+}
+
+/// Objects that are published at a time.
+const OBJECTS_AT_ONCE: usize = 8;
+/// How many new objects a message names.
+const NAMED: usize = 5;
+
+/// Says which of `count` objects are new, and of which that is `unknown`.
+fn told_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
+    let known = match new.len() {
+        0 if unknown.is_empty() => format!("none of the {count} objects is new"),
+        0 => "no other object is new".to_owned(),
+        many => format!("{many} of {count} objects are new: {}", named(new)),
+    };
+    if unknown.is_empty() {
+        return known;
+    }
+    let are = if unknown.len() == 1 { "is" } else { "are" };
+    let unknown = format!("it is not known whether {} {are} new", named(unknown));
+    format!("{unknown}; {known}")
+}
+
+/// Names the first of `addresses`.
+fn named(addresses: &[&ObjectAddress]) -> String {
+    let names: Vec<String> = addresses
+        .iter()
+        .take(NAMED)
+        .map(|address| format!("`{address}`"))
+        .collect();
+    let more = match addresses.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.join(", "))
+}
+
+/// What became of objects that were to be published.
+#[derive(Default)]
+struct PublishedObjects {
+    /// The places of those that are new.
+    new: Vec<usize>,
+    failure: Option<Failure>,
+}
+
+/// Publishes `objects`, each with what it is made of and whether it may replace another. After a failure no more
+/// are begun.
+async fn publish_all(objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>) -> PublishedObjects {
+    let mut published = PublishedObjects::default();
+    let mut waiting = objects.into_iter().enumerate();
+    let mut running = JoinSet::new();
+    loop {
+        while published.failure.is_none() && running.len() < OBJECTS_AT_ONCE {
+            let Some((place, (object, content, replace))) = waiting.next() else {
+                break;
+            };
+            match pending::publish(&object) {
+                Ok(()) => {
+                    running.spawn(async move { (place, object.publish(content, replace).await) });
+                }
+                Err(error) => published.failure = Some(Failure::from_output(error)),
+            }
+        }
+        match running.join_next().await {
+            None => break,
+            Some(Ok((place, Ok(())))) => published.new.push(place),
+            Some(Ok((_, Err(failure)))) => {
+                published.failure.get_or_insert(failure);
+            }
+            Some(Err(error)) => {
+                let failure = Failure::from_output(io::Error::other(error));
+                published.failure.get_or_insert(failure);
+            }
+        }
+    }
+    published.new.sort_unstable();
+    published
+}
+
+/// Most stores take no smaller ones, but for the last.
+const SMALLEST_PART: usize = 8 << 20;
+/// So many are of one size, as some stores want all: 40 GB.
+const EQUAL_PARTS: usize = 5000;
+/// Then the size doubles after so many.
+const DOUBLING_STEP: usize = 500;
+/// Stores take none larger.
+const LARGEST_PART: usize = 4 << 30;
+
+/// Returns the size of the part numbered `part`. S3 takes 10,000 of them, and with these sizes so many
+/// hold more than the 5 TB that an object may have.
+fn part_size(part: usize) -> usize {
+    let doublings = match part.checked_sub(EQUAL_PARTS) {
+        Some(beyond) => beyond / DOUBLING_STEP + 1,
+        None => 0,
+    };
+    let doublings = u32::try_from(doublings).unwrap_or(u32::MAX);
+    SMALLEST_PART
+        .checked_shl(doublings.min(20))
+        .unwrap_or(LARGEST_PART)
+        .min(LARGEST_PART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_thousand_parts_hold_all_that_an_object_may() {
+        let all: u64 = (0..10_000).map(|part| part_size(part) as u64).sum();
+        assert!(all > 5 << 40, "{all}");
+        assert!((0..10_000).all(|part| part_size(part) <= part_size(part + 1)));
+        assert_eq!(
+            (part_size(0), part_size(4999), part_size(5000)),
+            (SMALLEST_PART, SMALLEST_PART, 2 * SMALLEST_PART)
+        );
+        assert_eq!(part_size(usize::MAX), LARGEST_PART);
+    }
 }
