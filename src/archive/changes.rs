@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Row, Rows, Statement};
 
-use super::Archive;
+use super::database::Archive;
 use crate::batch::{Batch, COLUMNS, unquote};
 use crate::error::Failure;
 

@@ -3,7 +3,7 @@
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use super::{Archive, damaged};
+use super::database::{Archive, damaged};
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
 use crate::storage::sqlite::{check_pages, check_table};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{Row, Statement};
 
-use super::{Archive, damaged};
+use super::database::{Archive, damaged};
 use crate::batch::Page;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, Splitter};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{OptionalExtension as _, Row};
 use serde::{Deserialize, Serialize};
 
-use super::Archive;
+use super::database::Archive;
 use crate::batch::Batch;
 use crate::batch::digest::hexadecimal;
 use crate::error::Failure;

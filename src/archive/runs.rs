@@ -2,7 +2,7 @@
 
 use rusqlite::Row;
 
-use super::{Archive, read_second};
+use super::database::{Archive, read_second};
 use crate::batch::range::written;
 use crate::error::Failure;
 

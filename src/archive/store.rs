@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::types::Null;
 use rusqlite::{OptionalExtension as _, Statement};
 
-use super::Archive;
+use super::database::Archive;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::Failure;
 

@@ -10,9 +10,9 @@ use chrono::Utc;
 use tokio::sync::watch;
 
 use super::coverage::Coverage;
+use super::database::{Archive, Owner};
 use super::runs::{Run, RunOutcome};
 use super::store::{BatchStore, Sightings, Stored};
-use super::{Archive, Owner};
 use crate::batch::Page;
 use crate::batch::dedup::Arrival;
 use crate::batch::range::{Range, written};

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Archive, PATIENCE, damaged, later, schema, unreadable};
+use super::database::{Archive, PATIENCE, damaged, later, unreadable};
+use super::schema;
 use crate::error::Failure;
 
 /// How long to wait for others who write the file, once it was read: whoever asks then has something already.

@@ -1,0 +1,456 @@
+//! An archive as an open SQLite database: its owner, its start, its coverage and its transactions.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::coverage::Coverage;
+use super::lock::Lock;
+use super::schema;
+use crate::batch::range::written;
+use crate::batch::whole_second;
+use crate::error::{Failure, Kind};
+use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
+
+/// How long to wait for others who read or write the file: a reader is done in a moment.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// Pages of the file that are kept in memory, in KiB.
+const CACHE: i64 = 32 * 1024;
+/// The same while indexes are built.
+const SORTING: i64 = 8 * 1024;
+
+/// Whose batches are in an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) base_url: String,
+    pub(crate) client_id: String,
+}
+
+/// Where an archive begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArchiveStart {
+    /// Before its first run.
+    Undecided,
+    /// It is to hold all batches that there are.
+    Beginning,
+    /// It is to hold those from this second on.
+    Second(i64),
+}
+
+impl ArchiveStart {
+    /// Returns its second; nothing where there is none.
+    pub(crate) fn second(self) -> Option<i64> {
+        match self {
+            Self::Second(second) => Some(second),
+            Self::Undecided | Self::Beginning => None,
+        }
+    }
+
+    /// Decides where an archive begins when it is told to reach back to `start`: never later than before.
+    pub(crate) fn reaching(self, start: Option<i64>) -> Option<i64> {
+        match (self, start) {
+            (Self::Undecided, start) => start,
+            (Self::Second(known), Some(start)) => Some(known.min(start)),
+            (known, _) => known.second(),
+        }
+    }
+}
+
+/// How an archive says that it begins with the first batch there is.
+const BEGINNING: &str = "the beginning";
+
+/// An archive that is open.
+pub(crate) struct Archive {
+    pub(super) path: PathBuf,
+    pub(super) db: Connection,
+    /// Nothing where it is only read. Must outlive the connection: closing any handle of a file drops
+    /// all locks that SQLite has on it.
+    pub(super) lock: Option<Lock>,
+}
+
+impl Archive {
+    /// Opens the archive at `path` for one run alone, or makes it; waits so long for another run.
+    pub(crate) fn open(path: &Path, wait: Duration) -> Result<Self, Failure> {
+        let mut lock = Lock::take(path, wait)?;
+        inspect(path, &mut lock.file)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let archive = Self {
+            path: path.to_owned(),
+            db: connect(path, flags).map_err(|error| failure(path, error))?,
+            lock: Some(lock),
+        };
+        if let Err(error) = archive.prepare() {
+            let failure = archive.failure(error);
+            archive.undo();
+            archive.close();
+            return Err(failure);
+        }
+        Ok(archive)
+    }
+
+    /// Opens the archive at `path` to read it, as it is at this moment.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        Self::read_within(path, PATIENCE)
+    }
+
+    /// The same, with so much patience for others who write it.
+    pub(super) fn read_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
+        let unreadable = |error| unreadable(path, error);
+        let is_file = path.metadata().map_err(unreadable)?.is_file();
+        if !is_file {
+            return Err(no_archive(path, "it is no regular file"));
+        }
+        let mut file = File::open(path).map_err(unreadable)?;
+        if inspect(path, &mut file)? == FileContent::Nothing {
+            return Err(no_archive(path, "it is empty"));
+        }
+        drop(file);
+        // What a killed run left half done is undone first, and that needs to write.
+        let can_write = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let can_read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = connect(path, can_write)
+            .or_else(|_| connect(path, can_read))
+            .map_err(|error| failure(path, error))?;
+        let archive = Self {
+            path: path.to_owned(),
+            db,
+            lock: None,
+        };
+        archive
+            .db
+            .busy_timeout(patience)
+            .and_then(|()| archive.db.pragma_update(None, "query_only", true))
+            // Everything that is read belongs to one moment.
+            .and_then(|()| archive.db.execute_batch("BEGIN"))
+            .map_err(|error| archive.failure(error))?;
+        if archive.is_blank().map_err(|error| archive.failure(error))? {
+            return Err(no_archive(path, "it is empty"));
+        }
+        Ok(archive)
+    }
+
+    fn prepare(&self) -> rusqlite::Result<()> {
+        self.db.busy_timeout(PATIENCE)?;
+        self.db.pragma_update(None, "cache_size", -CACHE)?;
+        // Power may fail at any moment.
+        self.db.pragma_update(None, "synchronous", "FULL")?;
+        // Somebody may have chosen another journal, with which it would be more than one file.
+        self.db.pragma_update(None, "journal_mode", "DELETE")?;
+        // Asking undoes what a killed run left half done, be it the making of the archive itself.
+        if self.is_blank()? {
+            self.db.execute_batch("BEGIN IMMEDIATE")?;
+            schema::create(&self.db)?;
+            self.db.execute_batch("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether there is nothing in the file, not even tables.
+    fn is_blank(&self) -> rusqlite::Result<bool> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
+        self.db.query_row(sql, [], |row| row.get(0))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes this the archive of `owner`; refused where it is somebody else's.
+    pub(crate) fn claim(&self, owner: &Owner) -> Result<(), Failure> {
+        if let Some(known) = self.owner()?
+            && known != *owner
+            // One that never held anything is nobody's.
+            && !(self.coverage()?.is_empty() && self.is_empty()?)
+        {
+            return Err(self.foreign(&known, owner));
+        }
+        self.set_about("base_url", &owner.base_url)?;
+        self.set_about("client_id", &owner.client_id)
+    }
+
+    pub(crate) fn owner(&self) -> Result<Option<Owner>, Failure> {
+        let base_url = self.about("base_url")?;
+        let client_id = self.about("client_id")?;
+        Ok(base_url.zip(client_id).map(|(base_url, client_id)| Owner {
+            base_url,
+            client_id,
+        }))
+    }
+
+    fn foreign(&self, known: &Owner, owner: &Owner) -> Failure {
+        let (what, name, key) = if known.base_url == owner.base_url {
+            ("client", "name", "client_id")
+        } else {
+            ("service", "address", "base_url")
+        };
+        Failure::new(
+            Kind::Usage,
+            format!(
+                "the archive `{}` belongs to {} at {}, not to {} at {}",
+                self.path.display(),
+                known.client_id,
+                known.base_url,
+                owner.client_id,
+                owner.base_url
+            ),
+        )
+        .hint(format!(
+            "name another file for these; where the same {what} only has a new {name}, say so in the archive: \
+             UPDATE about SET value = '…' WHERE key = '{key}'"
+        ))
+    }
+
+    /// Returns where the archive begins.
+    pub(crate) fn since(&self) -> Result<ArchiveStart, Failure> {
+        Ok(match self.about("since")? {
+            None => ArchiveStart::Undecided,
+            Some(text) => read_second(&text).map_or(ArchiveStart::Beginning, ArchiveStart::Second),
+        })
+    }
+
+    pub(crate) fn set_since(&self, since: Option<i64>) -> Result<(), Failure> {
+        let since = since.map_or_else(|| BEGINNING.to_owned(), written);
+        self.set_about("since", &since)
+    }
+
+    pub(crate) fn coverage(&self) -> Result<Coverage, Failure> {
+        let read = || {
+            let mut coverage = Coverage::default();
+            let sql = "SELECT covered_from, covered_through FROM coverage";
+            let mut rows = self.db.prepare(sql)?;
+            let mut rows = rows.query([])?;
+            while let Some(row) = rows.next()? {
+                let start: Option<String> = row.get(0)?;
+                let end: String = row.get(1)?;
+                let range = crate::batch::range::Range {
+                    start: start.as_deref().and_then(read_second),
+                    end: read_second(&end),
+                    excludes_end: false,
+                };
+                // A date that nobody can read says nothing of what is complete.
+                if range.end.is_some() && (start.is_none() || range.start.is_some()) {
+                    coverage.add(&range, i64::MAX);
+                }
+            }
+            Ok(coverage)
+        };
+        read().map_err(|error| self.failure(error))
+    }
+
+    fn set_coverage(&self, coverage: &Coverage) -> rusqlite::Result<()> {
+        self.db.execute("DELETE FROM coverage", [])?;
+        let mut insert = self.db.prepare("INSERT INTO coverage VALUES (?1, ?2)")?;
+        for span in coverage.spans() {
+            insert.execute((span.start.map(written), written(span.end)))?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether no batch was ever stored.
+    pub(crate) fn is_empty(&self) -> Result<bool, Failure> {
+        let any = self
+            .db
+            .query_row("SELECT EXISTS (SELECT 1 FROM batches)", [], |row| {
+                row.get::<_, bool>(0)
+            });
+        any.map(|any| !any).map_err(|error| self.failure(error))
+    }
+
+    /// Counts the batches that the service has, and those that vanished from it.
+    pub(crate) fn count(&self) -> Result<(u64, u64), Failure> {
+        // Two counts, because indexes answer both, and the table is many times larger.
+        let sql = "SELECT count(*), (SELECT count(*) FROM batches WHERE vanished IS NOT NULL) FROM batches";
+        let counted = self.db.query_row(sql, [], |row| {
+            let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
+            Ok((all - vanished, vanished))
+        });
+        counted.map_err(|error| self.failure(error))
+    }
+
+    /// Counts the batches that vanished from the service.
+    pub(crate) fn vanished(&self) -> Result<u64, Failure> {
+        let sql = "SELECT count(*) FROM batches WHERE vanished IS NOT NULL";
+        let counted = self.db.query_row(sql, [], |row| row.get(0));
+        counted.map_err(|error| self.failure(error))
+    }
+
+    /// Counts the batches of each month that the service has, such as `2026-05`, in order of time.
+    pub(crate) fn months(&self) -> Result<Vec<(String, u64)>, Failure> {
+        let read = || -> rusqlite::Result<Vec<(String, u64)>> {
+            let count = |only: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
+                let sql = format!(
+                    "SELECT substr(batch_creation_date, 1, 7) AS month, count(*) FROM batches
+                    WHERE batch_creation_date IS NOT NULL {only} GROUP BY month"
+                );
+                let mut rows = self.db.prepare(&sql)?;
+                rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect()
+            };
+            // Two steps, because indexes answer both, and the table is many times larger.
+            let mut months = count("")?;
+            for (month, vanished) in count("AND vanished IS NOT NULL")? {
+                *months.entry(month).or_default() -= vanished;
+            }
+            Ok(months.into_iter().collect())
+        };
+        read().map_err(|error| self.failure(error))
+    }
+
+    /// Begins what is kept together or not at all.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        self.run("BEGIN IMMEDIATE")
+    }
+
+    /// Keeps what was begun, with what is now known to be complete.
+    pub(crate) fn commit(&self, coverage: &Coverage) -> Result<(), Failure> {
+        self.set_coverage(coverage)
+            .map_err(|error| self.failure(error))?;
+        self.run("COMMIT")
+    }
+
+    /// Gives up what was begun, where it was.
+    pub(crate) fn undo(&self) {
+        if !self.db.is_autocommit() {
+            // What cannot be undone now is undone when the archive is next opened.
+            let _ = self.db.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Makes the indexes that are not there yet.
+    pub(crate) fn index(&self) -> Result<(), Failure> {
+        let index = || {
+            // Sorting takes as much memory as the pages that are kept: both together would be too much.
+            self.db.pragma_update(None, "cache_size", -SORTING)?;
+            self.db.release_memory()?;
+            schema::create_indexes(&self.db)?;
+            self.db.pragma_update(None, "cache_size", -CACHE)
+        };
+        index().map_err(|error| self.failure(error))
+    }
+
+    /// Closes the archive, and takes it away where this run made it and nothing came of it.
+    pub(crate) fn close(self) {
+        let nothing_came = || {
+            self.is_blank().unwrap_or(false)
+                || self.is_empty().unwrap_or(false)
+                    && self.coverage().is_ok_and(|coverage| coverage.is_empty())
+        };
+        let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created) && nothing_came();
+        let Self { path, db, lock } = self;
+        drop(db);
+        if is_litter {
+            // Where it cannot be removed, it stays: an archive with nothing in it. A link to it stays, too.
+            let _ = path.canonicalize().and_then(std::fs::remove_file);
+        }
+        drop(lock);
+    }
+
+    pub(super) fn about(&self, key: &str) -> Result<Option<String>, Failure> {
+        let sql = "SELECT value FROM about WHERE key = ?1";
+        let value = self.db.query_row(sql, [key], |row| row.get(0)).optional();
+        value.map_err(|error| self.failure(error))
+    }
+
+    pub(super) fn set_about(&self, key: &str, value: &str) -> Result<(), Failure> {
+        let sql =
+            "INSERT INTO about VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value";
+        let set = self.db.execute(sql, (key, value));
+        set.map(drop).map_err(|error| self.failure(error))
+    }
+
+    pub(super) fn run(&self, sql: &str) -> Result<(), Failure> {
+        self.db
+            .execute_batch(sql)
+            .map_err(|error| self.failure(error))
+    }
+
+    pub(super) fn failure(&self, error: rusqlite::Error) -> Failure {
+        failure(&self.path, error)
+    }
+}
+
+/// Reads a second as archives keep it.
+pub(crate) fn read_second(text: &str) -> Option<i64> {
+    whole_second(text.strip_suffix('Z')?)
+}
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileContent {
+    /// A new file, which may become an archive.
+    Nothing,
+    Archive,
+}
+
+/// Looks at the head of a file, and refuses what is no archive, or one of a later trayscan. SQLite is not
+/// asked: it might begin to repair a file that is not ours.
+fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
+    let mut head = Vec::new();
+    let read = file.take(100).read_to_end(&mut head);
+    read.map_err(|error| no_archive(path, "it cannot be read").caused_by(error))?;
+    if head.is_empty() {
+        return Ok(FileContent::Nothing);
+    }
+    if head.len() < 100 || !head.starts_with(b"SQLite format 3\0") {
+        return Err(no_archive(path, "it is no SQLite database"));
+    }
+    // The places are those of the file format of SQLite.
+    let number = |place: usize| {
+        u32::from_be_bytes([
+            head[place],
+            head[place + 1],
+            head[place + 2],
+            head[place + 3],
+        ])
+    };
+    if number(68) != ARCHIVE_ID {
+        return Err(no_archive(path, "it is some other SQLite database"));
+    }
+    let version = number(60);
+    if version > schema::VERSION {
+        return Err(later(path, version.into()));
+    }
+    Ok(FileContent::Archive)
+}
+
+pub(super) fn later(path: &Path, version: i64) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!(
+            "the archive `{}` was made by a later trayscan (schema {version}, here {})",
+            path.display(),
+            schema::VERSION
+        ),
+    )
+    .hint("update trayscan; the archive was not touched")
+}
+
+pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
+    Failure::new(
+        Kind::Usage,
+        format!("cannot open the archive `{}`", path.display()),
+    )
+    .caused_by(error)
+    .hint("`trayscan sync FILE` makes an archive")
+}
+
+fn no_archive(path: &Path, why: &str) -> Failure {
+    Failure::new(
+        Kind::Output,
+        format!("`{}` is no archive of trayscan: {why}", path.display()),
+    )
+    .hint("it was not touched; name the file that `trayscan sync` made, or a new one")
+}
+
+pub(super) fn damaged(path: &Path, row: i64) -> Failure {
+    let path = path.display();
+    Failure::new(
+        Kind::Protocol,
+        format!("row {row} of `{path}` holds no batch"),
+    )
+    .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
+}
