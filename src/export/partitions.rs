@@ -14,8 +14,8 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use super::pending::Pending;
-use super::sink::{Share, WrittenFile};
 use super::template::{Crops, Template};
+use super::written::{Share, WrittenFile};
 use crate::batch::digest::SetDigest;
 use crate::batch::{Batch, Representation};
 use crate::error::{Failure, Kind};
@@ -23,7 +23,8 @@ use crate::formats::{BatchWriter, WriterReport};
 use crate::storage::cleanup::Folders;
 use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::output::FinishedOutput;
-use crate::storage::target::{annotate, folder_of, follow_links, resolved};
+use crate::storage::path::{folder_of, follow_links, resolved};
+use crate::storage::target::annotate;
 use crate::storage::temp_file::PartFiles;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 

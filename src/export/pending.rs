@@ -15,7 +15,7 @@ use crate::error::{Failure, Kind};
 use crate::storage::Location;
 use crate::storage::cleanup;
 use crate::storage::cloud::{self, Upload};
-use crate::storage::target::folder_of;
+use crate::storage::path::folder_of;
 use crate::storage::temp_file::{self, sync_folder};
 
 /// The list of files that a run is about to change.

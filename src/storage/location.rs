@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::cleanup;
 use super::cloud;
-use super::target::{is_stdout, resolved};
+use super::path::{is_stdout, resolved};
 use crate::error::{Failure, Kind};
 #[cfg(feature = "postgres")]
 use crate::postgres;
@@ -144,28 +144,6 @@ impl Location {
             Self::Table(address) => postgres::left_behind(address),
         }
     }
-}
-
-/// Returns whether both paths lead to one file, by links or by other names. It need not exist.
-pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
-    match (left.canonicalize(), right.canonicalize()) {
-        (Ok(left), Ok(right)) => left == right || is_hard_link(&left, &right),
-        _ => resolved(left).is_some_and(|left| Some(left) == resolved(right)),
-    }
-}
-
-#[cfg(unix)]
-fn is_hard_link(left: &Path, right: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    match (left.metadata(), right.metadata()) {
-        (Ok(left), Ok(right)) => (left.dev(), left.ino()) == (right.dev(), right.ino()),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn is_hard_link(_: &Path, _: &Path) -> bool {
-    false
 }
 
 /// Tells whether `text` is meant as the address of a table. It may hold a password, and is not shown.

@@ -14,6 +14,7 @@ use super::cleanup::{self, Publishing};
 use super::cloud::Upload;
 use super::escaping::{Escapes, Escaping};
 use super::location::Location;
+use super::path::{folder_of, follow_links, is_open_file};
 use super::sqlite::{is_archive, refuse_sidecars};
 use super::temp_file::{self, PartFiles, Scratch, sync_folder};
 use crate::error::{Failure, Kind};
@@ -373,45 +374,6 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
         .hint(hint)
 }
 
-/// Names of standard output. It may be a regular file, which belongs to the shell that opened it, and
-/// which is written on from where it stands.
-pub(crate) fn is_stdout(path: &Path) -> bool {
-    let names = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-    path == Path::new("-") || cfg!(unix) && names.iter().any(|name| path == Path::new(name))
-}
-
-/// Names of what is open already, by its number.
-fn is_open_file(path: &Path) -> bool {
-    cfg!(unix)
-        && ["/dev/fd", "/proc/self/fd"]
-            .iter()
-            .any(|folder| path.starts_with(folder))
-}
-
-/// Returns the file that a chain of links leads to, whether it exists or not.
-pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    // As many as Linux follows.
-    const LINKS: usize = 40;
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        match fs::read_link(&path) {
-            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many links lead in circles"))
-}
-
-/// Returns the one name of what `path` leads to, whether it exists or not.
-pub(crate) fn resolved(path: &Path) -> Option<PathBuf> {
-    let path = follow_links(path).ok()?;
-    let folder = folder_of(&path);
-    let folder = folder
-        .canonicalize()
-        .or_else(|_| std::path::absolute(folder));
-    Some(folder.ok()?.join(path.file_name()?))
-}
-
 impl TempFile {
     fn create(
         path: PathBuf,
@@ -515,12 +477,6 @@ fn without_path(error: io::Error) -> io::Error {
         Some((reason, _)) => io::Error::new(error.kind(), reason),
         None => error,
     }
-}
-
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 #[cfg(unix)]
