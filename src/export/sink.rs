@@ -11,9 +11,11 @@ use crate::formats::{BatchWriter, WriterReport};
 use crate::pipeline::Sink;
 #[cfg(feature = "postgres")]
 use crate::postgres::CopyLoader;
+use crate::storage::Location;
+#[cfg(feature = "postgres")]
+use crate::storage::Published;
 #[cfg(feature = "postgres")]
 use crate::storage::cleanup;
-use crate::storage::{Location, Published};
 
 pub(crate) enum ExportSink {
     One {

@@ -1,6 +1,6 @@
-//! What an end without warning would leave behind: files that are not complete, and folders made for them.
+//! Unfinished files, and folders created for them, to be removed if the run is interrupted.
 //!
-//! An end by a signal cannot wait for those who own them, and takes them away itself.
+//! After a signal, the owners of the files cannot be waited for, so the files are removed from here.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,19 +16,19 @@ use tempfile::NamedTempFile;
 #[derive(Default)]
 struct Unfinished {
     files: HashSet<PathBuf>,
-    /// Each behind those it is in.
+    /// Parents first.
     folders: Vec<PathBuf>,
-    /// The batches are in their place, or on their way there: a signal comes too late.
+    /// The batches are published or about to be: a signal is too late to stop it.
     is_committed: bool,
 }
 
-/// The longest that another thread is waited for after a panic.
+/// How long to wait for another thread after a panic.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nothing once it was swept: then no more is begun or published.
+/// `Over` once swept: no more files are created or published then.
 static UNFINISHED: Mutex<CleanupState> = Mutex::new(CleanupState::Unused);
 
-/// How many files were put in their places together. A manifest comes after them, and does not count.
+/// The number of files published together. A manifest is published after them, and does not count.
 static PUBLISHED: AtomicUsize = AtomicUsize::new(0);
 
 enum CleanupState {
@@ -41,7 +41,7 @@ fn state() -> MutexGuard<'static, CleanupState> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does `work` with what is unfinished, while nobody sweeps; fails where the run is over.
+/// Runs `work` on the unfinished files, holding the lock; fails if the run is over.
 fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T> {
     let mut state = state();
     if let CleanupState::Unused = *state {
@@ -53,12 +53,13 @@ fn with<T>(work: impl FnOnce(&mut Unfinished) -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// Removes all of it, and lets nothing be published after.
+/// Removes all unfinished files, and prevents further publishing.
 pub(crate) fn sweep() {
     sweep_in(&mut state());
 }
 
-/// Removes what is unfinished, unless a thread that has panicked holds on to it: others let go soon.
+/// Removes the unfinished files, unless the thread that panicked holds the lock: other threads release it
+/// soon.
 pub(crate) fn sweep_if_free() {
     let started = Instant::now();
     loop {
@@ -75,17 +76,17 @@ fn sweep_in(state: &mut CleanupState) {
     let CleanupState::Some(unfinished) = std::mem::replace(state, CleanupState::Over) else {
         return;
     };
-    // Where something cannot be removed, nobody else could either.
+    // A failure cannot be handled here.
     for path in &unfinished.files {
         let _ = fs::remove_file(path);
     }
     remove(&unfinished.folders);
 }
 
-/// Ends the run early: removes what is unfinished, and lets nothing be published after that.
+/// Stops the run early: removes unfinished files, and prevents further publishing.
 ///
-/// Returns false, and changes nothing, if the run has published its result already. While it publishes, this
-/// waits.
+/// Returns false and changes nothing if the run has already published its result. Waits while the run is
+/// publishing.
 pub(crate) fn stop() -> bool {
     let mut state = state();
     if let CleanupState::Some(Unfinished {
@@ -98,7 +99,7 @@ pub(crate) fn stop() -> bool {
     true
 }
 
-/// Notes that the result is in its place, or about to be put there. Files do this as they are published.
+/// Records that the result is published or about to be. For files, `publish` does this.
 pub(crate) fn commit() -> io::Result<()> {
     with(|unfinished| {
         unfinished.is_committed = true;
@@ -106,7 +107,7 @@ pub(crate) fn commit() -> io::Result<()> {
     })
 }
 
-/// Creates a file as `create` does, and notes it. A run that was told to stop creates none.
+/// Creates a file with `create`, and registers it. Fails if the run was stopped.
 pub(crate) fn begin(
     create: impl FnOnce() -> io::Result<NamedTempFile>,
 ) -> io::Result<NamedTempFile> {
@@ -117,17 +118,17 @@ pub(crate) fn begin(
     })
 }
 
-/// Notes that a file is gone.
+/// Unregisters a file.
 pub(crate) fn forget(path: &Path) {
-    // Where the run is over, it does not matter any more.
+    // Does not matter once the run is over.
     let _ = with(|unfinished| {
         unfinished.files.remove(path);
         Ok(())
     });
 }
 
-/// Puts files where they belong, as `work` does it: a run that was told to stop publishes nothing, and one
-/// that has begun to publish does all of it before it ends.
+/// Publishes files with `work`. A run that was stopped publishes nothing; one that has started publishes all
+/// files before it ends.
 pub(crate) fn publish<T>(work: impl FnOnce(&mut Publishing<'_>) -> T) -> io::Result<T> {
     with(|unfinished| {
         let mut publishing = Publishing {
@@ -137,25 +138,25 @@ pub(crate) fn publish<T>(work: impl FnOnce(&mut Publishing<'_>) -> T) -> io::Res
         let worked = work(&mut publishing);
         let placed = publishing.placed;
         unfinished.is_committed |= placed > 0;
-        // Only the first time: what follows is no batches.
+        // Only the first time: later files are not batches.
         let _ = PUBLISHED.compare_exchange(0, placed, Ordering::Relaxed, Ordering::Relaxed);
         Ok(worked)
     })
 }
 
-/// Tells how many files of batches are in their places.
+/// Returns the number of published files with batches.
 pub(crate) fn published() -> usize {
     PUBLISHED.load(Ordering::Relaxed)
 }
 
-/// Files on their way to their places, while nobody sweeps.
+/// Files that are being published, with the lock held.
 pub(crate) struct Publishing<'a> {
     unfinished: &'a mut Unfinished,
     placed: usize,
 }
 
 impl Publishing<'_> {
-    /// Puts the file at `path` where it belongs, as `place` does it.
+    /// Publishes the file at `path` with `place`.
     pub(crate) fn place(
         &mut self,
         path: &Path,
@@ -167,18 +168,18 @@ impl Publishing<'_> {
         Ok(())
     }
 
-    /// Tells how many are in their places.
+    /// Returns the number of files published so far.
     pub(crate) fn placed(&self) -> usize {
         self.placed
     }
 }
 
-/// Folders that were made for files to come; those that are empty go when this is dropped.
+/// Folders created for new files. Those still empty are removed on drop.
 #[derive(Default)]
 pub(crate) struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    /// Makes the folder of `path`, and those it is in.
+    /// Creates the folder of `path`, and its parents.
     pub(crate) fn make_for(&mut self, path: &Path) -> io::Result<()> {
         let missing = path.ancestors().skip(1);
         let missing =
@@ -187,7 +188,7 @@ impl Folders {
         for folder in missing.into_iter().rev() {
             with(|unfinished| {
                 match fs::create_dir(folder) {
-                    // Somebody else was faster, and it is theirs.
+                    // Another program created it first, and owns it.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
                     made => made?,
                 }
@@ -203,7 +204,7 @@ impl Folders {
 impl Drop for Folders {
     fn drop(&mut self) {
         remove(&self.0);
-        // Where the run is over, they were removed already.
+        // Once the run is over, they are already removed.
         let gone: HashSet<&PathBuf> = self.0.iter().collect();
         let _ = with(|unfinished| {
             unfinished.folders.retain(|folder| !gone.contains(folder));
@@ -212,7 +213,7 @@ impl Drop for Folders {
     }
 }
 
-/// Removes the folders that are empty.
+/// Removes the empty folders.
 fn remove(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);

@@ -1,21 +1,21 @@
-//! Text on its way to a terminal: what a terminal would obey is shown as an escape instead.
+//! Escapes control characters in text that is written to a terminal.
 
 use crate::text;
 
-/// How the escapes look.
+/// The notation of the escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// Such as `\u{1b}`.
+    /// For example `\u{1b}`.
     Text,
-    /// Such as `\u001b`, so that JSON stays valid.
+    /// For example `\u001b`, so that JSON stays valid.
     Json,
 }
 
-/// Escapes a stream of text, which may be cut anywhere.
+/// Escapes a stream of text that may be split anywhere.
 #[derive(Debug)]
 pub(crate) struct Escaping {
     escapes: Escapes,
-    /// What the next bytes decide about: part of a character, or a carriage return.
+    /// Bytes that depend on the next ones: part of a character, or a carriage return.
     held: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl Escaping {
         }
     }
 
-    /// Returns what to show of `bytes`, and of those that were held back.
+    /// Returns the escaped text of `bytes` and of the bytes held back before.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let mut bytes = [&std::mem::take(&mut self.held), bytes].concat();
         let whole = match str::from_utf8(&bytes) {
@@ -41,7 +41,7 @@ impl Escaping {
         self.shown(&bytes)
     }
 
-    /// Returns what to show of what is held back at the end.
+    /// Returns the escaped text of the bytes held back at the end.
     pub(crate) fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         self.shown(&held)
@@ -50,7 +50,7 @@ impl Escaping {
     fn shown(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         match self.escapes {
-            // Outside of a string it is a blank, and inside it cannot be.
+            // In JSON, a carriage return is whitespace: strings cannot contain one.
             Escapes::Json => text::escape_json(&text.replace('\r', " ")),
             Escapes::Text => {
                 let lines: Vec<_> = text.split("\r\n").map(text::escape).collect();
@@ -64,7 +64,7 @@ impl Escaping {
 mod tests {
     use super::*;
 
-    /// Escapes `text`, cut into pieces of `size` bytes.
+    /// Escapes `text`, split into pieces of `size` bytes.
     fn escaped(escapes: Escapes, text: &str, size: usize) -> String {
         let mut escaping = Escaping::new(escapes);
         let pieces = text.as_bytes().chunks(size);

@@ -1,4 +1,4 @@
-//! The place that a name means: standard output, a file, an object in a bucket, or a table.
+//! Locations: standard output, a file, an object in a bucket, or a table.
 
 use std::fs;
 use std::io;
@@ -12,19 +12,19 @@ use crate::error::{Failure, Kind};
 use crate::postgres;
 use crate::text;
 
-/// Where bytes or batches go.
+/// Where bytes or batches are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     Stdout,
     File(PathBuf),
     Object(cloud::ObjectAddress),
-    /// Of PostgreSQL.
+    /// A PostgreSQL table.
     #[cfg(feature = "postgres")]
     Table(Box<postgres::TableAddress>),
 }
 
 impl Location {
-    /// Decides which place `name` means; none is standard output.
+    /// Parses `name`. `None` means standard output.
     pub(crate) fn new(name: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = name.filter(|path| !is_stdout(path)) else {
             return Ok(Self::Stdout);
@@ -41,7 +41,7 @@ impl Location {
                 Kind::Usage,
                 format!("`{text}`: only files, standard output and object storage can be written"),
             )
-            .hint("write a file and copy it where it belongs, or to s3://, gs:// or az://"));
+            .hint("write a file and copy it there, or use s3://, gs:// or az://"));
         }
         Ok(Self::File(path.to_owned()))
     }
@@ -60,11 +60,11 @@ impl Location {
         matches!(self, Self::Stdout)
     }
 
-    /// Names the place in messages.
+    /// Returns the name to use in messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdout => "standard output".to_owned(),
-            // A name may hold anything, an end of a line too.
+            // A file name may contain any character, including a line break.
             Self::File(path) => format!("`{}`", text::one_line(&path.to_string_lossy())),
             Self::Object(address) => format!("`{address}`"),
             #[cfg(feature = "postgres")]
@@ -72,7 +72,7 @@ impl Location {
         }
     }
 
-    /// Names the place in a manifest.
+    /// Returns the name to use in a manifest.
     pub(crate) fn address(&self) -> String {
         match self {
             Self::Stdout => "-".to_owned(),
@@ -83,7 +83,7 @@ impl Location {
         }
     }
 
-    /// Its name as a path, for what its ending and its placeholders tell; nothing for standard output.
+    /// Returns the name as a path, for its extension and placeholders; `None` for standard output and tables.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
             Self::Stdout => None,
@@ -94,7 +94,7 @@ impl Location {
         }
     }
 
-    /// Tells whether both are the same, by whatever names.
+    /// Returns whether both are the same location, even if their names differ.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(this), Self::File(that)) => resolved(this) == resolved(that),
@@ -102,7 +102,7 @@ impl Location {
         }
     }
 
-    /// Removes the file or object, if it is there.
+    /// Removes the file or object if it exists.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
         let removed = match self {
             Self::File(path) => fs::remove_file(path),
@@ -117,28 +117,28 @@ impl Location {
                 format!("cannot remove {}", self.name()),
             )
             .caused_by(error)
-            .hint("check that you may write to its folder")),
+            .hint("check that you have write permission for its folder")),
             _ => Ok(()),
         }
     }
 
-    /// Says what a run that did not finish leaves there.
+    /// Describes the state of this location after a run that did not finish.
     pub(crate) fn left_behind(&self) -> String {
         match self {
             Self::File(_) if cleanup::published() > 0 => {
-                format!("{} is new and whole", self.name())
+                format!("{} is new and complete", self.name())
             }
-            // What is no regular file was written through, and has what came so far.
+            // Devices and pipes are written directly, and contain what was written so far.
             Self::File(path) if path.metadata().map_or(true, |metadata| metadata.is_file()) => {
-                format!("{} is as it was before", self.name())
+                format!("{} is unchanged", self.name())
             }
             Self::Object(_) if cloud::was_published() => {
-                format!("{} is new and whole", self.name())
+                format!("{} is new and complete", self.name())
             }
             Self::Object(_) if cloud::may_be_published() => {
-                format!("{} is as it was before, or new and whole", self.name())
+                format!("{} is either unchanged or new and complete", self.name())
             }
-            Self::Object(_) => format!("{} is as it was before", self.name()),
+            Self::Object(_) => format!("{} is unchanged", self.name()),
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
             #[cfg(feature = "postgres")]
             Self::Table(address) => postgres::left_behind(address),
@@ -146,7 +146,7 @@ impl Location {
     }
 }
 
-/// Tells whether `text` is meant as the address of a table. It may hold a password, and is not shown.
+/// Returns whether `text` is the address of a table. It may contain a password, so it is never shown.
 pub(crate) fn is_table(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
@@ -154,9 +154,12 @@ pub(crate) fn is_table(text: &str) -> bool {
     })
 }
 
-/// Says how to get what this program was built without.
+/// The error for builds without PostgreSQL.
 #[cfg(not(feature = "postgres"))]
 pub(crate) fn no_postgres() -> Failure {
-    Failure::new(Kind::Usage, "this trayscan was built without PostgreSQL")
-        .hint("build it with: cargo install --path . --features postgres")
+    Failure::new(
+        Kind::Usage,
+        "this build of trayscan does not support PostgreSQL",
+    )
+    .hint("install one that does with `cargo install --path . --features postgres`")
 }

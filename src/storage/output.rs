@@ -1,4 +1,4 @@
-//! Bytes on their way to the target, compressed or not. Every write, flush and end is checked.
+//! Output with compression and checksums. Errors of every write, flush and finish are reported.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write};
@@ -24,27 +24,27 @@ const BUFFER: usize = 128 * 1024;
 pub(crate) struct EncodedOutput {
     encoder: Encoder,
     live: bool,
-    /// A format writes the file itself, which is not front to back.
+    /// A format writes the file itself, and not sequentially.
     is_handed_out: bool,
 }
 
-/// What ended up in its place; nothing of the kind in a table.
+/// Size and checksum of a published file or object; both are empty for a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
 
-/// Counts and hashes what goes to the target.
+/// Counts and hashes the bytes written to the target.
 struct HashingWriter {
     target: OutputTarget,
     bytes: u64,
-    /// Nothing where nobody wants to know.
+    /// `None` if no checksum is needed.
     hash: Option<Sha256>,
 }
 
 impl HashingWriter {
-    /// Counts and hashes what others wrote.
+    /// Counts and hashes a file that a format wrote itself.
     fn measure_again(&mut self) -> io::Result<()> {
         let Some(path) = self.target.beside() else {
             return Ok(());
@@ -102,7 +102,7 @@ impl EncodedOutput {
             }
             Compression::Zstd => {
                 let mut encoder = zstd::Encoder::new(buffer, 0)?;
-                // As gzip has one: else a bit that flipped may go unnoticed.
+                // Like the checksum of gzip: without it, a flipped bit could go unnoticed.
                 encoder.include_checksum(true)?;
                 Encoder::Zstd(encoder)
             }
@@ -114,8 +114,8 @@ impl EncodedOutput {
         })
     }
 
-    /// Hands out the file that will be published, for a format that writes it itself; nothing else may be
-    /// written then.
+    /// Returns the path of the file that will be published, for a format that writes it itself. Nothing else
+    /// may be written then.
     pub(crate) fn hand_out(&mut self) -> io::Result<PathBuf> {
         self.is_handed_out = true;
         self.measured().target.prepare_beside()?;
@@ -123,18 +123,18 @@ impl EncodedOutput {
         let beside = target.beside().map(Path::to_owned);
         beside.ok_or_else(|| {
             io::Error::other(format!(
-                "{} is no file, and this format needs one",
+                "{} is not a file, and this format needs one",
                 target.name()
             ))
         })
     }
 
-    /// Says that what is handed out becomes a database.
+    /// Declares that the file returned by `hand_out` becomes a database.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
         self.measured().target.expect_database()
     }
 
-    /// Says where an error happened, for a format that writes the file itself.
+    /// Adds the name of the target to an error, for a format that writes the file itself.
     pub(crate) fn blame(&self, error: io::Error) -> io::Error {
         let measured = match &self.encoder {
             Encoder::Plain(buffer) => buffer.get_ref(),
@@ -152,31 +152,31 @@ impl EncodedOutput {
         }
     }
 
-    /// Hashes what is written from now on, which is to be everything.
+    /// Hashes the output. Must be called before the first write.
     pub(crate) fn hashed(mut self) -> Self {
         self.measured().hash = Some(Sha256::new());
         self
     }
 
-    /// Shows what a terminal would obey as escapes, if this goes to one.
+    /// Escapes control characters if the target is a terminal.
     pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
         if let Encoder::Plain(buffer) = &mut self.encoder {
             buffer.get_mut().target.escape_on_terminal(escapes);
         }
     }
 
-    /// Tells whether somebody may be reading along.
+    /// Returns whether a reader may be waiting for the output.
     pub(crate) fn is_live(&self) -> bool {
         self.live
     }
 
-    /// Ends the stream of bytes and publishes the target.
+    /// Finishes the output and publishes the target.
     pub(crate) fn publish(self) -> Result<Published, Failure> {
         let published = FinishedOutput::publish(vec![self.seal()?])?;
         Ok(published.into_iter().next().unwrap_or_default())
     }
 
-    /// Ends the stream of bytes, and gets it to the disk.
+    /// Finishes the output and flushes it to disk.
     pub(crate) fn seal(self) -> Result<FinishedOutput, Failure> {
         let mut sealed = self.end()?;
         sealed.target.seal().map_err(Failure::from_output)?;
@@ -208,21 +208,21 @@ impl EncodedOutput {
     }
 }
 
-/// What is written and only has to be put in its place.
+/// Complete output that is ready to be published.
 pub(crate) struct FinishedOutput {
     target: OutputTarget,
     published: Published,
 }
 
 impl FinishedOutput {
-    /// Puts all of them in their places, or none.
+    /// Publishes all of them, or none.
     pub(crate) fn publish(all: Vec<Self>) -> Result<Vec<Published>, Failure> {
         let (mut targets, mut published) = (Vec::new(), Vec::new());
         for sealed in all {
             targets.push(sealed.target);
             published.push(sealed.published);
         }
-        // Until nothing but publishing is left to do.
+        // After this, only publishing is left to do.
         for target in &mut targets {
             target.arrive()?;
         }

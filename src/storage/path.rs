@@ -1,17 +1,17 @@
-//! Paths: links, folders, and names of the same file.
+//! Paths: links, folders, and different names for the same file.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Names of standard output. It may be a regular file, which belongs to the shell that opened it, and
-/// which is written on from where it stands.
+/// Returns whether `path` is a name of standard output. If standard output is a regular file, it belongs to
+/// the shell that opened it, and is appended to.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     let names = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     path == Path::new("-") || cfg!(unix) && names.iter().any(|name| path == Path::new(name))
 }
 
-/// Names of what is open already, by its number.
+/// Returns whether `path` names an open file descriptor.
 pub(crate) fn is_open_file(path: &Path) -> bool {
     cfg!(unix)
         && ["/dev/fd", "/proc/self/fd"]
@@ -19,9 +19,9 @@ pub(crate) fn is_open_file(path: &Path) -> bool {
             .any(|folder| path.starts_with(folder))
 }
 
-/// Returns the file that a chain of links leads to, whether it exists or not.
+/// Follows symbolic links. The file at the end of the chain need not exist.
 pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    // As many as Linux follows.
+    // The limit of Linux.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -30,10 +30,10 @@ pub(crate) fn follow_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(path),
         }
     }
-    Err(io::Error::other("too many links lead in circles"))
+    Err(io::Error::other("too many symbolic links"))
 }
 
-/// Returns the one name of what `path` leads to, whether it exists or not.
+/// Returns the canonical path of the file that `path` leads to, which need not exist.
 pub(crate) fn resolved(path: &Path) -> Option<PathBuf> {
     let path = follow_links(path).ok()?;
     let folder = folder_of(&path);
@@ -49,7 +49,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Returns whether both paths lead to one file, by links or by other names. It need not exist.
+/// Returns whether both paths lead to the same file, through links or different names. It need not exist.
 pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
     match (left.canonicalize(), right.canonicalize()) {
         (Ok(left), Ok(right)) => left == right || is_hard_link(&left, &right),

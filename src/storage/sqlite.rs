@@ -1,7 +1,7 @@
-//! SQLite databases as files: how they are opened, what damage looks like, and what lies beside them.
+//! SQLite databases as files: how to open them, detect damage, and handle journals next to them.
 //!
-//! SQLite keeps a journal beside a database while programs use it, or when one of them ended without warning. It
-//! knows the journal by its name alone: put another database in its place, and readers see a mixture of both.
+//! SQLite keeps a journal next to a database while it is in use, or after a program crashed. The journal is
+//! found by its name alone: if the database is replaced, readers see a mixture of both.
 
 use std::error::Error as _;
 use std::fs::File;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// "tray", where SQLite keeps whose file it is.
+/// The application ID in the header of an archive: "tray".
 pub(crate) const ARCHIVE_ID: u32 = 0x7472_6179;
 
 /// Returns whether the file at `path` is an archive of `trayscan sync`.
@@ -23,14 +23,13 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     read.is_ok() && head.get(68..72) == Some(&ARCHIVE_ID.to_be_bytes()[..])
 }
 
-/// Opens the file at `path`, whatever it is called: names such as `:memory:` or `file:x?mode=ro` would mean
-/// something else to SQLite.
+/// Opens the file at `path` literally: SQLite would interpret names such as `:memory:` or `file:x?mode=ro`.
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let place = path.canonicalize().or_else(|_| std::path::absolute(path));
     Connection::open_with_flags(place.as_deref().unwrap_or(path), flags)
 }
 
-/// Refuses to replace the database at `path`, which is no link, while changes of it wait beside it.
+/// Fails if the database at `path`, which must not be a link, has unfinished changes in a journal.
 pub(crate) fn refuse_sidecars(path: &Path) -> Result<(), Failure> {
     let (changes, undo) = (beside(path, "-wal"), beside(path, "-journal"));
     let changes = Some(changes).filter(|file| file.metadata().is_ok_and(|found| found.len() > 0));
@@ -40,12 +39,12 @@ pub(crate) fn refuse_sidecars(path: &Path) -> Result<(), Failure> {
     Err(Failure::new(
         Kind::Output,
         format!(
-            "{} has changes of the database {}, and would ruin one that takes its place",
+            "{} contains unfinished changes of the database {}, and would corrupt its replacement",
             shown(&found),
             shown(path)
         ),
     )
-    .hint("close the program that has the database open, or open it once with sqlite3 so that it tidies up; then try again"))
+    .hint("close the program that has the database open, or open it once with sqlite3 to finish the changes; then try again"))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -54,12 +53,13 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Tells whether SQLite would undo changes by it: some programs keep the file, and clear its beginning.
+/// Returns whether SQLite would roll back changes with this journal: some programs keep the file, and clear
+/// its header.
 fn is_hot(journal: &Path) -> bool {
     let mut first = [0];
     match File::open(journal).map(|mut file| file.read(&mut first)) {
         Ok(Ok(length)) => length > 0 && first != [0],
-        // It cannot be looked at, but it is there.
+        // It exists but cannot be read.
         _ => journal.metadata().is_ok_and(|found| found.len() > 0),
     }
 }
@@ -68,7 +68,7 @@ fn shown(path: &Path) -> String {
     format!("`{}`", text::one_line(&path.to_string_lossy()))
 }
 
-/// Says what SQLite could not do as an error of writing.
+/// Converts an SQLite error to an I/O error.
 pub(crate) fn io_error(error: rusqlite::Error) -> io::Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
@@ -77,7 +77,7 @@ pub(crate) fn io_error(error: rusqlite::Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
-/// Tells whether SQLite found the file damaged.
+/// Returns whether SQLite reported the file as damaged.
 pub(crate) fn is_damage(failure: &Failure) -> bool {
     let mut causes = std::iter::successors(failure.source(), |cause| (*cause).source());
     causes
@@ -93,23 +93,23 @@ pub(crate) fn tells_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Says what SQLite could not do, as the class of failure that it is.
+/// Converts an SQLite error to a failure of the matching kind.
 pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
     let code = error.sqlite_error_code();
     let (kind, what, hint) = match code {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             Kind::Locked,
             "another program is using",
-            "wait until it has finished reading or writing, then try again",
+            "wait until it has finished, then try again",
         ),
         Some(ErrorCode::DiskFull) => (
             Kind::Output,
-            "no room left for",
-            "free some space and run it again: it carries on from what the archive has",
+            "no space left for",
+            "free some space and run the command again: it continues from the last commit",
         ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
             Kind::Output,
-            "something has damaged",
+            "SQLite reports damage in",
             "keep a copy of the file, then `sync` to a new one; `sqlite3 FILE .recover` may help",
         ),
         Some(
@@ -119,13 +119,13 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
             | ErrorCode::PermissionDenied,
         ) => (
             Kind::Output,
-            "cannot write or read",
-            "look at the disk and at the permissions of the file and its folder",
+            "cannot read or write",
+            "check the disk, and the permissions of the file and its folder",
         ),
         _ => (
             Kind::Internal,
-            "something unexpected in",
-            "the archive is as it was at its last commit; please report this",
+            "unexpected error in",
+            "the archive is unchanged since its last commit; please report this",
         ),
     };
     Failure::new(kind, format!("{what} the archive `{}`", path.display()))
@@ -135,7 +135,7 @@ pub(crate) fn failure(path: &Path, error: rusqlite::Error) -> Failure {
 
 /// Checks every page and every index, and stops at the first problem.
 pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
-    // `quick_check` would not compare the indexes with the rows.
+    // `quick_check` does not compare the indexes with the rows.
     let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
     let found: String = found.map_err(|error| {
         if tells_damage(&error) {
@@ -150,7 +150,7 @@ pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a `batches` that is no plain table: a view or a virtual table can show anything.
+/// Refuses a `batches` that is not a plain table: a view or a virtual table can return any rows.
 pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
     let sql = "SELECT type, coalesce(rootpage, 0) FROM sqlite_schema
         WHERE name = 'batches' COLLATE NOCASE AND type IN ('table', 'view')";
@@ -168,12 +168,11 @@ pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
         "`{}`: `batches` is {is_a}, not a plain table",
         path.display()
     );
-    Err(Failure::new(Kind::Protocol, message)
-        .hint("somebody has changed the database; export it again"))
+    Err(Failure::new(Kind::Protocol, message).hint("the database was modified; export it again"))
 }
 
 pub(crate) fn damage(path: &Path, why: anyhow::Error) -> Failure {
-    let message = format!("`{}` is damaged or cut short", path.display());
+    let message = format!("`{}` is damaged or truncated", path.display());
     Failure::new(Kind::Protocol, message)
         .caused_by(why)
         .hint("copy or export it again")

@@ -1,7 +1,7 @@
-//! Where bytes end up: standard output, or a file or an object that appears whole or not at all.
+//! Output targets: standard output, or a file or object that appears complete or not at all.
 //!
-//! A file is written beside its place under a name that nobody can foresee, flushed to the disk, and
-//! renamed; the folder is flushed too. Until then, what was there before stays, byte for byte.
+//! A file is written next to its final path under an unpredictable name, flushed to disk, and renamed; the
+//! folder is flushed too. Until then, an existing file stays unchanged.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -21,50 +21,49 @@ use crate::error::{Failure, Kind};
 
 pub(crate) struct OutputTarget {
     sink: TargetKind,
-    /// As the user named it.
+    /// As given by the user.
     name: String,
-    /// Set if this is a terminal that must not obey what is written.
+    /// Set if this is a terminal, so that it does not interpret control characters in the output.
     escaping: Option<Escaping>,
 }
 
 enum TargetKind {
     Stdout(io::Stdout),
-    /// A device or a pipe: there is nothing to rename.
+    /// A device or a pipe: it cannot be renamed.
     Passthrough(File),
     File(TempFile),
     Object(Box<ObjectTarget>),
 }
 
-/// An object on its way.
+/// An object that is being uploaded.
 struct ObjectTarget {
     upload: Upload,
-    /// What a format wrote itself, and that is still to be sent.
+    /// A file that a format wrote itself, still to be uploaded.
     local: Option<Scratch>,
 }
 
-/// A file beside its place.
+/// A temporary file next to its final path.
 struct TempFile {
-    /// Nothing once it is sealed.
+    /// `None` once sealed.
     file: Option<File>,
     /// Removes the file when dropped.
     temporary: Option<TempPath>,
-    /// The file once it is sealed, if a lock on it tells other runs that it is in use.
+    /// The sealed file, if it is locked to show other runs that it is in use.
     lock: Option<File>,
     is_locked: bool,
     path: PathBuf,
     replace: bool,
-    /// What SQLite keeps beside a database must not stand beside it.
+    /// SQLite journals must not exist next to a database.
     is_database: bool,
 }
 
 impl OutputTarget {
-    /// Opens `place`; finds out now whether it can be written.
+    /// Opens `place`, and fails now if it cannot be written.
     pub(crate) fn open(place: &Location, no_clobber: bool) -> Result<Self, Failure> {
         Self::open_as(place, no_clobber, true, None)
     }
 
-    /// Opens `place`, one of many that are written one after the other: of objects, those that cannot be
-    /// written are found out later.
+    /// Opens one of many files that are written one after the other. For objects, write errors show up later.
     pub(crate) fn open_among(
         place: &Location,
         no_clobber: bool,
@@ -89,7 +88,7 @@ impl OutputTarget {
             })),
             #[cfg(feature = "postgres")]
             Location::Table(_) => {
-                let why = format!("{name} is a table, and this can only be written to a file");
+                let why = format!("{name} is a table, but this output must be a file");
                 return Err(Failure::new(Kind::Usage, why).hint("name a file"));
             }
         };
@@ -100,7 +99,7 @@ impl OutputTarget {
         })
     }
 
-    /// Makes sure that there is a file to be written by others, where there can be one.
+    /// Creates a local file for a format that writes the file itself, if this target is an object.
     pub(crate) fn prepare_beside(&mut self) -> io::Result<()> {
         if let TargetKind::Object(object) = &mut self.sink {
             object.local = Some(Scratch::new(Path::new(""))?);
@@ -108,7 +107,8 @@ impl OutputTarget {
         Ok(())
     }
 
-    /// Returns the file that is written before it is renamed or sent; nothing where bytes go elsewhere.
+    /// Returns the file that is written before it is renamed or uploaded; `None` for standard output, devices
+    /// and pipes.
     pub(crate) fn beside(&self) -> Option<&Path> {
         match &self.sink {
             TargetKind::File(fresh) => fresh.temporary.as_deref(),
@@ -117,7 +117,8 @@ impl OutputTarget {
         }
     }
 
-    /// Says that a database is written, and finds out whether that can take its place; again before it does.
+    /// Declares that a database is written, and checks that it can replace an existing one. Checked again
+    /// before publishing.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
         let TargetKind::File(fresh) = &mut self.sink else {
             return Ok(());
@@ -126,7 +127,7 @@ impl OutputTarget {
         refuse_sidecars(&fresh.path)
     }
 
-    /// Names it in messages.
+    /// Returns the name to use in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -135,7 +136,7 @@ impl OutputTarget {
         matches!(self.sink, TargetKind::Stdout(_))
     }
 
-    /// Shows what a terminal would obey as escapes, if this is one.
+    /// Escapes control characters if this is a terminal.
     pub(crate) fn escape_on_terminal(&mut self, escapes: Escapes) {
         let is_terminal = match &self.sink {
             TargetKind::Stdout(stdout) => stdout.is_terminal(),
@@ -145,7 +146,7 @@ impl OutputTarget {
         self.escaping = is_terminal.then(|| Escaping::new(escapes));
     }
 
-    /// Gets everything to the disk, and holds on to nothing but a name: there may be many.
+    /// Flushes everything to disk and closes the file: there may be many targets.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         match &mut self.sink {
             TargetKind::Stdout(_) | TargetKind::Passthrough(_) => Ok(()),
@@ -154,7 +155,7 @@ impl OutputTarget {
         }
     }
 
-    /// Waits until everything that was sealed is where it can be put in its place without fail.
+    /// Waits until everything that was sealed is ready to be published without further errors.
     pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
         match &mut self.sink {
             TargetKind::File(fresh) if !fresh.replace && fresh.path.exists() => {
@@ -166,8 +167,7 @@ impl OutputTarget {
         }
     }
 
-    /// Puts everything in its place: once the first file is there, the others follow, whatever signal
-    /// comes.
+    /// Publishes all targets. Once the first file is renamed, the others follow, even if a signal arrives.
     pub(crate) fn publish(mut targets: Vec<Self>) -> Result<(), Failure> {
         for target in &mut targets {
             if let Some(rest) = target.escaping.take().map(|mut escaping| escaping.finish()) {
@@ -177,7 +177,7 @@ impl OutputTarget {
             }
             target.seal().map_err(Failure::from_output)?;
         }
-        // What did not get to its place is removed behind this, when others may look for it again.
+        // Files that were not renamed are removed after this, outside the lock.
         let placed = cleanup::publish(|publishing| place_files(&mut targets, publishing));
         let folders = placed.map_err(Failure::from_output)??;
         for folder in folders {
@@ -206,7 +206,7 @@ impl OutputTarget {
     }
 }
 
-/// Renames all files; returns their folders.
+/// Renames all files, and returns their folders.
 fn place_files(
     targets: &mut [OutputTarget],
     publishing: &mut Publishing<'_>,
@@ -224,7 +224,7 @@ fn place_files(
             };
             return Err(match publishing.placed() {
                 0 => failure,
-                placed => failure.hint(format!("{placed} of {count} files are new already")),
+                placed => failure.hint(format!("{placed} of {count} files were already replaced")),
             });
         }
         folders.insert(folder_of(&fresh.path).to_owned());
@@ -235,7 +235,7 @@ fn place_files(
 fn appeared(name: &str) -> Failure {
     Failure::new(
         Kind::Output,
-        format!("{name} has appeared meanwhile, and `--no-clobber` keeps it"),
+        format!("{name} was created in the meantime, and `--no-clobber` keeps it"),
     )
 }
 
@@ -273,16 +273,16 @@ impl TargetKind {
             Some(metadata) if metadata.is_file() && is_archive(path) => {
                 return Err(Failure::new(
                     Kind::Output,
-                    format!("{name} is an archive of `trayscan sync`, with all that it remembers"),
+                    format!("{name} is an archive of `trayscan sync` and must not be overwritten"),
                 )
-                .hint("choose another name; `--archive` reads from it"));
+                .hint("choose another name; use `--archive` to read from the archive"));
             }
             Some(_) if no_clobber => {
                 return Err(Failure::new(
                     Kind::Output,
-                    format!("{name} exists, and `--no-clobber` keeps it"),
+                    format!("{name} already exists, and `--no-clobber` keeps it"),
                 )
-                .hint("choose another name, or leave `--no-clobber` out"));
+                .hint("choose another name, or remove `--no-clobber`"));
             }
             existing => {
                 let path = follow_links(path).map_err(failure)?;
@@ -293,8 +293,8 @@ impl TargetKind {
     }
 }
 
-/// Marks an error with where it happened, and a closed pipe as the reader's leaving: on a socket the
-/// same error is a broken connection.
+/// Adds the name of the target to an error. A broken pipe then means that the reader closed it; on a socket,
+/// the same error is a lost connection.
 pub(crate) fn annotate(name: &str, error: io::Error) -> io::Error {
     io::Error::new(
         error.kind(),
@@ -320,9 +320,9 @@ impl std::fmt::Display for OutputError {
 impl std::error::Error for OutputError {}
 
 impl Failure {
-    /// Turns an error of writing into what the user is told.
+    /// Converts a write error to a message for the user.
     pub(crate) fn from_output(error: io::Error) -> Self {
-        // Some refuse what they are given, and say so themselves.
+        // Some writers return a `Failure` of their own.
         let error = match error.downcast::<Self>() {
             Ok(refused) => return refused,
             Err(error) => error,
@@ -332,7 +332,10 @@ impl Failure {
             .and_then(|inner| inner.downcast_ref::<OutputError>());
         let name = inner.map_or("the output", |inner| inner.name.as_str());
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::new(Kind::ClosedPipe, format!("the reader of {name} has left"));
+            return Self::new(
+                Kind::ClosedPipe,
+                format!("the reader of {name} closed it early"),
+            );
         }
         let message = format!("cannot write to {name}");
         let hint = match error.kind() {
@@ -340,7 +343,7 @@ impl Failure {
                 "the disk is full: free some space, or write elsewhere"
             }
             io::ErrorKind::FileTooLarge => {
-                "a limit on the size of files is reached: raise it with `ulimit -f`"
+                "the file size limit is reached: raise it with `ulimit -f`"
             }
             _ => "write elsewhere with `-o`",
         };
@@ -355,19 +358,19 @@ fn cannot_write(name: &str, path: &Path, error: io::Error) -> Failure {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => match folder {
             Some(folder) if !folder.exists() => {
-                format!("make the folder first: mkdir -p '{}'", folder.display())
+                format!("create the folder first: mkdir -p '{}'", folder.display())
             }
-            _ => "choose another place with `-o`".to_owned(),
+            _ => "choose another location with `-o`".to_owned(),
         },
         io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => {
-            "it is write-protected: choose another place with `-o`".to_owned()
+            "it is write-protected: choose another location with `-o`".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "the file is written beside its place first, so its folder must be writable too"
+            "a temporary file is created in the same folder first, so the folder must be writable too"
                 .to_owned()
         }
-        _ => "choose another place with `-o`".to_owned(),
+        _ => "choose another location with `-o`".to_owned(),
     };
     Failure::new(Kind::Output, format!("cannot write to {name}"))
         .caused_by(error)
@@ -384,7 +387,7 @@ impl TempFile {
         if let Some(metadata) = existing
             && metadata.permissions().readonly()
         {
-            // Renaming would get around it; but somebody meant it.
+            // Renaming would bypass the protection, but it was set on purpose.
             return Err(io::Error::new(
                 io::ErrorKind::ReadOnlyFilesystem,
                 "the file is write-protected",
@@ -412,7 +415,7 @@ impl TempFile {
         Ok(fresh)
     }
 
-    /// Gets everything to the disk, and closes the file unless that would release its lock.
+    /// Flushes everything to disk, and closes the file unless that would release its lock.
     fn seal(&mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -437,7 +440,7 @@ impl TempFile {
         })
     }
 
-    /// The file, as long as it is not sealed.
+    /// Returns the file, unless it is sealed.
     fn file(&mut self) -> io::Result<&mut File> {
         let sealed = || io::Error::other("the file is sealed");
         self.file.as_mut().ok_or_else(sealed)
@@ -452,15 +455,12 @@ impl Drop for TempFile {
     }
 }
 
-/// Returns what a new file is created with, before the umask.
+/// Returns the permissions of a new file, before the umask.
 #[cfg(unix)]
-#[allow(
-    clippy::unnecessary_wraps,
-    reason = "elsewhere, there is no such thing"
-)]
+#[allow(clippy::unnecessary_wraps, reason = "returns `None` on other systems")]
 fn permissions(existing: Option<&fs::Metadata>) -> Option<fs::Permissions> {
     use std::os::unix::fs::PermissionsExt as _;
-    // The umask takes its share, as with any new file.
+    // The umask applies, as with any new file.
     let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
     Some(fs::Permissions::from_mode(mode))
 }
@@ -470,7 +470,7 @@ fn permissions(_: Option<&fs::Metadata>) -> Option<fs::Permissions> {
     None
 }
 
-/// Takes the name of the temporary file out of an error: nobody knows it.
+/// Removes the name of the temporary file from an error: it means nothing to the user.
 fn without_path(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.split_once(" at path ") {
@@ -484,7 +484,7 @@ fn keep_owner_and_mode(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
-        // Only some may give files away; for the others the file becomes their own.
+        // Only privileged users may change the owner; otherwise the current user becomes the owner.
         let _ = std::os::unix::fs::fchown(file, Some(metadata.uid()), Some(metadata.gid()));
     }
     file.set_permissions(metadata.permissions())
@@ -507,7 +507,7 @@ impl Write for OutputTarget {
             TargetKind::Stdout(stdout) => stdout.write(bytes),
             TargetKind::Passthrough(file) => file.write(bytes),
             TargetKind::File(fresh) => fresh.file().and_then(|file| file.write(bytes)),
-            // It names itself in its errors.
+            // Its errors contain the name already.
             TargetKind::Object(object) => return object.upload.write(bytes),
         };
         written.map_err(|error| self.annotated(error))
@@ -526,7 +526,7 @@ impl Write for OutputTarget {
 
 impl OutputTarget {
     pub(crate) fn annotated(&self, error: io::Error) -> io::Error {
-        // A write that was interrupted is tried again by whoever called; a refusal says it all.
+        // The caller retries an interrupted write. A `Failure` has a complete message already.
         let refusal = error.get_ref();
         let refusal = refusal.and_then(|inner| inner.downcast_ref::<Failure>());
         if error.kind() == io::ErrorKind::Interrupted || refusal.is_some() {

@@ -42,7 +42,7 @@ pub(crate) fn create(folder: &Path, permissions: Option<Permissions>) -> io::Res
     locked(folder, TEMP, permissions)
 }
 
-/// Removes what killed runs left in `folder`, for a run that creates nothing there.
+/// Removes strays in `folder`, for a run that creates no files there.
 pub(crate) fn remove_strays(folder: &Path) {
     strays::remove(folder, Suffix::Exact);
 }
@@ -74,7 +74,7 @@ fn locked(
     Err(io::Error::other("every new temporary file was removed"))
 }
 
-/// A temporary file in the system's folder for them. Only the user may read it.
+/// A temporary file in the system's temporary folder. Only the user may read it.
 pub(crate) struct Scratch {
     path: TempPath,
     /// Holds the lock.
@@ -104,7 +104,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the last two extensions of `name`, as far as they are short and plain: they tell the format.
+/// Returns the last two extensions of `name` if they are short and alphanumeric: they show the format.
 fn extensions(name: &Path) -> String {
     let name = name.file_name().unwrap_or_default().to_string_lossy();
     let is_plain = |extension: &&str| {
@@ -120,7 +120,7 @@ fn extensions(name: &Path) -> String {
 pub(crate) struct PartFiles {
     id: String,
     created: usize,
-    /// Removed when dropped, which must be after all parts are published or gone.
+    /// Removed when dropped, which must be after all parts are published or removed.
     list: TempPath,
     _lock: File,
 }
@@ -178,11 +178,11 @@ impl Drop for PartFiles {
     }
 }
 
-/// Gets the names in `folder` to the disk.
+/// Flushes the entries of `folder` to disk.
 #[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some folders may be written but not read, and some file systems know no such thing.
+        // Some folders are writable but not readable, and some file systems do not support this.
         Err(error)
             if matches!(
                 error.kind(),
@@ -208,7 +208,7 @@ enum Suffix {
     WithExtensions,
 }
 
-/// What the name of a temporary file tells.
+/// The kind of a temporary file, parsed from its name.
 #[derive(Debug, PartialEq, Eq)]
 enum StrayName<'a> {
     Temp,
@@ -254,7 +254,7 @@ mod strays {
 
     use crate::storage::temp_file::{LIST, PREFIX, StrayName, Suffix};
 
-    /// Numbers of file systems on which other machines may write too, and of FUSE, where that is unknown.
+    /// Magic numbers of file systems that other machines may write to, and of FUSE, where that is unknown.
     const NETWORK: [u32; 12] = [
         0x6969,      // NFS
         0xff53_4d42, // CIFS
@@ -290,7 +290,7 @@ mod strays {
         }
     }
 
-    /// Removes what killed runs left in `folder`. This is a courtesy: a failure is only logged.
+    /// Removes strays in `folder`. Failures are only logged.
     pub(super) fn remove(folder: &Path, suffix: Suffix) {
         if !has_locks(folder) {
             return;
@@ -328,8 +328,8 @@ mod strays {
         Ok(())
     }
 
-    /// Removes the parts that the list `id` in `base` tells of, and the list; folders too, if they are empty then and
-    /// not `needed`.
+    /// Removes the parts listed in list `id` in `base`, and the list itself. Removes folders that are then
+    /// empty, unless they are `needed`.
     fn remove_listed(base: &Path, id: &str, needed: &Path) {
         if !has_locks(base) {
             return;
@@ -355,7 +355,7 @@ mod strays {
         }
     }
 
-    /// Removes `folder` and those that it is in, below `base`, until one is not empty or `needed`.
+    /// Removes `folder` and its parents below `base`, up to the first that is not empty or is `needed`.
     fn remove_empty(folder: &Path, base: &Path, needed: &Path) {
         let (Ok(base), Ok(needed)) = (base.canonicalize(), needed.canonicalize()) else {
             return;
@@ -367,7 +367,7 @@ mod strays {
             *above != base && above.starts_with(&base) && !needed.starts_with(above)
         };
         let mut above = folder.ancestors().take_while(is_ours);
-        // It fails where something is in it.
+        // Fails if the folder is not empty.
         let _ = above.try_for_each(fs::remove_dir);
     }
 
@@ -379,7 +379,7 @@ mod strays {
         for entry in entries {
             let name = entry?.file_name();
             let name = name.to_str().filter(|name| {
-                // Of this run and no other.
+                // Only parts of this run.
                 matches!(StrayName::parse(name, Suffix::Exact), Some(StrayName::Part(other)) if other == id)
             });
             let path = name.map(|name| folder.join(name));
@@ -392,7 +392,7 @@ mod strays {
 
     /// Opens a regular file of this user.
     fn open_own(path: &Path) -> Option<File> {
-        // A pipe must not block, and a link must not be followed.
+        // Opening a pipe must not block, and a link must not be followed.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
         let metadata = file.metadata().ok()?;
@@ -400,7 +400,7 @@ mod strays {
         (metadata.is_file() && is_own).then_some(file)
     }
 
-    /// Takes the lock of a file whose run has ended, while the file is still at `path`.
+    /// Locks a file whose run has ended, if the file is still at `path`.
     fn lock_stray(path: &Path) -> Option<File> {
         let file = open_own(path)?;
         file.try_lock().ok()?;
@@ -419,7 +419,7 @@ mod strays {
     }
 }
 
-/// Elsewhere, nothing is locked or removed.
+/// On other systems, nothing is locked or removed.
 #[cfg(not(target_os = "linux"))]
 mod strays {
     use std::fs::File;
@@ -430,7 +430,7 @@ mod strays {
         false
     }
 
-    #[allow(clippy::unnecessary_wraps, reason = "on Linux, it can fail")]
+    #[allow(clippy::unnecessary_wraps, reason = "can fail on Linux")]
     pub(super) fn lock(_: &File) -> io::Result<bool> {
         Ok(true)
     }
