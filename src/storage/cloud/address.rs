@@ -1,11 +1,11 @@
-//! Addresses of objects: `s3://bucket/exports/batches.csv`.
+//! Addresses of objects, such as `s3://bucket/exports/batches.csv`.
 
 use std::fmt;
 use std::path::Path;
 
 use crate::error::{Failure, Kind};
 
-/// Who keeps the objects.
+/// The provider of the object storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Provider {
     S3,
@@ -20,7 +20,7 @@ const PROVIDERS: [(&str, Provider); 3] = [
 ];
 
 impl Provider {
-    /// What the provider calls that which holds objects.
+    /// Returns the provider's word for a bucket.
     pub(crate) fn vessel(self) -> &'static str {
         match self {
             Self::S3 | Self::Gcs => "bucket",
@@ -33,19 +33,19 @@ impl Provider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectAddress {
     pub(crate) provider: Provider,
-    /// The container, for those who call it that.
+    /// The bucket, or the container on Azure.
     pub(crate) bucket: String,
     pub(crate) key: String,
 }
 
 impl ObjectAddress {
-    /// Tells whether `name` is meant as an address in object storage.
+    /// Returns whether `name` is an address in object storage.
     pub(crate) fn is_meant(name: &Path) -> bool {
         let text = name.to_string_lossy();
         PROVIDERS.iter().any(|(scheme, _)| text.starts_with(scheme))
     }
 
-    /// Reads `name`; nothing where it is not meant as an address in object storage.
+    /// Parses `name`; `None` if it is not an address in object storage.
     pub(crate) fn parse(name: &Path) -> Result<Option<Self>, Failure> {
         let text = name.to_string_lossy();
         let Some((scheme, provider)) = PROVIDERS
@@ -69,11 +69,11 @@ impl ObjectAddress {
                 "does not name a {vessel} and an object in it"
             )));
         }
-        // Anything else would change the address that requests go to.
+        // Any other character would change the address of the requests.
         let is_plain =
             |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         if !bucket.chars().all(is_plain) {
-            return Err(refuse(format!("has a {vessel} that cannot be called so")));
+            return Err(refuse(format!("has an invalid {vessel} name")));
         }
         if key.is_empty() || key.ends_with('/') {
             return Err(refuse("names a folder: name a file in it".to_owned()));
@@ -81,11 +81,11 @@ impl ObjectAddress {
         let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";
         if key.split('/').any(is_odd) {
             return Err(refuse(
-                "has a part that is empty or made of dots".to_owned(),
+                "has a path segment that is empty or consists of dots".to_owned(),
             ));
         }
         if key.chars().any(char::is_control) || name.to_str().is_none() {
-            return Err(refuse("has characters that no name should have".to_owned()));
+            return Err(refuse("contains invalid characters".to_owned()));
         }
         Ok(Some(Self {
             provider: *provider,
@@ -108,9 +108,9 @@ impl fmt::Display for ObjectAddress {
 fn not_built(text: &str) -> Failure {
     Failure::new(
         Kind::Usage,
-        format!("`{text}`: this build knows nothing of object storage"),
+        format!("`{text}`: this build of trayscan does not support object storage"),
     )
-    .hint("get one that does with `cargo install --path . --features cloud`, or write a file and copy it there")
+    .hint("install one that does with `cargo install --path . --features cloud`, or write a file and copy it there")
 }
 
 #[cfg(test)]

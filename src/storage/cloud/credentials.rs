@@ -1,8 +1,8 @@
-//! Whether there are credentials at all, found out before anything waits for them.
+//! Checks that credentials are set before the first request.
 //!
-//! Without any, `object_store` asks the metadata service of the machine it runs on, again and again for
-//! minutes. Only machines of the cloud have one, and those answer at once; variables of the clouds' own tools
-//! keep it from being asked at all.
+//! Without credentials, `object_store` queries the metadata service of the machine, and retries for minutes.
+//! Only cloud machines have that service, and it responds at once. Variables of the cloud tools disable the
+//! query.
 
 use std::env;
 use std::net::{SocketAddr, TcpStream};
@@ -16,14 +16,14 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as GcsKey};
 use crate::error::{Failure, Kind};
 use crate::secret::Secret;
 
-/// All three clouds answer here, and nobody else does.
+/// The metadata service has the same address in all three clouds.
 const METADATA: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(169, 254, 169, 254)),
     80,
 );
 const AT_ONCE: Duration = Duration::from_millis(800);
 
-/// Variables that hold what must never be shown.
+/// Variables with secret values.
 const SECRETS: [&str; 13] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -40,11 +40,11 @@ const SECRETS: [&str; 13] = [
     "GOOGLE_BEARER_TOKEN",
 ];
 
-/// Has every secret of the environment kept out of all messages.
+/// Registers every secret in the environment, so that no message shows it.
 pub(super) fn conceal_all() {
     for name in SECRETS {
         let Some(value) = set(name) else { continue };
-        // Of a signature in a query, each part alone is as secret as all of it.
+        // Each part of a signed query is as secret as the whole.
         for (_, part) in form_urlencoded::parse(value.trim_start_matches('?').as_bytes()) {
             if part.len() > 20 {
                 drop(Secret::new(part));
@@ -54,8 +54,8 @@ pub(super) fn conceal_all() {
     }
 }
 
-/// Refuses line breaks and the like in what `object_store` reads of the environment: no request can hold them.
-/// `is_read` tells which variables that is, by their names in small letters.
+/// Refuses control characters in the variables that `object_store` reads: a request cannot contain them.
+/// `is_read` takes a variable's name in lower case, and returns whether it is read.
 fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), Failure> {
     for (name, value) in env::vars_os() {
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
@@ -65,9 +65,9 @@ fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), 
             && value.contains(char::is_control)
             && is_read(&name.to_ascii_lowercase())
         {
-            let what = format!("{name} holds a line break or another control character");
+            let what = format!("{name} contains a line break or another control character");
             let hint = format!(
-                "a value that was read from a file often ends in a line break: remove it, as `{name}=\"$(cat FILE)\"` does"
+                "a value read from a file often ends with a line break: remove it, as `{name}=\"$(cat FILE)\"` does"
             );
             return Err(Failure::new(Kind::Usage, what).hint(hint));
         }
@@ -75,7 +75,7 @@ fn check_characters(prefix: &str, is_read: impl Fn(&str) -> bool) -> Result<(), 
     Ok(())
 }
 
-/// Returns what a variable holds, where it holds anything.
+/// Returns the value of a variable; `None` if it is unset or empty.
 pub(super) fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -90,7 +90,7 @@ pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
     let lacks = |variable: &str| {
         missing(
             &format!("{variable} is not set"),
-            "the key has two halves: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
+            "the key has two parts: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither",
         )
     };
     match (has(S3Key::AccessKeyId), has(S3Key::SecretAccessKey)) {
@@ -114,11 +114,11 @@ pub(super) fn check_s3(builder: &AmazonS3Builder) -> Result<(), Failure> {
     } else {
         "set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
     };
-    Err(missing("there are no credentials for S3", hint))
+    Err(missing("no credentials for S3 are set", hint))
 }
 
 pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failure> {
-    // The key of a service account is JSON, which may have lines.
+    // The key of a service account is JSON, and may contain line breaks.
     check_characters("GOOGLE_", |name| {
         name.parse()
             .is_ok_and(|key: GcsKey| key != GcsKey::ServiceAccountKey)
@@ -128,7 +128,7 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
             .get_config_value(&key)
             .filter(|value| !value.is_empty())
     };
-    let hint = "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, or run `gcloud auth application-default login`";
+    let hint = "set GOOGLE_APPLICATION_CREDENTIALS to the key file of a service account, or run `gcloud auth application-default login`";
     for (key, variable) in [
         (GcsKey::ServiceAccount, "GOOGLE_SERVICE_ACCOUNT"),
         (
@@ -138,7 +138,7 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
     ] {
         if let Some(path) = value(key) {
             if !Path::new(&path).is_file() {
-                return Err(missing(&format!("{variable} names no file"), hint));
+                return Err(missing(&format!("{variable} does not name a file"), hint));
             }
             return Ok(());
         }
@@ -155,13 +155,13 @@ pub(super) fn check_gcs(builder: &GoogleCloudStorageBuilder) -> Result<(), Failu
         return Ok(());
     }
     Err(missing(
-        "there are no credentials for Google Cloud Storage",
+        "no credentials for Google Cloud Storage are set",
         hint,
     ))
 }
 
 pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure> {
-    // Two are read because the `az` command does.
+    // The last two are variables of the `az` command.
     check_characters("AZURE_", |name| {
         name.parse::<AzureKey>().is_ok()
             || ["azure_storage_account", "azure_storage_key"].contains(&name)
@@ -190,7 +190,7 @@ pub(super) fn check_azure(builder: &MicrosoftAzureBuilder) -> Result<(), Failure
         return Ok(());
     }
     Err(missing(
-        "there are no credentials for Azure storage",
+        "no credentials for Azure storage are set",
         "set AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_USE_AZURE_CLI=true after `az login`",
     ))
 }
@@ -199,7 +199,7 @@ fn missing(what: &str, hint: &str) -> Failure {
     Failure::new(Kind::Usage, what).hint(hint)
 }
 
-/// Tells whether somebody answers who knows about this machine, unless `switch` says not to ask.
+/// Returns whether the metadata service responds, unless the variable `switch` disables the query.
 fn is_in_the_cloud(switch: &str) -> bool {
     let is_off = set(switch).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     !is_off && TcpStream::connect_timeout(&METADATA, AT_ONCE).is_ok()

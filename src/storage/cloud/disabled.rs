@@ -1,4 +1,4 @@
-//! What a build without object storage has in its place: nothing. No address gets this far.
+//! Stubs for builds without object storage. They are never called: parsing an address fails first.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,7 +28,10 @@ impl Upload {
         match self.0 {}
     }
 
-    #[allow(clippy::unnecessary_wraps, reason = "with object storage, it can fail")]
+    #[allow(
+        clippy::unnecessary_wraps,
+        reason = "can fail with the feature `cloud`"
+    )]
     pub(crate) fn publish_all(uploads: Vec<Self>) -> Result<(), Failure> {
         match uploads.into_iter().next() {
             Some(upload) => match upload.0 {},
@@ -48,7 +51,10 @@ impl Write for Upload {
 }
 
 fn absent() -> Failure {
-    Failure::new(Kind::Internal, "this build knows nothing of object storage")
+    Failure::new(
+        Kind::Internal,
+        "this build of trayscan does not support object storage",
+    )
 }
 
 pub(crate) fn check(_: &ObjectAddress) -> Result<(), Failure> {
@@ -67,7 +73,10 @@ pub(crate) fn download(_: &ObjectAddress) -> Result<Scratch, Failure> {
     Err(absent())
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "with object storage, it can fail")]
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "can fail with the feature `cloud`"
+)]
 pub(crate) fn reach_as(_: &ClientOptions) -> Result<(), Failure> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! An object on its way back, into a file that goes when nobody needs it any more.
+//! Downloads an object to a temporary file.
 
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
@@ -16,18 +16,22 @@ use super::store::Bucket;
 use crate::error::{Failure, Kind};
 use crate::storage::temp_file::Scratch;
 
-/// Fetches the object at `address`.
+/// Downloads the object at `address`.
 pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
     let bucket = store::bucket(address)?;
     let no_room = |error: std::io::Error| {
         Failure::new(Kind::Usage, format!("cannot read `{address}`"))
             .caused_by(error)
-            .hint("it is kept in a temporary file while it is read: is there room for it?")
+            .hint("the object is downloaded to a temporary file: check that there is enough space for it")
     };
     let scratch = Scratch::new(Path::new(&address.key)).map_err(no_room)?;
     let file = File::create(scratch.path()).map_err(no_room)?;
-    let key = Key::parse(&address.key)
-        .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))?;
+    let key = Key::parse(&address.key).map_err(|_| {
+        Failure::new(
+            Kind::Usage,
+            format!("`{address}` is not a valid object name"),
+        )
+    })?;
     let mut fetching = Fetching {
         bucket,
         key,
@@ -44,25 +48,25 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
     }
 }
 
-/// Why an object did not come.
+/// Why a download failed.
 enum Fetch {
     Asked(Box<StoreError>),
     Kept(std::io::Error),
 }
 
-/// An object that is being fetched.
+/// A download in progress.
 struct Fetching {
     bucket: Bucket,
     key: Key,
     file: File,
-    /// What has come so far.
+    /// The number of bytes received so far.
     length: u64,
-    /// Of the object that it came from.
+    /// The entity tag of the object that the bytes are from.
     tag: Option<String>,
 }
 
 impl Fetching {
-    /// Fetches all of it. What came before a connection broke is not asked for again.
+    /// Downloads the whole object. After a lost connection, continues from the last byte received.
     async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), Fetch> {
         let policy = self.bucket.policy;
         let mut retry = 0;
@@ -77,7 +81,7 @@ impl Fetching {
             }
             retry += 1;
             trouble.tries = retry;
-            // Another object is there by now.
+            // The object was replaced in the meantime.
             let has_changed = before > 0 && trouble.is_there();
             if has_changed || self.tag.is_none() {
                 self.begin_anew().map_err(Fetch::Kept)?;
@@ -99,7 +103,7 @@ impl Fetching {
         Ok(())
     }
 
-    /// Asks for what has not come yet.
+    /// Requests the bytes not received yet.
     async fn fetch_on(&mut self) -> Result<(), Fetch> {
         let asked = |error| Fetch::Asked(Box::new(StoreError::new(&error)));
         let mut options = GetOptions::default();

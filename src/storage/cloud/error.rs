@@ -1,9 +1,9 @@
-//! What went wrong with object storage, in words that can be shown.
+//! Errors of object storage, in a form that is safe to show.
 //!
-//! Errors and answers repeat addresses that may hold signatures. What is shown is put together anew: the
-//! status, the provider's code and its message, or why there was no answer.
+//! Errors and responses may contain addresses with signatures. Messages are therefore built from the status,
+//! the provider's code and message, or the reason why there was no response.
 
-// What to do about it.
+// Exit codes and hints.
 mod advice;
 
 use std::fmt;
@@ -17,45 +17,45 @@ use crate::client::causes::{TlsProblem, root, trust_hint};
 use crate::client::retry_after;
 use crate::text;
 
-/// A difference of clocks that stores do not accept.
+/// Stores reject requests if the clocks differ by more than this.
 const SKEW: Duration = Duration::from_secs(5 * 60);
 
-/// Why there was no whole answer.
+/// Why there was no complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
-    /// There was no connection, so nothing was sent.
+    /// The connection failed, so nothing was sent.
     Unconnected,
     TimedOut(Duration),
-    /// The connection broke.
+    /// The connection was lost.
     Cut,
 }
 
-/// What is known of a failed request.
+/// What is known about a failed request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreError {
-    /// Nothing where it failed before anything was sent.
+    /// `None` if it failed before anything was sent.
     method: Option<Method>,
     status: Option<u16>,
-    /// In the provider's words, such as `NoSuchBucket`.
+    /// The provider's error code, such as `NoSuchBucket`.
     code: Option<String>,
     message: Option<String>,
     pub(super) retry_after: Option<Duration>,
-    /// Where the bucket is, if the answer says so.
+    /// The region of the bucket, if the response contains it.
     region: Option<String>,
     /// The clocks differ too much.
     is_skewed: bool,
     lost: Option<Lost>,
-    /// Why there is no TLS, and what to do about it.
+    /// Why TLS failed, and the hint for it.
     tls: Option<(TlsProblem, &'static str)>,
     is_unsupported: bool,
-    /// In the machine's words, where there is no answer.
+    /// The operating system's message, if there is no response.
     reason: String,
-    /// How often it was tried in all.
+    /// The total number of attempts.
     pub(super) tries: u32,
 }
 
 impl StoreError {
-    /// Reads an answer that is no success.
+    /// Reads an unsuccessful response.
     pub(super) fn of_answer(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let header = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
@@ -79,14 +79,14 @@ impl StoreError {
         }
     }
 
-    /// Finds out why there is no answer.
+    /// Determines why there is no response.
     pub(super) fn of_connection(error: reqwest::Error, timeout: Duration) -> Self {
         let error = error.without_url();
         let tls = TlsProblem::of(&error).map(|problem| match problem {
             TlsProblem::Untrusted => (problem, trust_hint(&error)),
             _ => (
                 problem,
-                "look at the address of the store: is it the right host and port, and https?",
+                "check the address of the store: is it the right host and port, and https?",
             ),
         });
         let lost = if error.is_timeout() {
@@ -115,7 +115,7 @@ impl StoreError {
         }
     }
 
-    /// Says that nothing could be sent.
+    /// An error for a request that could not be sent.
     pub(super) fn unusable(why: &str) -> Self {
         Self {
             reason: why.to_owned(),
@@ -123,13 +123,13 @@ impl StoreError {
         }
     }
 
-    /// Says in which request it happened.
+    /// Adds the method of the request.
     pub(super) fn of(mut self, method: &Method) -> Self {
         self.method = Some(method.clone());
         self
     }
 
-    /// Returns what the transport found out, or else what `error` tells.
+    /// Returns the error of the transport if there is one, or else converts `error`.
     pub(super) fn new(error: &Error) -> Self {
         let known = anyhow::Chain::new(error).find_map(|cause| cause.downcast_ref::<Self>());
         if let Some(known) = known {
@@ -155,7 +155,7 @@ impl StoreError {
         }
     }
 
-    /// Tells whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub(super) fn is_transient(&self) -> bool {
         self.tls.is_none()
             && (self.lost.is_some()
@@ -170,8 +170,8 @@ impl StoreError {
                 ]))
     }
 
-    /// Tells whether the store may have done what it was asked, although it did not say so. One that is busy
-    /// has not.
+    /// Returns whether the store may have carried out the request without confirming it. A busy store has
+    /// not.
     pub(super) fn is_uncertain(&self) -> bool {
         self.is_transient()
             && self.lost != Some(Lost::Unconnected)
@@ -179,7 +179,7 @@ impl StoreError {
             && !matches!(self.wait_status(), Some(429 | 503))
     }
 
-    /// Returns the status that decides how long to wait. An error may come behind a success.
+    /// Returns the status that decides how long to wait. An error may follow a successful status.
     pub(super) fn wait_status(&self) -> Option<u16> {
         if self.has(&["SlowDown", "ServiceUnavailable", "ServerBusy"]) {
             Some(503)
@@ -188,13 +188,13 @@ impl StoreError {
         }
     }
 
-    /// Says in one line what happened.
+    /// Describes the error in one line.
     fn words(&self) -> String {
         let mut words = match (self.status, &self.code, self.lost) {
             (Some(status), Some(code), _) => format!("it answered {status} {code}"),
             (Some(status), None, _) => format!("it answered {status}"),
             (None, _, Some(Lost::TimedOut(time))) => format!("no answer within {time:?}"),
-            (None, _, Some(Lost::Cut)) => format!("the connection broke: {}", self.reason),
+            (None, _, Some(Lost::Cut)) => format!("the connection was lost: {}", self.reason),
             (None, _, Some(Lost::Unconnected)) => format!("cannot connect: {}", self.reason),
             (None, _, None) => self.reason.clone(),
         };
@@ -205,7 +205,7 @@ impl StoreError {
         text::brief(&words)
     }
 
-    /// Names the request, such as ``PUT `s3://bucket/key` ``.
+    /// Returns the name of the request, such as ``PUT `s3://bucket/key` ``.
     fn request(&self, address: &ObjectAddress) -> String {
         match &self.method {
             Some(method) => format!("{method} `{address}`"),
@@ -213,7 +213,7 @@ impl StoreError {
         }
     }
 
-    /// Says which request failed, and how.
+    /// Describes which request failed, and why.
     pub(super) fn told(&self, address: &ObjectAddress) -> String {
         let words = self.words();
         let request = self.request(address);
@@ -239,7 +239,7 @@ impl StoreError {
             ])
     }
 
-    /// The key is good, but not for what was asked: others may be allowed.
+    /// Returns whether the credentials are valid but lack the permission.
     pub(super) fn lacks_permission(&self) -> bool {
         self.status == Some(403)
             && self.has(&[
@@ -249,7 +249,7 @@ impl StoreError {
             ])
     }
 
-    /// The bucket is in another region. An answer without a body has no code.
+    /// Returns whether the bucket is in another region. A response without a body has no code.
     fn is_of_another_region(&self) -> bool {
         matches!(self.status, Some(301 | 307))
             || self.status == Some(400) && self.code.is_none()
@@ -260,17 +260,17 @@ impl StoreError {
     }
 
     pub(super) fn is_missing(&self) -> bool {
-        // Azure answers for several requests at once, and says so of one of them.
+        // Azure responds to several requests at once, and reports this for one of them.
         self.status == Some(404) || self.has(&["BlobNotFound"])
     }
 
-    /// The store says that there is an object already, and the request was not to replace it. A conflict can
-    /// have other reasons, such as the state of the bucket.
+    /// Returns whether the object already exists and must not be replaced. A conflict can have other reasons,
+    /// such as the state of the bucket.
     pub(super) fn is_there(&self) -> bool {
         matches!(self.status, Some(304 | 412)) || self.has(&["BlobAlreadyExists"])
     }
 
-    /// The store does not know what it was asked to do.
+    /// Returns whether the store does not support the request.
     pub(super) fn is_unknown_there(&self) -> bool {
         self.is_unsupported || self.status == Some(501) || self.has(&["NotImplemented"])
     }
@@ -284,14 +284,14 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Returns the text of the first XML element called `name`.
+/// Returns the text of the first XML element named `name`.
 pub(super) fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;
     Some(inner.trim().to_owned()).filter(|inner| !inner.is_empty() && !inner.contains('<'))
 }
 
-/// Tells whether `text` can be the name of a region, such as `eu-central-1`.
+/// Returns whether `text` looks like a region, such as `eu-central-1`.
 fn is_region(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     !text.is_empty() && text.len() < 40 && text.chars().all(is_plain)

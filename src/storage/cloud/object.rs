@@ -1,4 +1,4 @@
-//! One object in its bucket, and the requests that write it.
+//! One object, and the requests that write it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,40 +19,43 @@ use super::requests::{Span, Tried, attempt};
 use super::store::{self, Bucket};
 use crate::error::{Failure, Kind};
 
-/// Marks an object with the run that wrote it, to know it again when an answer was lost. Azure takes no
-/// hyphen here, and some proxies no underscore.
+/// The metadata key that marks an object with the run that wrote it, to recognise it if a response was lost.
+/// Azure allows no hyphen here, and some proxies no underscore.
 const MARK: &str = "trayscanupload";
 
-/// What an object needs on both sides: where it is written, and where requests are made.
+/// State of an object that its writer and its requests share.
 pub(super) struct ObjectContext {
     pub(super) address: ObjectAddress,
     key: Key,
     bucket: Bucket,
     mark: String,
-    /// Of the upload in parts that is open.
+    /// The ID of the open multipart upload.
     id: AsyncMutex<Option<MultipartId>>,
-    /// Bytes of all parts that have arrived.
+    /// The total size of all uploaded parts.
     sent: AtomicU64,
-    /// When requests to begin an upload went unanswered.
+    /// When requests to create an upload got no response.
     unanswered: Mutex<Vec<Span>>,
-    /// The store did not answer in the end.
+    /// The store stopped responding.
     silent: AtomicBool,
     uri: ObjectUri,
-    /// Held for reading by every request of the upload, so that it is taken back after them.
+    /// Every request of the upload holds a read lock, so that aborting waits for them.
     requests: RwLock<()>,
     stopped: watch::Sender<bool>,
     committed: AtomicBool,
-    /// It could not be found out whether it was published.
+    /// Whether it was published could not be determined.
     is_unknown: AtomicBool,
-    /// Why the first part that failed did.
+    /// The error of the first part that failed.
     failed: Mutex<Option<Failure>>,
 }
 
 impl ObjectContext {
     pub(super) fn new(address: &ObjectAddress) -> Result<Self, Failure> {
         let key = Key::parse(&address.key).map_err(|_| {
-            Failure::new(Kind::Usage, format!("`{address}` is no name for an object"))
-                .hint("choose another name with `-o`")
+            Failure::new(
+                Kind::Usage,
+                format!("`{address}` is not a valid object name"),
+            )
+            .hint("choose another name with `-o`")
         })?;
         Ok(Self {
             address: address.clone(),
@@ -72,7 +75,7 @@ impl ObjectContext {
         })
     }
 
-    /// Makes a request until it succeeds or fails for good.
+    /// Sends a request until it succeeds or fails permanently.
     async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Tried<T>
     where
         F: Future<Output = object_store::Result<T>>,
@@ -85,7 +88,7 @@ impl ObjectContext {
         Attributes::from_iter([(mark, self.mark.clone())])
     }
 
-    /// Begins an upload in parts, where none is open; one that is known can be taken back.
+    /// Creates a multipart upload if none is open. Only an upload with a known ID can be aborted.
     async fn begin(&self) -> Result<MultipartId, StoreError> {
         let mut open = self.id.lock().await;
         if let Some(id) = &*open {
@@ -93,7 +96,7 @@ impl ObjectContext {
         }
         let tried = self.ask(|| {
             let mut options = PutMultipartOptions::default();
-            // Azure begins nothing, and has no place for them here.
+            // Azure does not create uploads, and accepts no attributes here.
             if self.address.provider != Provider::Azure {
                 options.attributes = self.attributes();
                 self.uri.ask_in(&mut options.extensions);
@@ -110,7 +113,7 @@ impl ObjectContext {
         Ok(id)
     }
 
-    /// Finds out whether the object could be written, by beginning to.
+    /// Checks that the object can be written, by creating an upload.
     pub(super) async fn check(&self) -> Result<(), Failure> {
         let _request = self.requests.read().await;
         let began = self.begin().await;
@@ -119,8 +122,8 @@ impl ObjectContext {
             self.abort().await;
             return Ok(());
         }
-        // Here nothing was sent yet. To ask for a list changes nothing; who may write need not be
-        // allowed to, but has then shown a good key.
+        // On Azure, nothing was sent yet. Listing changes nothing; a user with write permission may not be
+        // allowed to list, but the error then shows that the key is valid.
         let list = || async {
             let mut listed = self.bucket.store.list(Some(&self.key));
             listed.next().await.transpose()
@@ -144,7 +147,7 @@ impl ObjectContext {
         }
     }
 
-    /// Looks which object is in its place.
+    /// Determines which object is stored at the address.
     async fn look(&self) -> object_store::Result<ObjectState> {
         let found = match self.head().await {
             Ok(found) => found,
@@ -155,12 +158,12 @@ impl ObjectContext {
         match found.attributes.get(&mark) {
             Some(mark) if **mark == *self.mark => {
                 log::info!(
-                    "`{}` is in its place, although an answer was lost",
+                    "`{}` was published, although a response was lost",
                     self.address
                 );
                 Ok(ObjectState::Ours)
             }
-            // There, an object made of parts has no mark.
+            // On Azure, an object made of parts has no mark.
             None if self.address.provider == Provider::Azure
                 && found.meta.size == self.sent.load(Ordering::Relaxed) =>
             {
@@ -198,7 +201,7 @@ impl ObjectContext {
         }
     }
 
-    /// Puts the object in its place.
+    /// Publishes the object.
     pub(super) async fn publish(
         &self,
         content: ObjectContent,
@@ -213,7 +216,7 @@ impl ObjectContext {
         Ok(())
     }
 
-    /// Makes one object of `parts`, in place of what was there.
+    /// Completes a multipart upload from `parts`, and replaces an existing object.
     async fn complete(&self, parts: Vec<PartId>, replace: bool) -> Result<(), Failure> {
         let id = self.begin().await;
         let id = id.map_err(|trouble| trouble.of_writing(&self.address))?;
@@ -228,17 +231,17 @@ impl ObjectContext {
         Ok(())
     }
 
-    /// Writes all of a small object, in place of what was there.
+    /// Uploads a small object in one request, and replaces an existing one.
     async fn replace(&self, whole: PutPayload) -> Result<(), Failure> {
         let tried = self.ask(|| self.put_whole(&whole, PutMode::Overwrite));
         self.confirm(tried.await, true).await
     }
 
-    /// Writes all of a small object, where there is none.
+    /// Uploads a small object in one request, unless one exists.
     async fn create(&self, whole: PutPayload) -> Result<(), Failure> {
         let tried = self.ask(|| self.put_whole(&whole, PutMode::Create)).await;
         match &tried.result {
-            // A store that cannot do both at once is asked before.
+            // If the store does not support conditional requests, check first.
             Err(trouble) if trouble.is_unknown_there() => {
                 self.ask_if_absent(|| self.put_whole(&whole, PutMode::Overwrite))
                     .await
@@ -247,7 +250,7 @@ impl ObjectContext {
         }
     }
 
-    /// Makes a request that would replace an object. Looks before each try that there is none.
+    /// Sends a request that would replace an existing object. Checks before each attempt that none exists.
     async fn ask_if_absent<T, F>(&self, request: impl Fn() -> F) -> Result<(), Failure>
     where
         F: Future<Output = object_store::Result<T>>,
@@ -256,8 +259,8 @@ impl ObjectContext {
         let tried = self.ask(|| async {
             match self.look().await? {
                 ObjectState::Ours => return Ok(true),
-                // To ask again is safe: if somebody else wrote it, Azure has removed our parts, and the request
-                // fails.
+                // A retry is safe: if another program wrote the object, Azure has removed our parts, and the
+                // request fails.
                 ObjectState::Unclear if answer_was_lost.load(Ordering::Relaxed) => {}
                 ObjectState::Unclear | ObjectState::Other => return Ok(false),
                 ObjectState::Nothing => {}
@@ -292,12 +295,12 @@ impl ObjectContext {
         store.put_opts(&self.key, whole.clone(), options)
     }
 
-    /// Decides whether the object is in its place: where it seems not, looks.
+    /// Determines whether the object was published. Checks the store if the request failed.
     async fn confirm<T>(&self, tried: Tried<T>, replace: bool) -> Result<(), Failure> {
         let Err(trouble) = tried.result else {
             return Ok(());
         };
-        // A store that has not answered for so long is not waited for once more.
+        // If the store has stopped responding, do not wait for it again.
         let mut policy = self.bucket.policy;
         if trouble.is_transient() {
             policy.retries = 0;
@@ -318,7 +321,7 @@ impl ObjectContext {
         Err(if answer_was_lost {
             self.is_unknown.store(true, Ordering::Relaxed);
             failure.hint(format!(
-                "an answer was lost, so `{}` may be new all the same: look at it, or run the same command again later",
+                "a response was lost, so `{}` may have been replaced: check it, or run the same command again later",
                 self.address
             ))
         } else {
@@ -326,7 +329,7 @@ impl ObjectContext {
         })
     }
 
-    /// Tells whether it is not known if the object is new: an answer was lost.
+    /// Returns whether it is unknown if the object was published, because a response was lost.
     pub(super) fn is_unknown(&self) -> bool {
         self.is_unknown.load(Ordering::Relaxed)
     }
@@ -335,23 +338,23 @@ impl ObjectContext {
         Failure::new(
             Kind::Output,
             format!(
-                "`{}` has appeared meanwhile, and `--no-clobber` keeps it",
+                "`{}` was created in the meantime, and `--no-clobber` keeps it",
                 self.address
             ),
         )
     }
 
-    /// Returns why a part failed, once.
+    /// Takes the error of a part that failed.
     pub(super) fn take_failure(&self) -> Option<Failure> {
         lock(&self.failed).take()
     }
 
-    /// Ends requests that are under way, and lets no more begin.
+    /// Stops running requests, and prevents new ones.
     pub(super) fn stop(&self) {
         self.stopped.send_replace(true);
     }
 
-    /// Notes that it is about to be published.
+    /// Marks the object as about to be published.
     pub(super) fn commit(&self) {
         self.committed.store(true, Ordering::Relaxed);
     }
@@ -360,14 +363,14 @@ impl ObjectContext {
         self.committed.load(Ordering::Relaxed)
     }
 
-    /// Takes back all parts that were sent.
+    /// Aborts the upload and removes all uploaded parts.
     pub(super) async fn take_back(&self) {
         let _alone = self.requests.write().await;
         self.abort().await;
         self.abort_orphans().await;
     }
 
-    /// Aborts uploads that were begun here, and whose answers got lost.
+    /// Aborts uploads that were created without a response.
     async fn abort_orphans(&self) {
         let spans = std::mem::take(&mut *lock(&self.unanswered));
         let Some(uploads) = self.bucket.uploads.as_ref().filter(|_| !spans.is_empty()) else {
@@ -375,7 +378,7 @@ impl ObjectContext {
         };
         let never = watch::Sender::new(false);
         let (mut policy, store) = (self.bucket.policy, &self.bucket.store);
-        // A store that has not answered for so long is not waited for once more.
+        // If the store has stopped responding, do not wait for it again.
         if self.silent.load(Ordering::Relaxed) {
             policy.retries = 0;
         }
@@ -395,7 +398,7 @@ impl ObjectContext {
         }
         if !is_clear {
             log::warn!(
-                "the store did not say whether it began an upload of `{}`, so one without parts may be left: look for incomplete multipart uploads there",
+                "the store did not confirm whether it created an upload of `{}`, so an empty one may be left: check for incomplete multipart uploads there",
                 self.address
             );
         }
@@ -405,16 +408,16 @@ impl ObjectContext {
         let Some(id) = self.id.lock().await.take() else {
             return;
         };
-        // The run may be over; what was begun is taken back all the same.
+        // The run may be over; the upload is aborted anyway.
         let never = watch::Sender::new(false);
         let abort = || self.bucket.store.abort_multipart(&self.key, &id);
         let tried = attempt(self.bucket.policy, &self.address, &never, abort).await;
-        // Where it is gone already, somebody else has done it.
+        // If it no longer exists, it was aborted already.
         if let Err(trouble) = tried.result
             && !trouble.is_missing()
         {
             log::warn!(
-                "what was sent of `{}` could not be taken back: look for incomplete multipart uploads there",
+                "the incomplete upload of `{}` could not be removed: check for incomplete multipart uploads there",
                 self.address
             );
         }
@@ -425,17 +428,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which object is in its place.
+/// Which object is stored at the address.
 enum ObjectState {
     Nothing,
-    /// The one that was written here.
+    /// The one that this run wrote.
     Ours,
     Other,
-    /// It has no mark, and is as large as the one that was written here.
+    /// It has no mark, and the same size as the one that this run wrote.
     Unclear,
 }
 
-/// What an object is made of.
+/// The content of an object.
 pub(super) enum ObjectContent {
     Parts(Vec<PartId>),
     Whole(PutPayload),

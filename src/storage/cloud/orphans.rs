@@ -1,9 +1,9 @@
-//! Uploads that were begun without our knowledge: the store did what it was asked, and its answer got lost.
+//! Orphaned uploads: the store created them, but its response was lost.
 //!
-//! `object_store` cannot list uploads, so these requests are made by hand. An upload says nothing of who began
-//! it. It is taken for ours only if it was begun for the same key while one of our requests went unanswered, if
-//! it has no part at the end of our own upload, and if there are no more of them than such requests. What may
-//! belong to another run is left, and told.
+//! `object_store` cannot list uploads, so these requests are made here. An upload does not show who created
+//! it. It is treated as ours only if it was created for the same key while one of our requests got no
+//! response, if it has no parts when our own upload ends, and if there are no more such uploads than such
+//! requests. Uploads that may belong to another run are left alone, with a warning.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -20,32 +20,32 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::error::element;
 use super::requests::Span;
 
-/// How much the times of a store may be off: they have no fractions, and neither has its clock.
+/// The tolerance for the times of a store, which have no fractions of a second.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Lists uploads in a bucket.
+/// Lists the uploads in a bucket.
 pub(super) struct Uploads {
     pub(super) client: HttpClient,
     pub(super) signer: Signer,
 }
 
-/// Whose name is under a request.
+/// How requests are signed.
 pub(super) enum Signer {
     S3 { store: AmazonS3, region: String },
     Gcs(GoogleCloudStorage),
 }
 
-/// Keeps the address of an object, as `object_store` makes it.
+/// Captures the address of an object, as `object_store` builds it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectUri(Arc<OnceLock<Uri>>);
 
 impl ObjectUri {
-    /// Has the next request tell its address.
+    /// Captures the address of the next request.
     pub(super) fn ask_in(&self, extensions: &mut Extensions) {
         extensions.insert(self.clone());
     }
 
-    /// Keeps the address of a request, where somebody wants to know.
+    /// Stores the address of a request if it is to be captured.
     pub(super) fn tell(request: &HttpRequest) {
         if let Some(wanted) = request.extensions().get::<Self>() {
             wanted.0.get_or_init(|| request.uri().clone());
@@ -56,7 +56,7 @@ impl ObjectUri {
     fn split(&self, key: &str) -> Option<(String, String)> {
         let uri = self.0.get()?;
         let object = format!("{}://{}{}", uri.scheme_str()?, uri.authority()?, uri.path());
-        // Google's have the slashes of a key as escapes.
+        // Google escapes the slashes in a key.
         let slashes = if uri.path().contains("%2F") {
             0
         } else {
@@ -70,22 +70,22 @@ impl ObjectUri {
     }
 }
 
-/// An upload that is listed.
+/// An upload in the list.
 struct ListedUpload {
     id: String,
     initiated: SystemTime,
 }
 
-/// What was found.
+/// The result of a search.
 pub(super) enum FoundUpload {
-    /// Surely ours, by their ids.
+    /// The IDs of uploads that are certainly ours.
     Ours(Vec<String>),
-    /// Some may belong to another run.
+    /// Some uploads may belong to another run.
     Unclear,
 }
 
 impl Uploads {
-    /// Finds the uploads for `key` that were begun in one of `spans`.
+    /// Finds the uploads for `key` that were created in one of `spans`.
     pub(super) async fn find(
         &self,
         uri: &ObjectUri,
@@ -107,7 +107,7 @@ impl Uploads {
             }
             let id = utf8_percent_encode(&upload.id, NON_ALPHANUMERIC);
             let (_, parts) = self.get(format!("{object}?uploadId={id}")).await?;
-            // One with parts is at work, and not here.
+            // An upload with parts is in use by another run.
             if !parts.contains("<PartNumber>") {
                 ours.push(upload.id);
             }
@@ -150,7 +150,7 @@ fn failed<E: Error + Send + Sync + 'static>(error: E) -> object_store::Error {
     }
 }
 
-/// Returns how much the store's clock is ahead of ours, and how much behind.
+/// Returns how far the store's clock is ahead of ours, and how far behind.
 fn clock(headers: &HeaderMap) -> (Duration, Duration) {
     let date = headers.get(header::DATE);
     let date = date.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
@@ -161,7 +161,7 @@ fn clock(headers: &HeaderMap) -> (Duration, Duration) {
     )
 }
 
-/// Tells whether an upload was begun in a span of time.
+/// Returns whether an upload was created within a time span.
 fn is_within(
     upload: &ListedUpload,
     (from, to): Span,
@@ -171,7 +171,7 @@ fn is_within(
     initiated + SLACK >= from + ahead && initiated <= to + ahead + SLACK
 }
 
-/// Reads the uploads for `key` from a list of them.
+/// Reads the uploads for `key` from a list.
 fn listed(list: &str, key: &str) -> Vec<ListedUpload> {
     let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
         let initiated = element(upload, "Initiated")?;

@@ -1,5 +1,5 @@
-//! Uploads that are not complete. Their parts cost money until they are taken back, so that is done
-//! whatever ends them, and a run does not end before.
+//! Incomplete uploads. Their parts cost money until they are removed, so they are aborted however the run
+//! ends, and the run waits for that.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,18 +12,18 @@ use tokio::sync::Semaphore;
 use super::object::ObjectContext;
 use super::requests;
 
-/// How long the end of a run waits for uploads to be taken back, or to be published where that has begun.
+/// How long the end of a run waits for uploads to be aborted, or to finish publishing.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Requests at a time.
+/// The number of concurrent abort requests.
 const AT_ONCE: usize = 16;
 
 #[derive(Default)]
 struct PendingUploads {
     objects: HashMap<u64, Arc<ObjectContext>>,
     last: u64,
-    /// Requests that publish were begun, whatever became of them.
+    /// Publishing has started, whatever the result.
     publishing: bool,
-    /// The run was told to stop: nothing more is begun or published.
+    /// The run was stopped: nothing more is created or published.
     over: bool,
 }
 
@@ -39,7 +39,7 @@ fn over() -> io::Error {
     io::Error::other("the run is over")
 }
 
-/// Notes an upload that is about to begin, and returns its number.
+/// Registers an upload before it is created, and returns its number.
 pub(super) fn begin(object: &Arc<ObjectContext>) -> io::Result<u64> {
     let mut open = lock();
     let open = open.get_or_insert_default();
@@ -51,7 +51,7 @@ pub(super) fn begin(object: &Arc<ObjectContext>) -> io::Result<u64> {
     Ok(open.last)
 }
 
-/// Notes that an upload is being published from now on; a run that was told to stop publishes nothing.
+/// Marks an upload as being published. Fails if the run was stopped.
 pub(super) fn publish(object: &ObjectContext) -> io::Result<()> {
     let mut open = lock();
     let open = open.get_or_insert_default();
@@ -63,7 +63,7 @@ pub(super) fn publish(object: &ObjectContext) -> io::Result<()> {
     Ok(())
 }
 
-/// Notes that an upload is published.
+/// Records that an upload is published.
 pub(super) fn published(number: u64) {
     PUBLISHED.store(true, Ordering::Relaxed);
     forget(number);
@@ -75,30 +75,31 @@ fn forget(number: u64) {
     }
 }
 
-/// Tells whether anything was published in this run.
+/// Returns whether anything was published in this run.
 pub(crate) fn was_published() -> bool {
     PUBLISHED.load(Ordering::Relaxed)
 }
 
-/// Tells whether anything may have been published in this run: a request was begun, and may not have been answered.
+/// Returns whether anything may have been published in this run: a request was sent, but its response may be
+/// missing.
 pub(crate) fn may_be_published() -> bool {
     lock().as_ref().is_some_and(|open| open.publishing)
 }
 
-/// Takes an upload back, and does not wait for it: [`settle`] does.
+/// Aborts an upload in the background; [`settle`] waits for it.
 pub(super) fn take_back(number: u64, object: Arc<ObjectContext>) {
     object.stop();
     let work = async move {
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = TAKING_BACK.acquire().await;
         object.take_back().await;
         forget(number);
     };
-    // Where nothing can be started, nothing was.
+    // If no task can be started, no upload was.
     let _ = requests::start(work);
 }
 
-/// Takes all uploads back but those that are being published, and lets nothing be published after.
+/// Aborts all uploads except those being published, and prevents further publishing.
 pub(crate) fn sweep() {
     let mut open = lock();
     let Some(open) = open.as_mut() else {
@@ -112,7 +113,7 @@ pub(crate) fn sweep() {
     }
 }
 
-/// Waits for what [`sweep`] and failures have begun, and says what is left.
+/// Waits for uploads that are being aborted, and warns about those that remain.
 pub(crate) fn settle() {
     let count = || lock().as_ref().map_or(0, |open| open.objects.len());
     if count() == 0 {
@@ -125,7 +126,7 @@ pub(crate) fn settle() {
     });
     if count() > 0 {
         log::warn!(
-            "{} unfinished in object storage could not be taken back: look for incomplete multipart uploads there",
+            "{} left incomplete in object storage could not be removed: check for incomplete multipart uploads there",
             match count() {
                 1 => "1 upload".to_owned(),
                 many => format!("{many} uploads"),

@@ -1,4 +1,4 @@
-//! Requests that are tried again, as `--retries` and `--retry-wait` say; each wait is told.
+//! Requests with retries as set by `--retries` and `--retry-wait`, on a runtime of their own.
 
 use std::io;
 use std::sync::{OnceLock, mpsc};
@@ -13,21 +13,21 @@ use super::error::StoreError;
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
-/// How long a request that is under way may still take once the run was told to stop: what it has begun can
-/// be taken back only if its answer is known.
+/// How long a running request may continue after the run was stopped: only with its response can its effect
+/// be undone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// From when to when a request was under way, by this machine's clock.
+/// The start and end of a request, by the local clock.
 pub(super) type Span = (SystemTime, SystemTime);
 
-/// What came of a request.
+/// The result of a request with its retries.
 pub(super) struct Tried<T> {
     pub(super) result: Result<T, StoreError>,
-    /// The tries that may have had an effect although the store did not say so.
+    /// Attempts that may have had an effect although the store did not confirm it.
     pub(super) uncertain: Vec<Span>,
 }
 
-/// Makes a request until it succeeds, fails for good, was tried often enough, or until the run is `stopped`.
+/// Sends a request until it succeeds, fails permanently, runs out of retries, or until the run is `stopped`.
 pub(super) async fn attempt<T, F>(
     policy: RetryPolicy,
     address: &ObjectAddress,
@@ -77,7 +77,7 @@ where
     }
 }
 
-/// Tells that a request is tried again in a while.
+/// Logs that a request will be retried.
 pub(super) fn tell(
     trouble: &StoreError,
     address: &ObjectAddress,
@@ -89,9 +89,9 @@ pub(super) fn tell(
     log::warn!("{told}; trying again in {seconds:.1} s ({retry} of {of})");
 }
 
-/// Waits until the run is told to stop, and then so long.
+/// Waits until the run is stopped, and then for `grace`.
 async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
-    // It fails only where nobody could stop it any more.
+    // Fails only if nothing can stop it any more.
     if stopped
         .subscribe()
         .wait_for(|stopped| *stopped)
@@ -105,7 +105,7 @@ async fn stop(stopped: &watch::Sender<bool>, grace: Duration) {
 
 static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
 
-/// Requests wait, and hardly compute.
+/// Requests mostly wait.
 const THREADS: usize = 2;
 
 fn runtime() -> io::Result<&'static Runtime> {
@@ -125,7 +125,7 @@ fn runtime() -> io::Result<&'static Runtime> {
     })
 }
 
-/// Starts `work`, and does not wait for it.
+/// Starts `work` in the background.
 pub(super) fn start<F>(work: F) -> io::Result<tokio::task::JoinHandle<F::Output>>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -133,21 +133,21 @@ where
     Ok(runtime()?.spawn(work))
 }
 
-/// Does `work`, and waits for what comes of it.
+/// Runs `work`, and blocks until it is done.
 pub(super) fn wait<F>(work: F) -> io::Result<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
     let (tell, told) = mpsc::sync_channel(1);
     start(async move {
-        // Nobody listens where the run is over.
+        // There is no receiver if the run is over.
         let _ = tell.send(work.await);
     })?;
     told.recv()
-        .map_err(|_| io::Error::other("a request was given up"))
+        .map_err(|_| io::Error::other("the request was cancelled"))
 }
 
-/// Does `work`, and waits for it so long; tells whether it came to its end.
+/// Runs `work` for at most `time`; returns whether it finished.
 pub(super) fn wait_at_most<F>(time: Duration, work: F) -> bool
 where
     F: Future<Output: Send> + Send + 'static,

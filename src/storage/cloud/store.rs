@@ -1,4 +1,4 @@
-//! Buckets: which one, over which connection, with whose credentials.
+//! Buckets: how to connect to them, with which credentials, and which objects they contain.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ use crate::client::{BaseUrl, ClientOptions, read_certificates};
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// What is needed of a store.
+/// The operations needed of a store.
 pub(super) trait StoreClient: ObjectStore + MultipartStore {}
 
 impl<T: ObjectStore + MultipartStore> StoreClient for T {}
@@ -34,27 +34,27 @@ impl<T: ObjectStore + MultipartStore> StoreClient for T {}
 #[derive(Clone)]
 pub(super) struct Bucket {
     pub(super) store: Arc<dyn StoreClient>,
-    /// How often and after which waits a request is tried again.
+    /// Retries and waits for each request.
     pub(super) policy: RetryPolicy,
-    /// Nothing where an upload has no beginning, as with Azure.
+    /// `None` if uploads are not created explicitly, as on Azure.
     pub(super) uploads: Option<Arc<Uploads>>,
 }
 
-/// Opened once each: they keep their connections and tokens.
+/// Opened once each, to reuse connections and tokens.
 static BUCKETS: Mutex<Option<HashMap<(Provider, String), Bucket>>> = Mutex::new(None);
 
-/// How buckets are reached, besides what the variables of each cloud say.
+/// How to connect to buckets, in addition to the variables of each cloud.
 #[derive(Clone)]
 struct StoreOptions {
-    /// Plain http to other machines is allowed.
+    /// Whether plain http to other machines is allowed.
     allow_http: bool,
-    /// Trusted besides the system's.
+    /// Trusted in addition to the system's.
     certificates: Vec<Certificate>,
     policy: RetryPolicy,
     timeout: Duration,
 }
 
-/// The defaults of the settings, until [`reach_as`] says otherwise.
+/// The defaults, until [`reach_as`] is called.
 static WAY: Mutex<StoreOptions> = Mutex::new(StoreOptions {
     allow_http: false,
     certificates: Vec::new(),
@@ -65,7 +65,7 @@ static WAY: Mutex<StoreOptions> = Mutex::new(StoreOptions {
     timeout: Duration::from_secs(60),
 });
 
-/// Has buckets reached as the settings say, for the rest of the run.
+/// Sets how to connect to buckets for the rest of the run.
 pub(crate) fn reach_as(manners: &ClientOptions) -> Result<(), Failure> {
     let mut certificates = Vec::new();
     if let Some(path) = &manners.ca_cert {
@@ -87,7 +87,7 @@ pub(crate) fn reach_as(manners: &ClientOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the bucket that `address` is in. Nothing is asked over the network.
+/// Returns the bucket of `address`, without a network request.
 pub(super) fn bucket(address: &ObjectAddress) -> Result<Bucket, Failure> {
     let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
     let buckets = buckets.get_or_insert_default();
@@ -110,7 +110,7 @@ type Opened = (Arc<dyn StoreClient>, Option<Uploads>);
 
 fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> {
     let name = &address.bucket;
-    // Trying again is ours: each wait is told, and each try is signed anew.
+    // `requests.rs` does the retries: each wait is logged, and each attempt is signed again.
     let retry = RetryConfig {
         max_retries: 0,
         ..RetryConfig::default()
@@ -129,7 +129,7 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
             let options = options(way, "AWS_ENDPOINT_URL", endpoint.as_deref())?;
             let client = transport.connect(&options);
             let region = builder.get_config_value(&S3Key::Region);
-            // An upload by nobody is nobody's to list.
+            // Without credentials, uploads cannot be listed.
             let is_signed =
                 builder.get_config_value(&S3Key::SkipSignature).as_deref() != Some("true");
             let built = builder
@@ -169,7 +169,7 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
         }
         Provider::Azure => {
             let mut builder = MicrosoftAzureBuilder::from_env();
-            // The names that the `az` command uses.
+            // The variables of the `az` command.
             for (variable, key) in [
                 ("AZURE_STORAGE_ACCOUNT", AzureKey::AccountName),
                 ("AZURE_STORAGE_KEY", AzureKey::AccessKey),
@@ -202,15 +202,14 @@ fn open(address: &ObjectAddress, way: &StoreOptions) -> Result<Opened, Failure> 
     opened.map_err(|error| {
         Failure::new(
             Kind::Usage,
-            format!("the settings for `{address}` cannot be used"),
+            format!("the settings for `{address}` are not valid"),
         )
         .caused_by(anyhow::anyhow!(text::brief(&error.to_string())))
-        .hint("look at the variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
+        .hint("check the environment variables of the cloud: AWS_…, GOOGLE_… or AZURE_…")
     })
 }
 
-/// What objects are called by the ends of their names. Nothing says how they are compressed besides: the
-/// object is the compressed file.
+/// Content types by file extension. No content encoding is set: the object is the compressed file.
 const CONTENT_TYPES: [(&str, &str); 12] = [
     ("csv", "text/csv"),
     ("tsv", "text/tab-separated-values"),
@@ -229,7 +228,7 @@ const CONTENT_TYPES: [(&str, &str); 12] = [
     ("zst", "application/zstd"),
 ];
 
-/// Decides how to connect to `endpoint`, which `variable` named; without one, to the cloud itself.
+/// Returns the client options for `endpoint`, which `variable` set; without one, for the cloud itself.
 fn options(
     way: &StoreOptions,
     variable: &str,
@@ -247,16 +246,16 @@ fn options(
     let parsed = parsed.map_err(|failure| match failure.kind {
         Kind::Unsafe => Failure::new(
             Kind::Unsafe,
-            format!("{variable} is plain http to another machine: everybody between could read the batches"),
+            format!("{variable} is plain http to another machine, so others on the network could read the batches"),
         )
         .hint("use https, or allow it with `--allow-http`"),
-        kind => Failure::new(kind, format!("{variable} is no address that can be used"))
+        kind => Failure::new(kind, format!("{variable} is not a valid address"))
             .hint("write it like https://storage.example.com"),
     })?;
     Ok(options.with_allow_http(!parsed.is_https()))
 }
 
-/// Returns the objects in the folder that `inside` is in, and below, by their addresses, with their sizes.
+/// Returns the sizes of the objects in the folder of `inside`, and below, by address.
 pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
     let bucket = bucket(inside)?;
     let place = inside.clone();
@@ -282,7 +281,7 @@ pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Fail
     listed.map_err(Failure::from_output)?
 }
 
-/// Removes the object at `address`, if it is there.
+/// Removes the object at `address` if it exists.
 pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
     let bucket = bucket(address)?;
     let place = address.clone();
@@ -300,7 +299,11 @@ pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
 
 fn key_of(address: &ObjectAddress) -> impl Fn(&str) -> Result<Key, Failure> {
     move |text| {
-        Key::parse(text)
-            .map_err(|_| Failure::new(Kind::Usage, format!("`{address}` is no name for an object")))
+        Key::parse(text).map_err(|_| {
+            Failure::new(
+                Kind::Usage,
+                format!("`{address}` is not a valid object name"),
+            )
+        })
     }
 }

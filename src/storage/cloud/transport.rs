@@ -1,8 +1,7 @@
 //! The HTTP client under `object_store`.
 //!
-//! It counts time as `--timeout` means it, and turns every answer that is no success into a [`StoreError`], with
-//! the headers that `object_store` would drop. It never tries again: that is for `attempts`, where each try is
-//! signed anew.
+//! It applies `--timeout`, and converts every unsuccessful response to a [`StoreError`], including headers
+//! that `object_store` would drop. It never retries: `requests.rs` does, and each attempt is signed again.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,17 +26,17 @@ use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use super::error::StoreError;
 use super::orphans::ObjectUri;
 
-/// The most that is read of an answer which is no data.
+/// The size limit of a response that is not data.
 const TEXT_LIMIT: usize = 1 << 20;
-/// Where all clouds tell a machine who it is.
+/// The metadata service of all clouds.
 const METADATA: &str = "169.254.169.254";
 
-/// Makes clients.
+/// Creates clients.
 #[derive(Clone)]
 pub(super) struct Transport {
-    /// The longest time without a byte.
+    /// The longest time without receiving or sending a byte.
     pub(super) timeout: Duration,
-    /// Trusted besides the system's.
+    /// Trusted in addition to the system's.
     pub(super) certificates: Vec<Certificate>,
 }
 
@@ -99,7 +98,7 @@ impl Connection {
         let (method, uri) = (request.method().clone(), request.uri().clone());
         ObjectUri::tell(&request);
         let request = repeatable(request).await?;
-        // A store that takes or sends a byte now and then must not hold us for ever.
+        // A store that sends or accepts a byte now and then must not block the run forever.
         let deadline = Instant::now() + self.timeout.saturating_mul(10);
         let response = match self.send(request, deadline).await {
             Ok(response) => response,
@@ -120,14 +119,14 @@ impl Connection {
             return Ok(HttpResponse::from_parts(parts, body));
         }
         let text = text(body).await.map_err(failed)?;
-        // An answer that took long may begin well and end with an error.
+        // A slow response may start with a success status and end with an error.
         if is_known && !String::from_utf8_lossy(&text).contains("<Error>") {
             return Ok(HttpResponse::from_parts(parts, text.into()));
         }
         Err(failed(refused(&parts, &text).of(&method)))
     }
 
-    /// Sends `request`, and waits for the head of the answer as long as anything moves.
+    /// Sends `request`, and waits for the response headers as long as data is being transferred.
     async fn send(
         &self,
         request: HttpRequest,
@@ -164,8 +163,8 @@ impl Connection {
     }
 }
 
-/// Has Azure take a list of blocks again after it was taken once and the answer got lost: `object_store` names
-/// blocks that are not committed, and a block that is newest may be either. The length stays: it is signed.
+/// Lets Azure accept a block list again after a lost response: `object_store` names uncommitted blocks, and
+/// `Latest` means either kind. The length must not change: it is signed.
 async fn repeatable(request: HttpRequest) -> Result<HttpRequest, HttpError> {
     let is_list = |query: &str| query.split('&').any(|pair| pair == "comp=blocklist");
     if request.method() != Method::PUT || !request.uri().query().is_some_and(is_list) {
@@ -179,13 +178,13 @@ async fn repeatable(request: HttpRequest) -> Result<HttpRequest, HttpError> {
     Ok(HttpRequest::from_parts(parts, Bytes::from(list).into()))
 }
 
-/// Returns the path of an address; queries may hold signatures.
+/// Returns the path of an address without the query, which may contain signatures.
 fn shown(uri: &Uri) -> &str {
     uri.path()
 }
 
 fn failed(trouble: StoreError) -> HttpError {
-    // Nothing is tried again below us, so the kind does not matter.
+    // Nothing below retries, so the kind does not matter.
     HttpError::new(HttpErrorKind::Unknown, trouble)
 }
 
@@ -206,7 +205,7 @@ fn refused(parts: &Parts, body: &[u8]) -> StoreError {
     StoreError::of_answer(parts.status.as_u16(), &parts.headers, body)
 }
 
-/// A body on its way to the store, which tells how much of it has gone.
+/// A request body that counts the bytes sent.
 struct Counted {
     body: HttpRequestBody,
     sent: Arc<AtomicU64>,
@@ -233,7 +232,7 @@ impl Body for Counted {
     }
 }
 
-/// A body on its way from the store, which fails where nothing comes for too long.
+/// A response body that fails if no data arrives in time.
 struct Timed {
     body: reqwest::Body,
     timeout: Duration,

@@ -1,5 +1,4 @@
-//! Bytes on their way to an object: in one request where they are few, or in parts that nobody sees before all of
-//! them are there.
+//! Uploads: in one request if the object is small, or in parts that become visible together.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -17,21 +16,21 @@ use super::object::{ObjectContent, ObjectContext};
 use super::{pending, requests};
 use crate::error::{Failure, Kind};
 
-/// What is on its way at a time, in parts of the smallest size.
+/// The number of concurrent parts, at the smallest size.
 const PARTS_AT_ONCE: usize = 4;
 static ROOM: Semaphore = Semaphore::const_new(PARTS_AT_ONCE);
-/// What small objects may hold in memory until they are published, in KiB. Beyond that they go as parts.
+/// The memory for small objects until they are published, in KiB. Beyond that, objects are uploaded as parts.
 static HELD: Semaphore = Semaphore::const_new(64 << 10);
-/// A body is sent in pieces of this size, so that it can be seen how far it got.
+/// Bodies are sent in pieces of this size, to measure progress.
 const PIECE: usize = 64 << 10;
 
 /// An object that is being written.
 pub(crate) struct Upload {
     object: Arc<ObjectContext>,
     number: u64,
-    /// What is not sent yet.
+    /// Bytes not sent yet.
     held: Vec<u8>,
-    /// Room in memory for a small object that waits to be published.
+    /// The reserved memory of a small object that waits to be published.
     room: Option<SemaphorePermit<'static>>,
     sent: Vec<JoinHandle<Option<PartId>>>,
     arrived: Vec<PartId>,
@@ -40,8 +39,8 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Begins to write the object at `address`. Where it is written `alone`, finds out now whether it can
-    /// be; one of many begins with its first part.
+    /// Starts writing the object at `address`. If it is written `alone`, checks now that it can be; one of
+    /// many is checked with its first part.
     pub(crate) fn begin(
         address: &ObjectAddress,
         no_clobber: bool,
@@ -67,16 +66,16 @@ impl Upload {
             if no_clobber && object.is_there().await? {
                 return Err(Failure::new(
                     Kind::Output,
-                    format!("`{address}` exists, and `--no-clobber` keeps it"),
+                    format!("`{address}` already exists, and `--no-clobber` keeps it"),
                 )
-                .hint("choose another name, or leave `--no-clobber` out"));
+                .hint("choose another name, or remove `--no-clobber`"));
             }
             Ok(())
         })?;
         Ok(upload)
     }
 
-    /// Sends what is held as one part; waits until there is room for it.
+    /// Sends the buffered bytes as one part; waits for a free slot.
     fn send(&mut self) -> io::Result<()> {
         self.complain()?;
         let part = std::mem::take(&mut self.held);
@@ -94,7 +93,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Tells of a part that failed, as soon as that is known.
+    /// Returns the error of a part that failed, as soon as it is known.
     fn complain(&self) -> io::Result<()> {
         match self.object.take_failure() {
             Some(failure) => Err(io::Error::other(failure)),
@@ -102,7 +101,7 @@ impl Upload {
         }
     }
 
-    /// Sends all of a file that was written elsewhere.
+    /// Sends the contents of a local file.
     pub(crate) fn send_file(&mut self, path: &Path) -> io::Result<()> {
         let mut file = File::open(path)?;
         let mut piece = vec![0; 1 << 20];
@@ -114,7 +113,8 @@ impl Upload {
         }
     }
 
-    /// Sends the rest, and does not wait for it. A small object waits to be published, where there is room.
+    /// Sends the remaining bytes without waiting. A small object stays in memory until it is published, if
+    /// there is room.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         if self.held.is_empty() || self.room.is_some() {
             return Ok(());
@@ -130,7 +130,7 @@ impl Upload {
         self.send()
     }
 
-    /// Waits until everything has arrived.
+    /// Waits until all parts are uploaded.
     pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
         self.seal().map_err(Failure::from_output)?;
         for part in std::mem::take(&mut self.sent) {
@@ -144,8 +144,8 @@ impl Upload {
         Ok(())
     }
 
-    /// Puts all of `uploads` in their places, several at a time. Where one fails, no more are begun, and the
-    /// failure says which are new.
+    /// Publishes all of `uploads`, several at a time. After an error, no more are started, and the message
+    /// says which objects are new.
     pub(crate) fn publish_all(mut uploads: Vec<Self>) -> Result<(), Failure> {
         let mut contents = Vec::with_capacity(uploads.len());
         for upload in &mut uploads {
@@ -186,7 +186,7 @@ impl Upload {
     }
 }
 
-/// Cuts `bytes` into pieces.
+/// Splits `bytes` into pieces.
 fn payload(bytes: Vec<u8>) -> PutPayload {
     let mut rest = Bytes::from(bytes);
     let mut pieces = Vec::new();
@@ -220,7 +220,7 @@ impl Drop for Upload {
     }
 }
 
-/// Finds out whether objects could be written beside `address`, and leaves nothing there.
+/// Checks that objects can be written next to `address`, without leaving anything there.
 pub(crate) fn check(address: &ObjectAddress) -> Result<(), Failure> {
     Upload::begin(address, false, true).map(drop)
 }
@@ -232,12 +232,12 @@ where
     requests::wait(work).map_err(Failure::from_output)?
 }
 
-/// Objects that are published at a time.
+/// The number of objects published concurrently.
 const OBJECTS_AT_ONCE: usize = 8;
-/// How many new objects a message names.
+/// The number of new objects that a message names.
 const NAMED: usize = 5;
 
-/// Says which of `count` objects are new, and of which that is `unknown`.
+/// Describes which of `count` objects are new, and for which that is `unknown`.
 fn told_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
     let known = match new.len() {
         0 if unknown.is_empty() => format!("none of the {count} objects is new"),
@@ -248,11 +248,11 @@ fn told_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) ->
         return known;
     }
     let are = if unknown.len() == 1 { "is" } else { "are" };
-    let unknown = format!("it is not known whether {} {are} new", named(unknown));
+    let unknown = format!("it is unknown whether {} {are} new", named(unknown));
     format!("{unknown}; {known}")
 }
 
-/// Names the first of `addresses`.
+/// Returns the names of the first `addresses`.
 fn named(addresses: &[&ObjectAddress]) -> String {
     let names: Vec<String> = addresses
         .iter()
@@ -266,16 +266,16 @@ fn named(addresses: &[&ObjectAddress]) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-/// What became of objects that were to be published.
+/// The result of publishing.
 #[derive(Default)]
 struct PublishedObjects {
-    /// The places of those that are new.
+    /// The indexes of the new objects.
     new: Vec<usize>,
     failure: Option<Failure>,
 }
 
-/// Publishes `objects`, each with what it is made of and whether it may replace another. After a failure no more
-/// are begun.
+/// Publishes `objects`, each with its content and whether it may replace an existing one. After an error, no
+/// more are started.
 async fn publish_all(objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>) -> PublishedObjects {
     let mut published = PublishedObjects::default();
     let mut waiting = objects.into_iter().enumerate();
@@ -308,17 +308,17 @@ async fn publish_all(objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>) ->
     published
 }
 
-/// Most stores take no smaller ones, but for the last.
+/// The smallest part that most stores accept, except for the last one.
 const SMALLEST_PART: usize = 8 << 20;
-/// So many are of one size, as some stores want all: 40 GB.
+/// The first parts have the same size, as some stores require for all: 40 GB.
 const EQUAL_PARTS: usize = 5000;
-/// Then the size doubles after so many.
+/// After that, the size doubles after this many parts.
 const DOUBLING_STEP: usize = 500;
-/// Stores take none larger.
+/// The largest part that stores accept.
 const LARGEST_PART: usize = 4 << 30;
 
-/// Returns the size of the part numbered `part`. S3 takes 10,000 of them, and with these sizes so many
-/// hold more than the 5 TB that an object may have.
+/// Returns the size of part number `part`. S3 accepts 10,000 parts; with these sizes, they exceed the 5 TB
+/// limit of an object.
 fn part_size(part: usize) -> usize {
     let doublings = match part.checked_sub(EQUAL_PARTS) {
         Some(beyond) => beyond / DOUBLING_STEP + 1,

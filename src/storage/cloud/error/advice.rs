@@ -1,4 +1,4 @@
-//! What to tell people of a request that failed: the exit code, and what to do next.
+//! Exit codes and hints for failed requests.
 
 use super::{Lost, StoreError};
 use crate::error::{Failure, Kind, Sent};
@@ -6,7 +6,7 @@ use crate::storage::cloud::ObjectAddress;
 use crate::storage::cloud::address::Provider;
 
 impl StoreError {
-    /// What to do about it.
+    /// Returns what to do next.
     fn hint(&self, address: &ObjectAddress) -> String {
         let vessel = address.provider.vessel();
         if let Some((_, hint)) = self.tls {
@@ -18,10 +18,10 @@ impl StoreError {
         if self.has(&["RequestTimeTooSkewed", "RequestExpired"])
             || self.is_skewed && self.is_refused()
         {
-            return "the clock of this machine is wrong, and a store takes no request that is more than a few minutes off: set the clock".to_owned();
+            return "the clock of this machine is wrong, and stores reject requests that are more than a few minutes off: set the clock".to_owned();
         }
         if self.has(&["ExpiredToken", "TokenRefreshRequired", "InvalidToken"]) {
-            return "the temporary credentials have expired or are not valid: get new ones, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, all three".to_owned();
+            return "the temporary credentials have expired or are invalid: get new ones, and set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN".to_owned();
         }
         if self.is_of_another_region() && address.provider == Provider::S3 {
             return match &self.region {
@@ -34,7 +34,7 @@ impl StoreError {
         }
         if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
             return format!(
-                "there may be no {vessel} `{}`: make it first, or look at its name",
+                "the {vessel} `{}` may not exist: create it first, or check its name",
                 address.bucket
             );
         }
@@ -53,7 +53,7 @@ impl StoreError {
                     "read, create and write",
                 ),
             };
-            return format!("look at {who}; to write, they must be allowed {may}");
+            return format!("check {who}; the credentials need the permissions {may}");
         }
         "write a file instead, and copy it there".to_owned()
     }
@@ -67,7 +67,7 @@ impl StoreError {
         match self.lost {
             Some(Lost::Unconnected) => {
                 format!(
-                    "nobody answered: look at {variable}, where it is set, and at {what}, or try again later"
+                    "no response: check {variable} if it is set, and {what}, or try again later"
                 )
             }
             Some(Lost::TimedOut(_)) => "try again later, or raise `--timeout`".to_owned(),
@@ -102,13 +102,13 @@ impl StoreError {
             })
     }
 
-    /// Says that `address` cannot be written.
+    /// Returns the error for an address that cannot be written.
     pub(in crate::storage::cloud) fn of_writing(&self, address: &ObjectAddress) -> Failure {
         let what = format!("cannot write to `{address}`");
         self.failure(self.kind(Kind::Output), what, address)
     }
 
-    /// Says that `address` cannot be read.
+    /// Returns the error for an address that cannot be read.
     pub(in crate::storage::cloud) fn of_reading(&self, address: &ObjectAddress) -> Failure {
         let kind = self.kind(if self.is_refused() {
             Kind::Credentials
@@ -117,7 +117,7 @@ impl StoreError {
         });
         let failure = self.failure(kind, format!("cannot read `{address}`"), address);
         if self.is_missing() {
-            failure.hint("no such object: look at its name")
+            failure.hint("no such object: check its name")
         } else {
             failure
         }
