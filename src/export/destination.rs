@@ -1,4 +1,4 @@
-//! What `-o` and `-f` mean together: where to, in which format, compressed or not.
+//! Resolves `-o` and `-f`: the location, the format and the compression.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::formats::Format;
 use crate::storage::Compression;
 use crate::storage::Location;
 
-/// Where an export goes.
+/// The destination of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {
     pub(crate) place: Location,
-    /// Its name, where it names one file per value.
+    /// The template, if `-o` contains placeholders.
     pub(crate) template: Option<Template>,
     pub(crate) format: Format,
     pub(crate) compression: Compression,
-    /// Where the manifest goes, if one is wanted.
+    /// The path of the manifest, if one is written.
     pub(crate) manifest: Option<PathBuf>,
-    /// Where the empty file goes that says that everything is in its place, if it is wanted.
+    /// The path of the empty marker file that shows that the export is complete, if one is written.
     pub(crate) success_marker: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ impl Destination {
         Ok(destination)
     }
 
-    /// Finds out format and compression; manifest and marker come later.
+    /// Determines format and compression; manifest and marker are set later.
     fn of_place(args: &OutputArgs, place: Location) -> Result<Self, Failure> {
         let made = |place, template, format, compression| Self {
             place,
@@ -91,7 +91,7 @@ impl Destination {
         refuse_slips(&path, args)?;
         let (compression, inner) = compression(&path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
-            return Err(usage(format!("the name `{}` does not tell the format", path.display()))
+            return Err(usage(format!("the name `{}` does not show the format", path.display()))
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
         };
         check_flags(args, format)?;
@@ -99,13 +99,13 @@ impl Destination {
             let name = format.name();
             return Err(
                 usage(format!("`{}`: {name} is not compressed", path.display()))
-                    .hint("leave .gz or .zst away"),
+                    .hint("remove .gz or .zst"),
             );
         }
         Ok(made(place, Template::parse(&path)?, format, compression))
     }
 
-    /// Returns the folder of a lake on this machine: one file per value, with a manifest among them.
+    /// Returns the local folder of a lake: a partitioned export with its manifest in the same folder.
     pub(crate) fn lake_folder(&self) -> Option<PathBuf> {
         let (Some(template), Some(manifest), Location::File(_)) =
             (&self.template, &self.manifest, &self.place)
@@ -116,7 +116,7 @@ impl Destination {
         manifest.starts_with(&folder).then_some(folder)
     }
 
-    /// Returns whether the manifest lies among the files of the lake under a name that engines do not skip.
+    /// Returns whether the manifest is among the files of the lake under a name that engines do not skip.
     pub(crate) fn has_manifest_in_the_way(&self) -> bool {
         let (Some(template), Some(manifest)) = (&self.template, &self.manifest) else {
             return false;
@@ -127,11 +127,11 @@ impl Destination {
             let mut names = inside.components().map(std::path::Component::as_os_str);
             names.any(|name| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.')))
         };
-        // Nobody reads all of the folder that a program happens to be started in.
+        // The current folder is not read as a lake.
         !folder.as_os_str().is_empty() && inside.is_ok_and(|inside| !is_skipped(inside))
     }
 
-    /// Names the place in messages.
+    /// Returns the name to use in messages.
     pub(crate) fn name(&self) -> String {
         self.place.name()
     }
@@ -141,14 +141,14 @@ fn usage(message: String) -> Failure {
     Failure::new(Kind::Usage, message)
 }
 
-/// Catches what was meant otherwise.
+/// Refuses likely mistakes.
 fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
     let text = path.to_string_lossy();
     let is_format = Format::from_str(&text, false).is_ok();
     if is_format && args.format.is_none() && !path.exists() {
         return Err(
             usage(format!("`-o {text}` would write a file of that name")).hint(format!(
-                "did you mean `--format {text}`? else write `-o ./{text} --format {text}`"
+                "did you mean `--format {text}`? Otherwise write `-o ./{text} --format {text}`"
             )),
         );
     }
@@ -161,47 +161,49 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
     }
     if text.ends_with(std::path::is_separator) {
         return Err(usage(format!("`-o {text}` is the name of a folder"))
-            .hint("name a file in it, or leave the end away"));
+            .hint("name a file in it, or remove the separator at the end"));
     }
     let spreadsheet = [".xls", ".ods"]
         .iter()
         .any(|ending| text.to_lowercase().ends_with(ending));
     if spreadsheet {
-        return Err(usage(format!("`-o {text}`: this format cannot be written"))
-            .hint("every spreadsheet program opens this one: `-o batches.xlsx`"));
+        return Err(usage(format!("`-o {text}`: this format is not supported"))
+            .hint("all spreadsheet programs open xlsx files: `-o batches.xlsx`"));
     }
     Ok(())
 }
 
-/// Refuses what a table has no use for.
+/// Refuses flags that do not apply to a table.
 #[cfg(feature = "postgres")]
 fn check_table(args: &OutputArgs) -> Result<(), Failure> {
     if let Some(format) = args.format {
         return Err(usage(format!(
-            "`--format {}` is for files, and the address is that of a table",
+            "`--format {}` is for files, but the address is that of a table",
             format.name()
         ))
-        .hint("leave it out: a table has types of its own"));
+        .hint("remove it: a table has its own column types"));
     }
     if args.no_clobber {
         return Err(usage(
-            "`--no-clobber` is for files: a table is added to, and never replaced".to_owned(),
+            "`--no-clobber` is for files: rows are added to a table, which is never replaced"
+                .to_owned(),
         )
-        .hint("leave it out, or name a table that is not there yet with `table=`"));
+        .hint("remove it, or name a new table with `table=`"));
     }
     let name = args.output.as_deref().map(Path::to_string_lossy);
     let words = ["{year}", "{month}", "{day}", "{crop_type}"];
     let is_in = |word: &&&str| name.as_ref().is_some_and(|name| name.contains(**word));
     if let Some(word) = words.iter().find(is_in) {
         return Err(usage(format!(
-            "`{word}` is for the names of files, and the address is that of a table"
+            "`{word}` is for file names, but the address is that of a table"
         ))
-        .hint("one table holds all of them: choose with `where` in SQL"));
+        .hint("one table contains all batches: filter them with `where` in SQL"));
     }
     check_flags(args, Format::Postgres)
 }
 
-/// Decides where the manifest goes: beside the files of a template it has a name of its own. Keeps it away from the data.
+/// Determines the path of the manifest, which has a default name next to the files of a template. Refuses the
+/// path of the data.
 fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     if args.only_changed && folder.is_none() {
         return Err(needs_template("--only-changed"));
@@ -213,37 +215,37 @@ fn manifest(args: &OutputArgs, folder: Option<&Path>) -> Result<Option<PathBuf>,
         (Some(None), Some(folder)) => folder.join(MANIFEST),
         (Some(None), None) => {
             return Err(usage("`--manifest` needs a name here".to_owned()).hint(
-                "name a file, as in `--manifest batches.manifest.json`; it may be left out only where the name of `-o` has a placeholder such as {year}",
+                "name a file, as in `--manifest batches.manifest.json`; the name is optional only if `-o` contains a placeholder such as {year}",
             ));
         }
     };
     let place = Location::new(Some(&path))?;
     if place.is_stdout() {
         return Err(usage("`--manifest` needs a file".to_owned())
-            .hint("standard output is for the data: name a file for the receipt"));
+            .hint("standard output is for the data: name a file for the manifest"));
     }
     if Location::new(args.output.as_deref())?.is(&place) {
         return Err(usage("`--manifest` and `-o` name the same file".to_owned())
-            .hint("give the manifest a name of its own"));
+            .hint("give the manifest another name"));
     }
     if matches!(Template::parse(&path), Ok(Some(_)) | Err(_)) {
         return Err(usage(format!(
-            "`--manifest {}`: one manifest tells of all files, so its name has no placeholders",
+            "`--manifest {}`: one manifest describes all files, so its name cannot contain placeholders",
             path.display()
         ))
-        .hint("leave the name out: it is then `_manifest.json` in the folder before the first {…} of `-o`"));
+        .hint("omit the name: the default is `_manifest.json` in the folder before the first {…} of `-o`"));
     }
     Ok(Some(path))
 }
 
 fn needs_template(flag: &str) -> Failure {
     usage(format!(
-        "`{flag}` is for one file per value, and the name of `-o` has no placeholder"
+        "`{flag}` is for partitioned exports, but the name of `-o` has no placeholder"
     ))
     .hint("name the files like `-o 'lake/year={year}/month={month}/batches.parquet'`")
 }
 
-/// Keeps the state of an earlier run from being replaced before anybody has handed on a new one.
+/// Refuses to replace the state of an earlier run before the target has returned a new one.
 fn check_state(args: &OutputArgs, manifest: Option<&Path>) -> Result<(), Failure> {
     let Some(state) = args.state.as_deref() else {
         return Ok(());
@@ -252,7 +254,7 @@ fn check_state(args: &OutputArgs, manifest: Option<&Path>) -> Result<(), Failure
     for (flag, other) in [("-o", args.output.as_deref()), ("--manifest", manifest)] {
         if other.is_some() && Location::new(other)?.is(&state) {
             return Err(usage(format!("`--state` and `{flag}` name the same file"))
-                .hint("a target hands on the next state: keep it in a file of its own"));
+                .hint("the target returns the next state: keep it in a separate file"));
         }
     }
     Ok(())
@@ -278,7 +280,7 @@ fn by_ending(path: &Path) -> Option<Format> {
         .map(|(_, format)| *format)
 }
 
-/// Refuses flags that the format has no use for: they were meant for another.
+/// Refuses flags that do not apply to the format.
 fn check_flags(args: &OutputArgs, format: Format) -> Result<(), Failure> {
     let is_csv = matches!(format, Format::Csv | Format::Tsv);
     let is_json = matches!(format, Format::Json | Format::Ndjson);
@@ -300,10 +302,10 @@ fn check_flags(args: &OutputArgs, format: Format) -> Result<(), Failure> {
     for (flag, given, useful, formats) in flags {
         if given && !useful {
             return Err(usage(format!(
-                "`{flag}` is for {formats}, and the format is {}",
+                "`{flag}` is for {formats}, but the format is {}",
                 format.name()
             ))
-            .hint("leave it out, or choose the format with `--format`"));
+            .hint("remove it, or choose the format with `--format`"));
         }
     }
     Ok(())

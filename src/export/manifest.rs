@@ -1,4 +1,4 @@
-//! The receipt of an export: what was asked for, what came, and how to recognise it.
+//! The manifest of an export: the request, the result, and checksums to verify it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::temp_file::Scratch;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
-/// Larger than any receipt; what is read by mistake may be anything.
+/// Larger than any manifest; a wrong file may have any size.
 const SIZE_LIMIT: u64 = 256 << 20;
 
-/// What `verify` does not need may be missing when it is read: keys are added from version to version.
+/// Fields that `verify` does not need are optional when reading: later versions add fields.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) trayscan: String,
-    /// Only an export that came to its end has a manifest; from an archive with gaps it is not complete.
+    /// Only a finished export has a manifest. It is not complete if it is from an archive with gaps.
     #[serde(default)]
     pub(crate) complete: bool,
     pub(crate) request: ManifestRequest,
@@ -46,14 +46,14 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) ended: String,
     pub(crate) files: Vec<ManifestFile>,
-    /// Version 1 was not told.
+    /// Version 1 did not write this.
     #[serde(default = "first_version")]
     pub(crate) digest_version: u32,
     pub(crate) set_digest: String,
-    /// Of the fields that the interface does not know; `None` if the format does not keep them.
+    /// The digest of unknown fields; `None` if the format does not keep them.
     #[serde(default)]
     pub(crate) unknown_fields_digest: Option<String>,
-    /// Of one file per value from an archive: what `--only-changed` continues from.
+    /// For a partitioned export from an archive: the state that `--only-changed` continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lake: Option<LakeState>,
 }
@@ -63,13 +63,13 @@ pub(crate) struct Manifest {
 pub(crate) struct LakeState {
     /// The name of `-o`, with its placeholders.
     pub(crate) template: String,
-    /// Flags that decide about the bytes of a file, such as `--excel`.
+    /// Flags that affect the bytes of a file, such as `--excel`.
     pub(crate) options: Vec<String>,
-    /// How far the archive had come.
+    /// The position of the archive at the time of the export.
     pub(crate) archive: Position,
-    /// What `set_digest` was finished from.
+    /// The state that `set_digest` was computed from.
     pub(crate) digest: DigestState,
-    /// What crops are called in the names of files, if they are a part of them.
+    /// The names of crops in file names, if the template contains them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) crop_names: Option<BTreeMap<String, String>>,
 }
@@ -78,16 +78,16 @@ fn first_version() -> u32 {
     1
 }
 
-/// What was asked for.
+/// The request.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct ManifestRequest {
-    /// Nothing for an archive that belongs to nobody yet.
+    /// `None` for an archive without an owner.
     pub(crate) base_url: Option<String>,
-    /// The archive that was read instead of the service.
+    /// The archive, if it was read instead of the service.
     pub(crate) archive: Option<String>,
     pub(crate) start: Option<String>,
     pub(crate) end: Option<String>,
-    /// Batches created in the second `end` belong to the next period and are left out.
+    /// Whether batches created in the second `end` are excluded: they belong to the next period.
     pub(crate) excludes_end: bool,
     pub(crate) fields: Vec<String>,
     #[serde(rename = "where")]
@@ -98,7 +98,7 @@ pub(crate) struct ManifestRequest {
     pub(crate) lenient: bool,
 }
 
-/// Part of the range, as it was fetched.
+/// A part of the range, as it was fetched.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ManifestWindow {
     pub(crate) start: Option<String>,
@@ -107,7 +107,7 @@ pub(crate) struct ManifestWindow {
     pub(crate) batches: u64,
 }
 
-/// A file that was written; `-` is standard output. A table has an address, and no bytes.
+/// A file that was written; `-` is standard output. A table has an address, but no bytes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ManifestFile {
     pub(crate) path: String,
@@ -117,7 +117,7 @@ pub(crate) struct ManifestFile {
     pub(crate) bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sha256: Option<String>,
-    /// Of this file alone, so that it can be verified alone; the first manifests lack both.
+    /// Of this file alone, so that it can be verified separately; early manifests lack both.
     #[serde(default)]
     pub(crate) batches: Option<u64>,
     #[serde(default)]
@@ -126,15 +126,15 @@ pub(crate) struct ManifestFile {
     pub(crate) unknown_fields_digest: Option<String>,
 }
 
-/// The place of a manifest, opened before the first request like that of the data.
+/// The target of a manifest, opened before the first request like that of the data.
 pub(crate) struct Draft {
     output: EncodedOutput,
-    /// Those that were made for it; removed with it if nothing comes of the export.
+    /// Folders created for it; removed if the export fails.
     _folders: Folders,
 }
 
 impl Draft {
-    /// Opens the place of the manifest; makes its folder, if `make_folder`.
+    /// Opens the target of the manifest, and creates its folder if `make_folder` is set.
     pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
         let place = Location::new(Some(path))?;
         let mut folders = Folders::default();
@@ -143,9 +143,9 @@ impl Draft {
         {
             folders.make_for(path).map_err(|error| {
                 let name = place.name();
-                Failure::new(Kind::Output, format!("cannot make the folder of {name}"))
+                Failure::new(Kind::Output, format!("cannot create the folder of {name}"))
                     .caused_by(error)
-                    .hint("choose another place with `--manifest`")
+                    .hint("choose another location with `--manifest`")
             })?;
         }
         let target = OutputTarget::open(&place, no_clobber)?;
@@ -155,7 +155,7 @@ impl Draft {
         })
     }
 
-    /// Writes the manifest, whole or not at all like any output.
+    /// Writes the manifest atomically, like any output.
     pub(crate) fn write(self, manifest: &Manifest) -> Result<(), Failure> {
         let mut output = self.output;
         serde_json::to_writer_pretty(&mut output, manifest)
@@ -174,7 +174,7 @@ impl Manifest {
             return Err(Failure::new(
                 Kind::Usage,
                 format!(
-                    "the manifest `{}` is not that of a complete export",
+                    "the manifest `{}` does not describe a complete export",
                     path.display()
                 ),
             )
@@ -183,7 +183,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Reads a manifest, also that of an export from an archive with gaps.
+    /// Reads a manifest, including that of an export from an archive with gaps.
     pub(crate) fn read_any(path: &Path) -> Result<Self, Failure> {
         use std::io::Read as _;
 
@@ -196,12 +196,12 @@ impl Manifest {
             .map_err(|error| {
                 Failure::new(Kind::Usage, format!("cannot read the manifest `{name}`"))
                     .caused_by(error)
-                    .hint("name a file that `trayscan export --manifest` has written")
+                    .hint("name a file that `trayscan export --manifest` wrote")
             })?;
         serde_json::from_slice(&text).map_err(|error| {
-            Failure::new(Kind::Usage, format!("`{name}` is no manifest"))
+            Failure::new(Kind::Usage, format!("`{name}` is not a manifest"))
                 .caused_by(error)
-                .hint("a manifest is what `trayscan export --manifest` writes; to compare two exports, use `--against`")
+                .hint("`trayscan export --manifest` writes manifests; to compare two exports, use `--against`")
         })
     }
 }

@@ -1,9 +1,9 @@
-//! One file per value: batches wait, sorted by the file they belong to, until all have come.
+//! Partitioned exports: batches are buffered by file until all have arrived.
 //!
-//! A lake of a million batches may have tens of thousands of files, and not every format can be written
-//! on once it was closed. So what comes is put aside in one file that has no name, in pieces, and each
-//! file is written from its pieces in one go: memory and open files stay few, whatever the format. Nothing
-//! is published before everything is written.
+//! A lake of a million batches may have tens of thousands of files, and not every format can be appended to.
+//! Batches are therefore buffered in one temporary file, in chunks, and each file is then written in one go
+//! from its chunks. This limits memory and open files for every format. Nothing is published until everything
+//! is written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -28,74 +28,74 @@ use crate::storage::target::annotate;
 use crate::storage::temp_file::PartFiles;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
-/// Bytes that wait in memory, in all.
+/// The buffer in memory, for all files together.
 const HELD: usize = 8 << 20;
 
-/// Makes the writer of one file.
+/// Creates the writer of one file.
 pub(crate) type WriterFactory =
     Box<dyn Fn(EncodedOutput) -> Result<Box<dyn BatchWriter>, Failure> + Send>;
 
-/// How the files are made.
+/// How to write the files.
 pub(crate) struct PartitionOptions {
     pub(crate) compression: Compression,
     pub(crate) no_clobber: bool,
-    /// Where the manifest goes: no batches may.
+    /// The location of the manifest, which no batches may be written to.
     pub(crate) manifest: Option<Location>,
-    /// Starts the digest of one file; `None` if no manifest is written.
+    /// Creates the digest of one file; `None` if no manifest is written.
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
-    /// What the format keeps of a batch.
+    /// The fields of a batch that the format keeps.
     pub(crate) kept: Representation,
     pub(crate) maker: WriterFactory,
     /// The only files to write; `None` for all.
     pub(crate) only: Option<HashSet<String>>,
-    /// What crops are called in names.
+    /// The names of crops in file names.
     pub(crate) crops: Crops,
     /// Written before the first file is replaced.
     pub(crate) pending: Option<Pending>,
-    /// The file that says that everything is in its place: removed before the first file is replaced.
+    /// The marker file of a complete export. Removed before the first file is replaced.
     pub(crate) success_marker: Option<Location>,
 }
 
-/// Batches that wait for their files.
+/// Buffers batches by file, and writes the files at the end.
 pub(crate) struct PartitionedWriter {
     template: Template,
     manner: PartitionOptions,
-    /// Places among the parts.
+    /// Indexes into `parts`, by name.
     names: HashMap<String, usize>,
     parts: Vec<Partition>,
-    /// Bytes that wait in memory.
+    /// Bytes buffered in memory.
     held: usize,
     aside: File,
-    /// Where that is, for messages.
+    /// The name of its folder, for messages.
     aside_name: String,
-    /// Bytes that were put aside.
+    /// Bytes in the temporary file.
     put_aside: u64,
 }
 
-/// What belongs to one file.
+/// The batches of one file.
 #[derive(Default)]
 struct Partition {
     name: String,
     batches: u64,
-    /// One batch to a line.
+    /// One batch per line.
     lines: Vec<u8>,
-    /// Where earlier lines stand in what was put aside, and how long they are.
+    /// The offsets and lengths of earlier lines in the temporary file.
     pieces: Vec<(u64, usize)>,
 }
 
 impl Partition {
     fn place(&self) -> Result<Location, Failure> {
-        // A file of this name, and not standard output.
+        // A file with this name, not standard output.
         let name = if self.name == "-" { "./-" } else { &self.name };
         Location::new(Some(Path::new(name)))
     }
 }
 
 impl PartitionedWriter {
-    /// Prepares to write files named by `template`; finds out now whether their folder can be written to.
+    /// Prepares to write files named by `template`, and checks that their folder is writable.
     pub(crate) fn new(template: Template, manner: PartitionOptions) -> Result<Self, Failure> {
         let folder = template.folder();
-        // Something in the same folder, that no value makes.
+        // A name in the same folder that no template produces.
         let folder = match ObjectAddress::parse(&folder.join(".trayscan-check"))? {
             Some(address) => {
                 cloud::check(&address)?;
@@ -142,7 +142,7 @@ impl PartitionedWriter {
         Ok(())
     }
 
-    /// Returns what crops are called in names; `None` if they are no part of them.
+    /// Returns the names of crops in file names; `None` if the template does not contain them.
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         let has_crops = self.template.has_crops();
         has_crops.then(|| self.manner.crops.names())
@@ -160,7 +160,7 @@ impl PartitionedWriter {
         aside.flush()
     }
 
-    /// Writes all files, and then puts all of them in their places.
+    /// Writes all files, then publishes all of them.
     pub(crate) fn publish(mut self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
@@ -208,7 +208,7 @@ impl PartitionedWriter {
         Ok((written.collect(), notes))
     }
 
-    /// Prepares the temporary files of all parts; nothing if they are objects.
+    /// Prepares the temporary files of all parts; `None` if they are objects.
     fn temporary_files(
         &self,
         parts: &[Partition],
@@ -287,13 +287,13 @@ fn add(
     writer.write(batch).map_err(Failure::from_output)
 }
 
-/// Hands each batch of `lines` to `take`.
+/// Passes each batch in `lines` to `take`.
 fn each(
     lines: Vec<u8>,
     mut take: impl FnMut(&Batch) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    // It was text when it was put aside.
-    let lost = || Failure::new(Kind::Internal, "what was put aside has changed");
+    // It was valid when it was written.
+    let lost = || Failure::new(Kind::Internal, "the temporary file was modified");
     let lines = Arc::new(String::from_utf8(lines).map_err(|_| lost())?);
     let mut place = 0;
     while let Some(length) = memchr(b'\n', &lines.as_bytes()[place..]) {
@@ -307,52 +307,52 @@ fn each(
     Ok(())
 }
 
-/// Returns the nearest folder on the way to `folder` that is there.
+/// Returns the nearest existing parent of `folder`.
 fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.is_dir());
     let found = found.filter(|folder| !folder.as_os_str().is_empty());
     found.unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Says that the second would take the place of the first.
+/// The error if two names lead to the same file.
 fn one_file(first: &Path, second: &Path) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "{} and {} are one file: a link leads from one to the other",
+            "{} and {} are the same file: one is a link to the other",
             Location::File(first.to_owned()).name(),
             Location::File(second.to_owned()).name()
         ),
     )
-    .hint("take the link away, or choose another place with `-o`")
+    .hint("remove the link, or choose another location with `-o`")
 }
 
 fn taken(place: &Location) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "`--manifest` and one of the files of `-o` are both {}",
+            "`--manifest` and a file of `-o` have the same name: {}",
             place.name()
         ),
     )
-    .hint("give the manifest a name that no value makes")
+    .hint("give the manifest a name that the template cannot produce")
 }
 
 fn cannot_write(folder: &Path, error: io::Error) -> Failure {
     let name = Location::File(folder.to_owned()).name();
     Failure::new(Kind::Output, format!("cannot write to the folder {name}"))
         .caused_by(error)
-        .hint("choose another place with `-o`")
+        .hint("choose another location with `-o`")
 }
 
 fn cannot_make(path: &Path, error: io::Error) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "cannot make the folder of {}",
+            "cannot create the folder of {}",
             Location::File(path.to_owned()).name()
         ),
     )
     .caused_by(error)
-    .hint("choose another place with `-o`")
+    .hint("choose another location with `-o`")
 }

@@ -1,8 +1,8 @@
-//! What a run is about to change in a lake, written down beside its manifest.
+//! The list of files that a run is about to change in a lake, stored next to its manifest.
 //!
-//! A run that is killed between its first file and its manifest leaves this list, and the next run looks at each of
-//! these files again, whatever it was asked for. Without it, nobody could tell a file of the killed run from one that the
-//! manifest means.
+//! A run that is killed between its first file and its manifest leaves this list. The next run checks each of
+//! these files again, whatever its range. Without the list, files of the killed run could not be
+//! distinguished from those that the manifest describes.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -22,11 +22,11 @@ use crate::storage::temp_file::{self, sync_folder};
 pub(crate) struct Pending {
     place: Location,
     template: String,
-    /// Files that may be removed, or that an earlier run has not finished with.
+    /// Files that may be removed, or that an earlier run did not finish.
     pub(crate) others: BTreeSet<String>,
 }
 
-/// The list as it is kept.
+/// The list as stored.
 #[derive(Deserialize, Serialize)]
 struct PendingList {
     template: String,
@@ -34,7 +34,7 @@ struct PendingList {
 }
 
 impl Pending {
-    /// Names the list that belongs to the manifest at `manifest`.
+    /// Returns the list that belongs to `manifest`.
     pub(crate) fn new(manifest: &Path, template: &Template) -> Result<Self, Failure> {
         Ok(Self {
             place: Location::new(Some(&path(manifest)))?,
@@ -43,7 +43,8 @@ impl Pending {
         })
     }
 
-    /// Reads the list that a killed run left beside `manifest`, if it is there: its template, and the files.
+    /// Reads the template and the files from the list that a killed run left next to `manifest`; `None` if
+    /// there is none.
     pub(crate) fn read(manifest: &Path) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
         let path = path(manifest);
         let text = match Location::new(Some(&path))? {
@@ -60,12 +61,12 @@ impl Pending {
         let listed = listed.map_err(|error| {
             Failure::new(Kind::Output, format!("cannot read `{}`", path.display()))
                 .caused_by(error)
-                .hint("a run that was killed left it: remove it and `_manifest.json`, and everything is written again")
+                .hint("a killed run left this file: remove it and `_manifest.json`, and the next run writes all files again")
         })?;
         Ok(Some((listed.template, listed.files)))
     }
 
-    /// Writes the list down, before the first of `files` is changed.
+    /// Writes the list before the first of `files` is changed.
     pub(crate) fn write(&self, files: impl Iterator<Item = String>) -> Result<(), Failure> {
         let listed = PendingList {
             template: self.template.clone(),
@@ -89,7 +90,8 @@ impl Pending {
         }
     }
 
-    /// Replaces the file as a whole. Unlike a file of batches, it is no result that a signal would come too late for.
+    /// Replaces the file atomically. Unlike files of batches, it does not count as a result, so a signal can
+    /// still stop the run.
     fn write_file(&self, path: &Path, text: &[u8]) -> Result<(), Failure> {
         let write = || {
             let mut file = temp_file::create(folder_of(path), None)?;
@@ -105,11 +107,11 @@ impl Pending {
                 format!("cannot write to {}", self.place.name()),
             )
             .caused_by(error)
-            .hint("check that there is room, and that you may write to its folder")
+            .hint("check that there is enough space, and that you have write permission for its folder")
         })
     }
 
-    /// Removes the list, once the manifest tells of everything.
+    /// Removes the list once the manifest is up to date.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
         self.place.remove()
     }
@@ -117,7 +119,7 @@ impl Pending {
 
 fn path(manifest: &Path) -> PathBuf {
     let name = manifest.file_name().unwrap_or_default().to_string_lossy();
-    // Engines skip names with an underscore in front.
+    // Engines skip names that start with an underscore.
     let mark = if name.starts_with('_') { "" } else { "_" };
     manifest.with_file_name(format!("{mark}{name}.pending"))
 }

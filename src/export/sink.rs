@@ -1,4 +1,4 @@
-//! All that an export writes: one file or stream, one file per value, or a table.
+//! The sink of an export: one file or stream, a partitioned export, or a table.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl ExportSink {
         written.map_err(Failure::from_output)
     }
 
-    /// Hands on what is held back, where somebody waits for it.
+    /// Flushes buffered output if a reader may be waiting for it.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
             Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
@@ -51,7 +51,7 @@ impl ExportSink {
         }
     }
 
-    /// Returns what crops are called in the names of files; `None` if they are no part of them.
+    /// Returns the names of crops in file names; `None` if the template does not contain them.
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         match self {
             Self::Many(spool) => spool.crop_names(),
@@ -61,7 +61,7 @@ impl ExportSink {
         }
     }
 
-    /// Ends what was written and puts it in its place.
+    /// Finishes and publishes the output.
     pub(crate) fn publish(self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         match self {
             Self::One { writer, place } => {
@@ -78,7 +78,7 @@ impl ExportSink {
             #[cfg(feature = "postgres")]
             Self::Table { loading, place } => {
                 let (counts, escaped_cells) = loading.finish()?;
-                // If the run is over already, its end says what is in the table.
+                // If the run is over, its last message describes the table.
                 let _ = cleanup::commit();
                 let written = WrittenFile {
                     place,
@@ -96,11 +96,11 @@ impl ExportSink {
     }
 }
 
-/// Writes a batch and notes it in the digest, where one is wanted.
+/// Writes batches, and adds them to the digest if there is one.
 pub(crate) struct DigestingSink<'a> {
     pub(crate) files: &'a mut ExportSink,
     pub(crate) digest: Option<&'a mut SetDigest>,
-    /// What the format keeps of a batch.
+    /// The fields of a batch that the format keeps.
     pub(crate) kept: Representation,
 }
 

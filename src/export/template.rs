@@ -1,4 +1,4 @@
-//! Names with values in them: one file per year, month, day or crop.
+//! File names with placeholders: one file per year, month, day or crop.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,14 +11,14 @@ use crate::batch::{Batch, CREATION_DATE, CROP_TYPE, canonical_date};
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// What stands for a value that a batch does not have.
+/// Replaces a missing value.
 const UNKNOWN: &str = "unknown";
-/// The same as the whole value of a folder such as `crop_type={crop_type}`: engines read it as null.
+/// The same for a whole folder value, as in `crop_type={crop_type}`: engines read it as null.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
-/// The most bytes that a value takes in a name: file systems allow 255 for all of it.
+/// The maximum length of a value in a name, in bytes: file systems allow 255 in total.
 const LONGEST: usize = 120;
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     Year,
@@ -47,7 +47,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Reads `path`; nothing where there is no placeholder in it.
+    /// Parses `path`; `None` if it contains no placeholder.
     pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
         let Some(mut rest) = path.to_str() else {
             return Ok(None);
@@ -83,7 +83,7 @@ impl Template {
         Ok(Some(Self { parts }))
     }
 
-    /// Returns the text before, between and behind the placeholders.
+    /// Returns the text before, between and after the placeholders.
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => Some(text.clone()),
@@ -92,7 +92,7 @@ impl Template {
         self.parts.iter().filter_map(text).collect()
     }
 
-    /// Returns the template as it was written.
+    /// Returns the template as given.
     pub(crate) fn text(&self) -> String {
         let text = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => text.clone(),
@@ -104,8 +104,8 @@ impl Template {
         self.parts.iter().map(text).collect()
     }
 
-    /// Returns the dates of creation, as text, between which all batches lie that share a file with `batch`: from the
-    /// first up to but without the second. `None` if they may lie anywhere.
+    /// Returns the range of creation dates, as text, of all batches in the same file as `batch`: from the
+    /// first, up to but excluding the second. `None` if any date is possible.
     pub(crate) fn date_span(&self, batch: &Batch) -> Option<[String; 2]> {
         let has = |value| self.parts.contains(&TemplatePart::Value(value));
         let length = match (
@@ -123,7 +123,7 @@ impl Template {
         let prefix = date.get(..length)?;
         let first = format!("{prefix}{}", &"-01-01"[length - 4..]);
         let first = NaiveDate::parse_from_str(&first, "%Y-%m-%d").ok()?;
-        // A leap second belongs to the day that follows.
+        // A leap second belongs to the next day.
         let from = match first.pred_opt() {
             Some(day) if day.year() >= 0 => format!("{day}T23:59:60"),
             _ => prefix.to_owned(),
@@ -131,13 +131,13 @@ impl Template {
         Some([from, format!("{prefix}~")])
     }
 
-    /// Tells whether crops are part of the names.
+    /// Returns whether the template contains the crop.
     pub(crate) fn has_crops(&self) -> bool {
         self.parts
             .contains(&TemplatePart::Value(Placeholder::CropType))
     }
 
-    /// Returns the folder that all files will be in, or in folders of.
+    /// Returns the folder that contains all files, directly or in subfolders.
     pub(crate) fn folder(&self) -> PathBuf {
         let Some(TemplatePart::Text(before)) = self.parts.first() else {
             return PathBuf::new();
@@ -146,10 +146,10 @@ impl Template {
         PathBuf::from(folder.map_or("", |end| &before[..=end]))
     }
 
-    /// Returns the name of the file that `batch` belongs to.
+    /// Returns the name of the file for `batch`.
     pub(crate) fn name(&self, batch: &Batch, crops: &mut Crops) -> String {
         let date = batch.typed(CREATION_DATE);
-        // A leap second belongs to the day that follows, as in typed columns.
+        // A leap second belongs to the next day, as in typed columns.
         let date = date.as_deref().map(canonical_date);
         let piece = |from, to| date.as_deref().and_then(|date| date.get(from..to));
         let crop = batch.typed(CROP_TYPE);
@@ -175,7 +175,7 @@ impl Template {
         name
     }
 
-    /// Tells whether the value at `place` is all of a folder's value, as in `key={value}/`.
+    /// Returns whether the value at `place` is a whole folder value, as in `key={value}/`.
     fn is_hive_folder(&self, place: usize) -> bool {
         let text = |place: Option<usize>| match place.and_then(|place| self.parts.get(place)) {
             Some(TemplatePart::Text(text)) => text.as_str(),
@@ -188,10 +188,10 @@ impl Template {
     }
 }
 
-/// What crops are called in names: each has one, wherever it stands, that no other has on any disk.
+/// The names of crops in file names. Each crop has one name, which is unique on any file system.
 pub(crate) struct Crops {
     names: HashMap<String, String>,
-    /// In small letters: on many disks, capitals are the same.
+    /// In lower case: many file systems ignore case.
     taken: HashSet<String>,
 }
 
@@ -199,14 +199,14 @@ impl Default for Crops {
     fn default() -> Self {
         Self {
             names: HashMap::new(),
-            // Whether such a batch comes or not: so a crop has the same name in every run.
+            // Always reserved, so that a crop has the same name in every run.
             taken: HashSet::from([UNKNOWN.to_owned(), HIVE_NULL.to_lowercase()]),
         }
     }
 }
 
 impl Crops {
-    /// Continues with the names that crops have already.
+    /// Continues with existing names.
     pub(crate) fn resume(names: &BTreeMap<String, String>) -> Self {
         let mut crops = Self::default();
         for (crop, name) in names {
@@ -216,7 +216,7 @@ impl Crops {
         crops
     }
 
-    /// Returns the name of each crop so far.
+    /// Returns the names of all crops so far.
     pub(crate) fn names(&self) -> BTreeMap<String, String> {
         let names = self.names.iter();
         names
@@ -224,7 +224,7 @@ impl Crops {
             .collect()
     }
 
-    /// Returns what `crop` is called; the first of those that look the same keeps its name.
+    /// Returns the name of `crop`. If several would have the same name, the first keeps it.
     fn name(&mut self, crop: &str) -> &str {
         if !self.names.contains_key(crop) {
             let plain = safe(crop).into_owned();
@@ -240,10 +240,10 @@ impl Crops {
     }
 }
 
-/// Writes `value` so that it can stand in a name on any system, and be told from others: what cannot
-/// is written as `%` and its bytes, as the folders of Hive have it.
+/// Encodes `value` as a file name that is valid and unambiguous on any system. Other characters are written
+/// as `%` and the hexadecimal bytes, like Hive does in folder names.
 fn safe(value: &str) -> Cow<'_, str> {
-    // Some disks take a letter and its accent for the one letter that looks the same.
+    // Some file systems treat a letter with a combining accent like the precomposed letter.
     let is_accent = |character: char| matches!(character, '\u{300}'..='\u{36f}');
     let is_plain = |character: char| {
         !character.is_control()
@@ -252,7 +252,7 @@ fn safe(value: &str) -> Cow<'_, str> {
             && !"/\\:*?\"<>|%={}".contains(character)
     };
     let is_reserved = is_reserved(value);
-    // A name that begins with a hyphen would be taken for a flag by other programs, and engines skip one with an underscore.
+    // Other programs take a leading hyphen for a flag, and engines skip names with a leading underscore.
     let is_awkward = value.starts_with(['.', ' ', '-', '_']) || value.ends_with(['.', ' ']);
     let mark = mark_of(value);
     let is_safe = !is_awkward && !is_reserved && mark.is_none();
@@ -276,13 +276,13 @@ fn safe(value: &str) -> Cow<'_, str> {
         }
     }
     if name.len() > LONGEST {
-        // Two that begin alike stay two.
+        // Keeps long values with the same beginning distinct.
         return Cow::Owned(marked(&name, value, 0));
     }
     Cow::Owned(name)
 }
 
-/// Tells whether Windows takes `value` for a device, whatever its ending.
+/// Returns whether `value` is a device name on Windows, with any extension.
 fn is_reserved(value: &str) -> bool {
     let stem = value.split('.').next().unwrap_or_default();
     let stem = stem.trim_end_matches(' ').to_ascii_uppercase();
@@ -295,15 +295,14 @@ fn is_reserved(value: &str) -> bool {
     devices.contains(&stem.as_str()) || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// The digits of a mark: a tilde and 16 hexadecimal ones.
+/// The length of a mark after its tilde, in hexadecimal digits.
 const MARK_DIGITS: usize = 16;
 
-/// Returns `name`, shortened if needed, with a mark of the value that it stands for. Another attempt makes
-/// another mark.
+/// Returns `name`, shortened if needed, with a mark: a hash of `value`. Each attempt produces another mark.
 fn marked(name: &str, value: &str, attempt: u64) -> String {
     let hash = xxhash_rust::xxh3::xxh3_64_with_seed(value.as_bytes(), attempt);
     let mark = format!("~{hash:0MARK_DIGITS$x}");
-    // A long name has one already.
+    // A long name has a mark already.
     let name = mark_of(name).map_or(name, |at| &name[..at]);
     let end = (0..=name.len().min(LONGEST - mark.len()))
         .rev()
@@ -311,8 +310,8 @@ fn marked(name: &str, value: &str, attempt: u64) -> String {
     format!("{}{mark}", &name[..end.unwrap_or(0)])
 }
 
-/// Returns where the mark at the end of `name` begins. Only trayscan adds marks: in a value, the tilde is
-/// escaped, so that no crop can have the name of another one with its mark.
+/// Returns the position of the mark at the end of `name`. Only trayscan adds marks: a tilde in a value is
+/// escaped, so no crop can have the name of another one with its mark.
 fn mark_of(name: &str) -> Option<usize> {
     let at = name.len().checked_sub(MARK_DIGITS + 1)?;
     let digits = name.get(at..)?.strip_prefix('~')?;
@@ -323,9 +322,9 @@ fn mark_of(name: &str) -> Option<usize> {
 fn unknown(path: &Path, word: &str) -> Failure {
     Failure::new(
         Kind::Usage,
-        format!("`-o {}`: there is no `{{{word}}}`", path.display()),
+        format!("`-o {}`: unknown placeholder `{{{word}}}`", path.display()),
     )
-    .hint("one file per value of {year}, {month}, {day} or {crop_type} can be written")
+    .hint("the placeholders are {year}, {month}, {day} and {crop_type}")
 }
 
 #[cfg(test)]
@@ -475,7 +474,7 @@ mod tests {
         ] {
             let mut crops = Crops::default();
             assert_eq!(template(path).name(&null, &mut crops), name);
-            // No crop takes that name.
+            // No crop gets that name.
             let other = template(path).name(&named, &mut crops);
             assert_ne!(other.to_lowercase(), name.to_lowercase());
         }
@@ -495,10 +494,10 @@ mod tests {
         assert!(second.starts_with("Tomato~"), "{second}");
         let third = folder(before, r#""TOMATO""#).to_lowercase();
         assert!(third != second.to_lowercase() && third != "tomato");
-        // In another folder, which nobody else is in.
+        // In another folder, where the name is free.
         assert_eq!(folder(after, r#""Tomato""#), second);
         assert_eq!(folder(after, r#""tomato""#), "tomato");
-        // Nobody takes the name of what is not known.
+        // No crop gets the name of the missing value.
         assert!(folder(before, r#""Unknown""#).starts_with("Unknown~"));
         assert!(folder(before, r#""unknown""#).starts_with("unknown~"));
         assert_eq!(folder(after, "null"), "unknown");
@@ -526,7 +525,7 @@ mod tests {
             safe(&long).into_owned(),
             safe(&long).to_uppercase(),
         ];
-        // In whichever order they come.
+        // In any order.
         for first in 0..crops.len() {
             let mut known = Crops::default();
             let mut taken = HashSet::new();

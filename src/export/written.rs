@@ -2,11 +2,11 @@
 
 use crate::storage::{Location, Published};
 
-/// A file that is in its place.
+/// A published file.
 pub(crate) struct WrittenFile {
     pub(crate) place: Location,
     pub(crate) published: Published,
-    /// What is in this one, where there are several and somebody wants to know.
+    /// The batches in this file, if there are several files and a manifest.
     pub(crate) share: Option<Share>,
 }
 
