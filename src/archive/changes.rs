@@ -1,4 +1,4 @@
-//! What became of batches: added, changed field by field, vanished, returned.
+//! The history of batches: added, changed field by field, vanished, returned.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::database::Archive;
 use crate::batch::{Batch, COLUMNS, unquote};
 use crate::error::Failure;
 
-/// Something that a run noticed.
+/// A change that a run detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ArchiveChange {
     pub(crate) noticed: String,
@@ -16,22 +16,22 @@ pub(crate) struct ArchiveChange {
     pub(crate) kind: String,
     pub(crate) batch_id: String,
     pub(crate) batch_name: Option<String>,
-    /// One entry for each field that changed; none where the batch did as a whole.
+    /// One entry per changed field; empty if the batch changed as a whole.
     pub(crate) fields: Vec<FieldChange>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldChange {
     pub(crate) field: String,
-    /// Plain text; nothing where it is null or was not there.
+    /// Plain text; `None` if null or absent.
     pub(crate) old: Option<String>,
     pub(crate) new: Option<String>,
 }
 
-/// All that was noticed, in order of time.
+/// All changes, oldest first.
 ///
-/// A change has what was there before it; what came after it is what was there before the next change
-/// of the same batch, or what is there now.
+/// A change stores the old version. The new version is the old version of the next change of the same batch,
+/// or else the current version.
 const SQL: &str = "
 SELECT noticed, kind, batch_id, batch_name, old, new FROM (
     SELECT first_seen AS noticed, 'added' AS kind, batch_id, batch_name, NULL AS old, NULL AS new, 0 AS number
@@ -66,7 +66,7 @@ impl Archive {
 }
 
 impl Changes<'_> {
-    /// Hands each change that was noticed at `since` or later to `take`, the oldest first.
+    /// Passes each change detected at `since` or later to `take`, oldest first.
     pub(crate) fn each(
         &mut self,
         since: &str,
@@ -99,7 +99,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ArchiveChange> {
     })
 }
 
-/// Compares two versions of a batch field by field, those of the interface first.
+/// Compares two versions of a batch field by field, starting with the fields of the interface.
 fn differences(old: &str, new: &str) -> Vec<FieldChange> {
     let (Some(old), Some(new)) = (Batch::read(old).batch, Batch::read(new).batch) else {
         return Vec::new();

@@ -1,12 +1,12 @@
-//! What is known to be complete: intervals of the dates that the service was asked for.
+//! Coverage: the intervals of requested dates that are known to be complete.
 //!
-//! One high-water mark would not do: where the middle of a range failed, what lies on both sides of it
-//! is complete, and the gap between them must stay visible until it is filled. Which date of a batch the
-//! service compares is not known, so nothing here looks at the dates of batches.
+//! A single high-water mark is not enough: if the middle of a range failed, both sides of it are complete,
+//! and the gap must stay visible until it is filled. It is unknown which date of a batch the service
+//! compares, so the dates of batches are not used here.
 
 use crate::batch::range::Range;
 
-/// All from `start`, or from the beginning, through `end`; in seconds since 1970.
+/// From `start`, or from the beginning, through `end`; in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: Option<i64>,
@@ -28,12 +28,12 @@ impl Coverage {
         self.spans.is_empty()
     }
 
-    /// Returns how far it reaches.
+    /// Returns the end of the last span.
     pub(crate) fn end(&self) -> Option<i64> {
         self.spans.last().map(|span| span.end)
     }
 
-    /// Adds what was fetched completely; an open end, and any later one, counts as `mark`.
+    /// Adds a window that was fetched completely. An open end, or one after `mark`, counts as `mark`.
     pub(crate) fn add(&mut self, window: &Range, mark: i64) {
         let end = window.end.map_or(mark, |end| end.min(mark));
         if window.start.is_some_and(|start| start > end) {
@@ -44,7 +44,7 @@ impl Coverage {
             end,
         };
         self.spans.retain(|span| {
-            // A beginning that is open lies before all others, and so does nothing before something.
+            // An open start is before all others, as `None` is before `Some`.
             let apart = span.start > Some(added.end) || added.start > Some(span.end);
             if !apart {
                 added.start = added.start.min(span.start);
@@ -56,12 +56,12 @@ impl Coverage {
         self.spans.insert(place, added);
     }
 
-    /// Forgets what lies inside of `window`: it turned out not to be complete. Its bounds belong to what lies
-    /// beside it.
+    /// Removes the inside of `window`, which turned out to be incomplete. Its bounds belong to the
+    /// neighbouring spans.
     pub(crate) fn remove(&mut self, window: &Range) {
         let known = std::mem::take(&mut self.spans);
         for span in known {
-            // What ends before the window, or with its beginning, and what begins after it, or with its end.
+            // The parts before and after the window, including its bounds.
             let before = window.start.filter(|start| span.start < Some(*start));
             let after = window.end.filter(|end| *end < span.end);
             if before.is_some_and(|start| span.end <= start)
@@ -78,7 +78,7 @@ impl Coverage {
         }
     }
 
-    /// Forgets what lies after `mark`.
+    /// Removes everything after `mark`.
     pub(crate) fn clip(&mut self, mark: i64) {
         self.spans
             .retain(|span| span.start.is_none_or(|start| start <= mark));
@@ -100,11 +100,11 @@ impl Coverage {
         gaps
     }
 
-    /// Returns the parts of `range` that are not in it.
+    /// Returns the parts of `range` that are not covered.
     pub(crate) fn missing(&self, range: &Range) -> Vec<Range> {
         let mut reached = range.start;
         let mut missing = Vec::new();
-        // What has no end was added with the last second there is.
+        // An open end was added as the last possible second.
         let is_inside = |second: i64| second < range.end.unwrap_or(i64::MAX);
         for span in &self.spans {
             if let Some(start) = span.start
@@ -122,14 +122,14 @@ impl Coverage {
         missing
     }
 
-    /// Returns what has to be fetched to be complete from `since` on: each gap, and what comes after the
-    /// end, both from `lookback` seconds earlier, because batches may come late or change.
+    /// Returns the ranges to fetch to be complete from `since` on: each gap, and everything after the end.
+    /// Both start `lookback` seconds earlier, because batches may arrive late or change.
     pub(crate) fn wanted(&self, since: Option<i64>, lookback: i64) -> Vec<Range> {
         let Some(end) = self.end() else {
             return vec![range(since, None)];
         };
         let earlier = |start: Option<i64>| match start {
-            // What lies before the first gap was never asked for.
+            // Nothing before the first gap was ever requested.
             start if start == since => since,
             start => start.map(|start| start.saturating_sub(lookback)).max(since),
         };
@@ -138,7 +138,7 @@ impl Coverage {
         let mut wanted: Vec<Range> = Vec::new();
         for range in gaps.chain([range(earlier(Some(end)), None)]) {
             match wanted.last_mut() {
-                // With the time before it, one may reach into the one before.
+                // With the lookback, a range may overlap the one before.
                 Some(last) if last.end >= range.start => last.end = range.end,
                 _ => wanted.push(range),
             }
@@ -290,7 +290,7 @@ mod tests {
             for (start, end) in &windows {
                 coverage.add(&range(*start, Some(*end)), 50);
             }
-            // Halves of seconds tell spans that touch from spans that do not.
+            // Half seconds distinguish spans that touch from those that do not.
             let inside = |instant: i64, start: Option<i64>, end: i64| {
                 start.is_none_or(|start| 2 * start <= instant) && instant <= 2 * end
             };

@@ -16,33 +16,33 @@ use crate::batch::whole_second;
 use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
 
-/// How long to wait for others who read or write the file: a reader is done in a moment.
+/// How long to wait for other programs that use the file: readers finish quickly.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// Pages of the file that are kept in memory, in KiB.
+/// The size of the page cache, in KiB.
 const CACHE: i64 = 32 * 1024;
-/// The same while indexes are built.
+/// The size of the page cache while indexes are built, in KiB.
 const SORTING: i64 = 8 * 1024;
 
-/// Whose batches are in an archive.
+/// The service and the client whose batches an archive contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) base_url: String,
     pub(crate) client_id: String,
 }
 
-/// Where an archive begins.
+/// The start of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArchiveStart {
-    /// Before its first run.
+    /// Not set before the first run.
     Undecided,
-    /// It is to hold all batches that there are.
+    /// The archive contains all batches.
     Beginning,
-    /// It is to hold those from this second on.
+    /// The archive contains batches from this second on.
     Second(i64),
 }
 
 impl ArchiveStart {
-    /// Returns its second; nothing where there is none.
+    /// Returns the second; `None` if it is not set.
     pub(crate) fn second(self) -> Option<i64> {
         match self {
             Self::Second(second) => Some(second),
@@ -50,7 +50,7 @@ impl ArchiveStart {
         }
     }
 
-    /// Decides where an archive begins when it is told to reach back to `start`: never later than before.
+    /// Returns the start of an archive that is extended back to `start`: never later than before.
     pub(crate) fn reaching(self, start: Option<i64>) -> Option<i64> {
         match (self, start) {
             (Self::Undecided, start) => start,
@@ -60,20 +60,20 @@ impl ArchiveStart {
     }
 }
 
-/// How an archive says that it begins with the first batch there is.
+/// The stored start of an archive that contains all batches.
 const BEGINNING: &str = "the beginning";
 
-/// An archive that is open.
+/// An open archive.
 pub(crate) struct Archive {
     pub(super) path: PathBuf,
     pub(super) db: Connection,
-    /// Nothing where it is only read. Must outlive the connection: closing any handle of a file drops
-    /// all locks that SQLite has on it.
+    /// `None` if it is only read. Must outlive the connection: closing any handle of a file releases all
+    /// locks that SQLite has on it.
     pub(super) lock: Option<Lock>,
 }
 
 impl Archive {
-    /// Opens the archive at `path` for one run alone, or makes it; waits so long for another run.
+    /// Opens or creates the archive at `path` for one run; waits at most `wait` for another run.
     pub(crate) fn open(path: &Path, wait: Duration) -> Result<Self, Failure> {
         let mut lock = Lock::take(path, wait)?;
         inspect(path, &mut lock.file)?;
@@ -92,24 +92,24 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Opens the archive at `path` to read it, as it is at this moment.
+    /// Opens the archive at `path` for reading, as a snapshot.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         Self::read_within(path, PATIENCE)
     }
 
-    /// The same, with so much patience for others who write it.
+    /// The same, waiting at most `patience` for other programs that write to it.
     pub(super) fn read_within(path: &Path, patience: Duration) -> Result<Self, Failure> {
         let unreadable = |error| unreadable(path, error);
         let is_file = path.metadata().map_err(unreadable)?.is_file();
         if !is_file {
-            return Err(no_archive(path, "it is no regular file"));
+            return Err(no_archive(path, "it is not a regular file"));
         }
         let mut file = File::open(path).map_err(unreadable)?;
         if inspect(path, &mut file)? == FileContent::Nothing {
             return Err(no_archive(path, "it is empty"));
         }
         drop(file);
-        // What a killed run left half done is undone first, and that needs to write.
+        // An interrupted transaction is rolled back first, which needs write access.
         let can_write = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let can_read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = connect(path, can_write)
@@ -124,7 +124,7 @@ impl Archive {
             .db
             .busy_timeout(patience)
             .and_then(|()| archive.db.pragma_update(None, "query_only", true))
-            // Everything that is read belongs to one moment.
+            // All reads see one snapshot.
             .and_then(|()| archive.db.execute_batch("BEGIN"))
             .map_err(|error| archive.failure(error))?;
         if archive.is_blank().map_err(|error| archive.failure(error))? {
@@ -136,11 +136,11 @@ impl Archive {
     fn prepare(&self) -> rusqlite::Result<()> {
         self.db.busy_timeout(PATIENCE)?;
         self.db.pragma_update(None, "cache_size", -CACHE)?;
-        // Power may fail at any moment.
+        // Protects against power failures.
         self.db.pragma_update(None, "synchronous", "FULL")?;
-        // Somebody may have chosen another journal, with which it would be more than one file.
+        // Another program may have changed the journal mode, and the archive would be more than one file.
         self.db.pragma_update(None, "journal_mode", "DELETE")?;
-        // Asking undoes what a killed run left half done, be it the making of the archive itself.
+        // This query rolls back an interrupted transaction, including the creation of the archive.
         if self.is_blank()? {
             self.db.execute_batch("BEGIN IMMEDIATE")?;
             schema::create(&self.db)?;
@@ -149,7 +149,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Tells whether there is nothing in the file, not even tables.
+    /// Returns whether the file is empty, without any tables.
     fn is_blank(&self) -> rusqlite::Result<bool> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)";
         self.db.query_row(sql, [], |row| row.get(0))
@@ -159,11 +159,11 @@ impl Archive {
         &self.path
     }
 
-    /// Makes this the archive of `owner`; refused where it is somebody else's.
+    /// Sets the owner of the archive; fails if it belongs to another one.
     pub(crate) fn claim(&self, owner: &Owner) -> Result<(), Failure> {
         if let Some(known) = self.owner()?
             && known != *owner
-            // One that never held anything is nobody's.
+            // An archive that never contained anything has no owner.
             && !(self.coverage()?.is_empty() && self.is_empty()?)
         {
             return Err(self.foreign(&known, owner));
@@ -204,7 +204,7 @@ impl Archive {
         ))
     }
 
-    /// Returns where the archive begins.
+    /// Returns the start of the archive.
     pub(crate) fn since(&self) -> Result<ArchiveStart, Failure> {
         Ok(match self.about("since")? {
             None => ArchiveStart::Undecided,
@@ -231,7 +231,7 @@ impl Archive {
                     end: read_second(&end),
                     excludes_end: false,
                 };
-                // A date that nobody can read says nothing of what is complete.
+                // A date that cannot be parsed does not show what is complete.
                 if range.end.is_some() && (start.is_none() || range.start.is_some()) {
                     coverage.add(&range, i64::MAX);
                 }
@@ -250,7 +250,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Tells whether no batch was ever stored.
+    /// Returns whether no batch was ever stored.
     pub(crate) fn is_empty(&self) -> Result<bool, Failure> {
         let any = self
             .db
@@ -260,9 +260,9 @@ impl Archive {
         any.map(|any| !any).map_err(|error| self.failure(error))
     }
 
-    /// Counts the batches that the service has, and those that vanished from it.
+    /// Counts the batches that the service still has, and those that vanished.
     pub(crate) fn count(&self) -> Result<(u64, u64), Failure> {
-        // Two counts, because indexes answer both, and the table is many times larger.
+        // Two counts, because indexes cover both, and the table is many times larger.
         let sql = "SELECT count(*), (SELECT count(*) FROM batches WHERE vanished IS NOT NULL) FROM batches";
         let counted = self.db.query_row(sql, [], |row| {
             let (all, vanished): (u64, u64) = (row.get(0)?, row.get(1)?);
@@ -278,7 +278,7 @@ impl Archive {
         counted.map_err(|error| self.failure(error))
     }
 
-    /// Counts the batches of each month that the service has, such as `2026-05`, in order of time.
+    /// Counts the batches that the service still has by month, such as `2026-05`, in order of time.
     pub(crate) fn months(&self) -> Result<Vec<(String, u64)>, Failure> {
         let read = || -> rusqlite::Result<Vec<(String, u64)>> {
             let count = |only: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
@@ -290,7 +290,7 @@ impl Archive {
                 rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                     .collect()
             };
-            // Two steps, because indexes answer both, and the table is many times larger.
+            // Two steps, because indexes cover both, and the table is many times larger.
             let mut months = count("")?;
             for (month, vanished) in count("AND vanished IS NOT NULL")? {
                 *months.entry(month).or_default() -= vanished;
@@ -300,30 +300,30 @@ impl Archive {
         read().map_err(|error| self.failure(error))
     }
 
-    /// Begins what is kept together or not at all.
+    /// Begins a transaction.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         self.run("BEGIN IMMEDIATE")
     }
 
-    /// Keeps what was begun, with what is now known to be complete.
+    /// Commits the transaction together with the coverage.
     pub(crate) fn commit(&self, coverage: &Coverage) -> Result<(), Failure> {
         self.set_coverage(coverage)
             .map_err(|error| self.failure(error))?;
         self.run("COMMIT")
     }
 
-    /// Gives up what was begun, where it was.
+    /// Rolls back the transaction, if there is one.
     pub(crate) fn undo(&self) {
         if !self.db.is_autocommit() {
-            // What cannot be undone now is undone when the archive is next opened.
+            // If this fails, SQLite rolls back when the archive is next opened.
             let _ = self.db.execute_batch("ROLLBACK");
         }
     }
 
-    /// Makes the indexes that are not there yet.
+    /// Creates the missing indexes.
     pub(crate) fn index(&self) -> Result<(), Failure> {
         let index = || {
-            // Sorting takes as much memory as the pages that are kept: both together would be too much.
+            // Sorting takes as much memory as the page cache: both together would be too much.
             self.db.pragma_update(None, "cache_size", -SORTING)?;
             self.db.release_memory()?;
             schema::create_indexes(&self.db)?;
@@ -332,7 +332,7 @@ impl Archive {
         index().map_err(|error| self.failure(error))
     }
 
-    /// Closes the archive, and takes it away where this run made it and nothing came of it.
+    /// Closes the archive, and removes it if this run created it and stored nothing.
     pub(crate) fn close(self) {
         let nothing_came = || {
             self.is_blank().unwrap_or(false)
@@ -343,7 +343,7 @@ impl Archive {
         let Self { path, db, lock } = self;
         drop(db);
         if is_litter {
-            // Where it cannot be removed, it stays: an archive with nothing in it. A link to it stays, too.
+            // If it cannot be removed, an empty archive remains. A link to it remains, too.
             let _ = path.canonicalize().and_then(std::fs::remove_file);
         }
         drop(lock);
@@ -373,21 +373,21 @@ impl Archive {
     }
 }
 
-/// Reads a second as archives keep it.
+/// Parses a second as stored in archives.
 pub(crate) fn read_second(text: &str) -> Option<i64> {
     whole_second(text.strip_suffix('Z')?)
 }
 
-/// What a file turned out to be.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileContent {
-    /// A new file, which may become an archive.
+    /// An empty file, which may become an archive.
     Nothing,
     Archive,
 }
 
-/// Looks at the head of a file, and refuses what is no archive, or one of a later trayscan. SQLite is not
-/// asked: it might begin to repair a file that is not ours.
+/// Checks the header of a file, and refuses it if it is not an archive, or one of a later trayscan. SQLite is
+/// not used for this: it might try to repair a file that is not ours.
 fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
     let mut head = Vec::new();
     let read = file.take(100).read_to_end(&mut head);
@@ -396,9 +396,9 @@ fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
         return Ok(FileContent::Nothing);
     }
     if head.len() < 100 || !head.starts_with(b"SQLite format 3\0") {
-        return Err(no_archive(path, "it is no SQLite database"));
+        return Err(no_archive(path, "it is not an SQLite database"));
     }
-    // The places are those of the file format of SQLite.
+    // Offsets in the SQLite file header.
     let number = |place: usize| {
         u32::from_be_bytes([
             head[place],
@@ -408,7 +408,7 @@ fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
         ])
     };
     if number(68) != ARCHIVE_ID {
-        return Err(no_archive(path, "it is some other SQLite database"));
+        return Err(no_archive(path, "it is a different SQLite database"));
     }
     let version = number(60);
     if version > schema::VERSION {
@@ -421,12 +421,12 @@ pub(super) fn later(path: &Path, version: i64) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "the archive `{}` was made by a later trayscan (schema {version}, here {})",
+            "the archive `{}` was created by a later version of trayscan (schema {version}, supported {})",
             path.display(),
             schema::VERSION
         ),
     )
-    .hint("update trayscan; the archive was not touched")
+    .hint("update trayscan; the archive was not changed")
 }
 
 pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
@@ -435,22 +435,22 @@ pub(super) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
         format!("cannot open the archive `{}`", path.display()),
     )
     .caused_by(error)
-    .hint("`trayscan sync FILE` makes an archive")
+    .hint("create an archive with `trayscan sync FILE`")
 }
 
 fn no_archive(path: &Path, why: &str) -> Failure {
     Failure::new(
         Kind::Output,
-        format!("`{}` is no archive of trayscan: {why}", path.display()),
+        format!("`{}` is not a trayscan archive: {why}", path.display()),
     )
-    .hint("it was not touched; name the file that `trayscan sync` made, or a new one")
+    .hint("the file was not changed; name an archive created by `trayscan sync`, or a new file")
 }
 
 pub(super) fn damaged(path: &Path, row: i64) -> Failure {
     let path = path.display();
     Failure::new(
         Kind::Protocol,
-        format!("row {row} of `{path}` holds no batch"),
+        format!("row {row} of `{path}` does not contain a batch"),
     )
-    .hint("somebody has changed the archive; `trayscan sync --full` fetches all batches again")
+    .hint("the archive was modified; `trayscan sync --full` fetches all batches again")
 }

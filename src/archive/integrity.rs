@@ -1,4 +1,4 @@
-//! Checks of a whole database: its pages and indexes, and that its tables hold what they seem to hold.
+//! Integrity checks: pages, indexes, and columns that match the batches as received.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -9,8 +9,8 @@ use crate::error::{self, Failure};
 use crate::storage::sqlite::{check_pages, check_table};
 
 impl Archive {
-    /// Checks the whole archive: pages, indexes, and that the columns which people query say the same as
-    /// the batches as received.
+    /// Checks the whole archive: pages, indexes, and that the columns users query match the batches as
+    /// received.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         check_pages(&self.db, &self.path)?;
         check_table(&self.db, &self.path)?;
@@ -41,12 +41,13 @@ impl Archive {
             self.path.display(),
             COLUMNS[column].name
         );
-        Failure::new(error::Kind::Protocol, message)
-            .hint("somebody has changed the archive; `trayscan sync` to a new file fetches all batches again")
+        Failure::new(error::Kind::Protocol, message).hint(
+            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
+        )
     }
 }
 
-/// Returns the first column of a row that does not hold what `batch` says.
+/// Returns the first column of a row that differs from `batch`.
 fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
     for (place, column) in COLUMNS.iter().enumerate() {
         let expected = match place {

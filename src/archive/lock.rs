@@ -1,4 +1,4 @@
-//! One run at a time: a lock that the kernel holds, so that it ends with its process, however that ends.
+//! The lock that allows one run at a time. The kernel releases it when the process ends, however it ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use crate::error::{Failure, Kind};
 use crate::terminal;
 
-/// How often a lock that another run holds is tried again.
+/// The delay between attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Held as long as it lives. SQLite's own locks are of another kind and do not notice it.
+/// Held until dropped. SQLite's own locks are of another kind and do not conflict with it.
 pub(super) struct Lock {
     pub(super) file: File,
-    /// There was no file before.
+    /// Whether the file was created by this run.
     pub(super) created: bool,
 }
 
 impl Lock {
-    /// Takes the lock on the file at `path`, which is made where there is none, and waits for it so long.
+    /// Locks the file at `path`, which is created if missing; waits at most `wait`.
     pub(super) fn take(path: &Path, wait: Duration) -> Result<Self, Failure> {
         let deadline = Instant::now() + wait;
         let mut is_told = false;
@@ -28,7 +28,7 @@ impl Lock {
             let created = !path.exists();
             let file = open(path).map_err(|error| cannot_open(path, error))?;
             match file.try_lock() {
-                // One that ended just now may have taken the file with it.
+                // A run that just ended may have removed the file.
                 Ok(()) if is_at(&file, path) => return Ok(Self { file, created }),
                 Ok(()) => continue,
                 Err(TryLockError::Error(error)) => return Err(cannot_open(path, error)),
@@ -39,7 +39,7 @@ impl Lock {
             }
             if !std::mem::replace(&mut is_told, true) {
                 let holder = holder(&file);
-                terminal::note(&format!("waiting for {holder}, which holds the archive"));
+                terminal::note(&format!("waiting for {holder}, which is using the archive"));
             }
             thread::sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now())));
         }
@@ -47,9 +47,9 @@ impl Lock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Opening a pipe would wait for its other end.
+    // Opening a pipe would block.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -62,14 +62,14 @@ fn cannot_open(path: &Path, error: io::Error) -> Failure {
         format!("cannot open the archive `{}`", path.display()),
     )
     .caused_by(error)
-    .hint("name a file in a folder that exists and that you may write to")
+    .hint("name a file in an existing folder that you have write permission for")
 }
 
 fn held(path: &Path, file: &File, wait: Duration) -> Failure {
     let holder = holder(file);
     let failure = Failure::new(
         Kind::Locked,
-        format!("{holder} holds the archive `{}`", path.display()),
+        format!("{holder} is using the archive `{}`", path.display()),
     );
     if wait.is_zero() {
         failure.hint("try again later, or wait for it with `--wait 10m`")
@@ -79,7 +79,7 @@ fn held(path: &Path, file: &File, wait: Duration) -> Failure {
     }
 }
 
-/// Tells whether `file` is still what `path` names.
+/// Returns whether `path` still names `file`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -89,13 +89,13 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// An open file cannot be removed there.
+/// An open file cannot be removed on these systems.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Says who holds the lock, as far as the kernel tells.
+/// Describes the process that holds the lock, if the kernel shows it.
 fn holder(file: &File) -> String {
     match holding_process(file) {
         Some(process) => format!("another run (process {process})"),
@@ -112,7 +112,7 @@ fn holding_process(file: &File) -> Option<u32> {
     let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00);
     let device = format!("{major:02x}:{minor:02x}");
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    // Such as `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF`.
+    // For example `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF`.
     let holders = locks.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, "WRITE", process, place, ..] = words[..] else {
@@ -121,7 +121,7 @@ fn holding_process(file: &File) -> Option<u32> {
         let (on, number) = place.rsplit_once(':')?;
         (number == inode).then_some((on == device, process.parse().ok()?))
     });
-    // Some file systems call their device something else there.
+    // Some file systems show another device number there.
     holders
         .max_by_key(|(is_here, _)| *is_here)
         .map(|(_, process)| process)

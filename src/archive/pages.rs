@@ -1,4 +1,4 @@
-//! Batches that go out: page by page, as they came in.
+//! Reads batches from an archive, page by page, in the order they were received.
 
 use std::ops::Range as Span;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::error::{Failure, Kind};
 use crate::fetch::DataIssues;
 use crate::text;
 
-/// Bytes on a page, about.
+/// The approximate size of a page, in bytes.
 const PAGE: usize = 1 << 19;
 
-/// Reads the batches of an archive that the service still has, in the order in which they first came.
+/// Reads the batches of an archive that the service still has, in the order they were first received.
 pub(crate) struct ArchivePages<'a> {
     archive: &'a Archive,
     statement: Statement<'a>,
     range: Range,
-    /// Carry on past batches that break the interface.
+    /// Skip batches that break the interface.
     lenient: bool,
     findings: DataIssues,
-    /// The row that was read last.
+    /// The last row read.
     row: i64,
-    /// The rows that are still to be read; `None` for all of them.
+    /// The rows left to read; `None` for all.
     rows: Option<std::vec::IntoIter<i64>>,
 }
 
@@ -38,7 +38,7 @@ impl Archive {
         self.prepare_pages(None, range, lenient)
     }
 
-    /// Prepares to read these rows, in their order, as far as they were created within `range`.
+    /// Prepares to read these rows, in this order, if they were created within `range`.
     pub(crate) fn pages_of(
         &self,
         rows: Vec<i64>,
@@ -73,7 +73,7 @@ impl Archive {
 }
 
 impl ArchivePages<'_> {
-    /// Returns the next batches; nothing after the last.
+    /// Returns the next page; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Page>, Failure> {
         let mut texts = String::with_capacity(PAGE + PAGE / 4);
         let rows = self.read(&mut texts)?;
@@ -94,7 +94,7 @@ impl ArchivePages<'_> {
         Ok(Some(page))
     }
 
-    /// Reads the next rows, and puts one behind another what they hold.
+    /// Reads the next rows, and appends their content to `texts`.
     fn read(&mut self, texts: &mut String) -> Result<Vec<(i64, Span<usize>)>, Failure> {
         let archive = self.archive;
         let failure = |error| archive.failure(error);
@@ -127,8 +127,8 @@ impl ArchivePages<'_> {
         Ok(found)
     }
 
-    /// Reads a batch that is not written just as the interface shows it, and perhaps by somebody else;
-    /// nothing where it is left out.
+    /// Reads a batch that is not formatted as the interface shows it, or was written by another program;
+    /// `None` if it is skipped.
     fn unusual(&mut self, row: i64, received: &str) -> Result<Option<Batch>, Failure> {
         let mut found = Vec::new();
         let mut splitter = Splitter::new(Shape::Flat);
@@ -160,7 +160,7 @@ impl ArchivePages<'_> {
         if !self.lenient {
             let path = self.archive.path.display();
             return Err(Failure::new(Kind::Protocol, format!("`{path}`, {why}"))
-                .hint("`--lenient` carries on past batches that break the interface"));
+                .hint("`--lenient` skips batches that break the interface"));
         }
         self.findings.flawed += 1;
         self.findings.skipped += u64::from(batch.is_none());
@@ -168,14 +168,14 @@ impl ArchivePages<'_> {
         Ok(batch)
     }
 
-    /// What was wrong with the batches so far.
+    /// Returns the problems found in the batches so far.
     pub(crate) fn findings(&self) -> DataIssues {
         self.findings.clone()
     }
 }
 
 impl Range {
-    /// Tells whether `batch` was created within the range: in an archive there is no other date.
+    /// Returns whether `batch` was created within the range: an archive has no other date.
     pub(crate) fn holds_creation(&self, batch: &Batch) -> bool {
         let Self { start, end, .. } = *self;
         if start.is_none() && end.is_none() {

@@ -1,4 +1,4 @@
-//! How far an archive has come, and what became of its batches since.
+//! The position of an archive in its history, and the changes since a position.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,18 @@ use crate::batch::Batch;
 use crate::batch::digest::hexadecimal;
 use crate::error::Failure;
 
-/// A state of an archive. Rows are only ever added, and each change of one is written down, so two numbers tell
-/// what came later.
+/// A state of an archive. Rows are never removed, and each change is recorded, so two numbers define a state.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub(crate) struct Position {
     /// The last row of `batches`.
     rows: i64,
     /// The last row of `changes`.
     changes: i64,
-    /// A hash of both rows, to tell another archive, or a copy that went its own way.
+    /// A hash of both rows, to detect another archive, or a copy that has diverged.
     check: String,
 }
 
-/// What became of one batch since a position.
+/// The change of one batch since a position.
 pub(crate) struct Difference {
     /// The batch at that position, if the service had it then.
     pub(crate) before: Option<Batch>,
@@ -30,7 +29,7 @@ pub(crate) struct Difference {
     pub(crate) after: Option<Batch>,
 }
 
-/// The first change of each batch since a position, with the batch as it is now.
+/// The first change of each batch since a position, with the current version of the batch.
 const CHANGED: &str = "
 SELECT changes.kind, changes.received, batches.received, batches.vanished IS NULL, min(changes.change_id)
 FROM changes JOIN batches USING (batch_id)
@@ -42,7 +41,7 @@ const ADDED: &str =
     "SELECT received FROM batches WHERE rowid > ?1 AND vanished IS NULL ORDER BY rowid";
 
 impl Archive {
-    /// Returns how far the archive has come.
+    /// Returns the current position.
     pub(crate) fn position(&self) -> Result<Position, Failure> {
         let last = |table: &str| {
             let sql = format!("SELECT coalesce(max(rowid), 0) FROM {table}");
@@ -57,7 +56,7 @@ impl Archive {
         })
     }
 
-    /// Returns whether this archive, and no other, was at `position` before.
+    /// Returns whether this archive was at `position` before.
     pub(crate) fn has_passed(&self, position: &Position) -> Result<bool, Failure> {
         let Position { rows, changes, .. } = position;
         Ok(self.position_check(*rows, *changes)? == position.check)
@@ -87,7 +86,7 @@ impl Archive {
         Ok(hexadecimal(&hash.finalize().as_bytes()[..16]))
     }
 
-    /// Hands each batch that was added, changed, vanished or returned since `position` to `take`.
+    /// Passes each batch that was added, changed, vanished or returned since `position` to `take`.
     pub(crate) fn differences(
         &self,
         position: &Position,
@@ -119,8 +118,8 @@ impl Archive {
         visit().map_err(|error| self.failure(error))
     }
 
-    /// Returns the rows of present batches that were created in one of these spans: texts of dates, from the
-    /// first up to but without the second.
+    /// Returns the rows of batches that the service still has and that were created in one of `spans`: dates
+    /// as text, from the first, up to but excluding the second.
     pub(crate) fn rows_created(&self, spans: &BTreeSet<[String; 2]>) -> Result<Vec<i64>, Failure> {
         let find = || -> rusqlite::Result<Vec<i64>> {
             let sql = "SELECT rowid FROM batches

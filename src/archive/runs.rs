@@ -1,4 +1,4 @@
-//! The runs of `sync`: who asked when, for what, and what came of it.
+//! The record of `sync` runs: when, what was requested, and the result.
 
 use rusqlite::Row;
 
@@ -34,7 +34,7 @@ impl RunOutcome {
     }
 }
 
-/// A run, as far as it came.
+/// A run and its results so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) id: i64,
@@ -55,7 +55,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A run that begins.
+    /// Returns a run that is about to begin.
     pub(crate) fn new(started: String, full: bool) -> Self {
         Self {
             id: 0,
@@ -98,7 +98,7 @@ impl Run {
 }
 
 impl Archive {
-    /// Writes down that a run begins, and that those before it have ended, however they did.
+    /// Records that a run begins, and that all earlier ones have ended.
     pub(crate) fn begin_run(&self, run: &mut Run) -> Result<(), Failure> {
         let begin = || {
             let message = "the process ended before the run did";
@@ -114,7 +114,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Writes down how far a run has come.
+    /// Records the progress of a run.
     pub(crate) fn update_run(&self, run: &Run) -> Result<(), Failure> {
         let sql = "UPDATE runs SET started = ?14, ended = ?2, range_start = ?3, range_end = ?4, version = ?5,
             requests = ?6, added = ?7, changed = ?8, unchanged = ?9, vanished = ?10, outcome = ?11,
@@ -141,7 +141,7 @@ impl Archive {
         updated.map(drop).map_err(|error| self.failure(error))
     }
 
-    /// Returns the latest second up to which a run was complete, and not later than `mark`.
+    /// Returns the latest second, up to `mark`, up to which a run was complete.
     pub(crate) fn last_mark(&self, mark: i64) -> Result<Option<i64>, Failure> {
         let sql = "SELECT max(range_end) FROM runs WHERE outcome = 'complete' AND range_end <= ?1";
         let last = self.db.query_row(sql, [written(mark)], |row| row.get(0));
@@ -149,13 +149,13 @@ impl Archive {
         Ok(last.as_deref().and_then(read_second))
     }
 
-    /// Tells whether the newest run has come to its end.
+    /// Returns whether the latest run has finished.
     pub(crate) fn has_finished(&self) -> Result<bool, Failure> {
         let newest = self.runs(1)?;
         Ok(newest.iter().all(|run| run.outcome == RunOutcome::Complete))
     }
 
-    /// Returns the last runs, the newest first.
+    /// Returns the latest runs, newest first.
     pub(crate) fn runs(&self, most: u32) -> Result<Vec<Run>, Failure> {
         let read = || -> rusqlite::Result<Vec<Run>> {
             let sql = "SELECT * FROM runs ORDER BY run_id DESC LIMIT ?1";

@@ -1,4 +1,4 @@
-//! What is in an archive: tables, views and indexes, for people as much as for trayscan.
+//! The schema of an archive: tables, views and indexes, for users as well as for trayscan.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use crate::storage::sqlite::ARCHIVE_ID;
 use crate::batch::COLUMNS;
 use crate::formats::sqlite::database::column_definition;
 
-/// Raised when an older trayscan would misunderstand what a newer one wrote.
+/// Increased when older versions of trayscan would misread what newer ones write.
 pub(super) const VERSION: u32 = 1;
 
-/// Beside the batches: what became of them, who asked when, and what is known to be complete.
+/// The history of the batches, the runs, and the coverage.
 const TABLES: &str = "
 CREATE TABLE changes (
     change_id INTEGER PRIMARY KEY,
@@ -64,7 +64,7 @@ const STATISTICS: &str = "
     round(avg(avg_coefficient_of_variation), 2) AS mean_coefficient_of_variation,
     sum(warnings) AS with_warnings";
 
-/// Built when a first run is complete: that is faster than keeping them true row by row.
+/// Created after the first complete run: that is faster than updating them row by row.
 const INDEXES: [(&str, &str); 5] = [
     ("batches_by_creation_date", "batches (batch_creation_date)"),
     ("batches_by_crop_type", "batches (crop_type)"),
@@ -76,7 +76,7 @@ const INDEXES: [(&str, &str); 5] = [
     ("changes_by_batch", "changes (batch_id)"),
 ];
 
-/// Makes all tables and views of a new archive.
+/// Creates all tables and views of a new archive.
 pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update(None, "application_id", ARCHIVE_ID)?;
     db.pragma_update(None, "user_version", VERSION)?;
@@ -85,7 +85,7 @@ pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch(&views())
 }
 
-/// Makes the indexes that are not there yet.
+/// Creates the missing indexes.
 pub(super) fn create_indexes(db: &Connection) -> rusqlite::Result<()> {
     for (name, rows) in INDEXES {
         db.execute_batch(&format!("CREATE INDEX IF NOT EXISTS {name} ON {rows}"))?;

@@ -1,4 +1,4 @@
-//! Batches that come in: added, changed, or known already.
+//! Stores received batches: new, changed, or already known.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::database::Archive;
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 use crate::error::Failure;
 
-/// What storing a batch came to.
+/// The result of storing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Added,
@@ -17,7 +17,7 @@ pub(crate) enum Stored {
     Unchanged,
 }
 
-/// Stores batches, within what [`Archive::begin`] began.
+/// Stores batches, in the transaction that [`Archive::begin`] started.
 pub(crate) struct BatchStore<'a> {
     archive: &'a Archive,
     run_id: i64,
@@ -31,7 +31,7 @@ pub(crate) struct BatchStore<'a> {
     sightings: Option<Sightings>,
 }
 
-/// Which rows a run has seen, one bit each.
+/// The rows that a run has seen, one bit each.
 #[derive(Default)]
 pub(crate) struct Sightings {
     words: Vec<u64>,
@@ -57,18 +57,18 @@ impl Sightings {
     }
 }
 
-/// A batch as the archive has it.
+/// A batch as stored in the archive.
 struct KnownBatch {
     row: i64,
     received: String,
     vanished: Option<String>,
 }
 
-/// Columns of the table behind the fields of a batch.
+/// Columns of the table after the fields of a batch.
 const OWN: [&str; 4] = ["received", "first_seen", "last_changed", "vanished"];
 
 impl<'a> BatchStore<'a> {
-    /// Prepares to store what run `run_id` brings; with `sightings`, notes which batches it has seen.
+    /// Prepares to store the batches of run `run_id`; with `sightings`, records which ones it has seen.
     pub(crate) fn new(
         archive: &'a Archive,
         run_id: i64,
@@ -122,7 +122,7 @@ impl<'a> BatchStore<'a> {
         })
     }
 
-    /// Stores `batch`, which came at `now`; what was there before it is kept in the history.
+    /// Stores `batch`, received at `now`; the old version is kept in the history.
     pub(crate) fn put(&mut self, batch: &Batch, now: &str) -> Result<Stored, Failure> {
         self.try_put(batch, now)
             .map_err(|error| self.archive.failure(error))
@@ -168,7 +168,7 @@ impl<'a> BatchStore<'a> {
         Ok(Stored::Changed)
     }
 
-    /// Adds `batch`; false where there is one of the same name.
+    /// Adds `batch`; returns false if its ID exists.
     fn insert(&mut self, batch: &Batch, now: &str) -> rusqlite::Result<bool> {
         let insert = &mut self.insert;
         bind_fields(insert, batch)?;
@@ -183,7 +183,7 @@ impl<'a> BatchStore<'a> {
         Ok(is_added)
     }
 
-    /// Returns when the batches were created that this run has not seen, as far as that is known.
+    /// Returns the creation times of the batches that this run has not seen, if known.
     pub(crate) fn unseen_seconds(&self) -> Result<Vec<i64>, Failure> {
         let find = || -> rusqlite::Result<Vec<i64>> {
             let sql = "SELECT batch_creation_date FROM batches WHERE rowid = ?1";
@@ -199,7 +199,7 @@ impl<'a> BatchStore<'a> {
         find().map_err(|error| self.archive.failure(error))
     }
 
-    /// Returns the rows that this run has not seen, but for those that are known to have vanished.
+    /// Returns the rows that this run has not seen, except those known to have vanished.
     fn unseen(&self) -> rusqlite::Result<Vec<i64>> {
         let Some(sightings) = &self.sightings else {
             return Ok(Vec::new());
@@ -210,7 +210,7 @@ impl<'a> BatchStore<'a> {
             rows.filter(|row| row.as_ref().map_or(true, |row| !sightings.has(*row)))
                 .collect()
         };
-        // Two steps, because indexes answer both, and the table is many times larger.
+        // Two steps, because indexes cover both, and the table is many times larger.
         let mut unseen = rows("SELECT rowid FROM batches")?;
         let known = rows("SELECT rowid FROM batches WHERE vanished IS NOT NULL")?;
         let known: HashSet<i64> = known.into_iter().collect();
@@ -218,8 +218,8 @@ impl<'a> BatchStore<'a> {
         Ok(unseen)
     }
 
-    /// Marks all batches as vanished at `now` that this run has not seen; returns how many there are. To be
-    /// called when all of the service has been seen.
+    /// Marks all batches that this run has not seen as vanished at `now`; returns their number. Only valid
+    /// once all batches of the service were seen.
     pub(crate) fn mark_vanished(&mut self, now: &str) -> Result<u64, Failure> {
         let archive = self.archive;
         let mut mark = || {
@@ -240,7 +240,7 @@ impl<'a> BatchStore<'a> {
     }
 }
 
-/// Tells whether `batch` says the same as `received`, however it is written.
+/// Returns whether `batch` has the same content as `received`, regardless of formatting.
 fn is_same(batch: &Batch, received: &str) -> bool {
     batch.text() == received
         || Batch::read(received)
@@ -248,8 +248,8 @@ fn is_same(batch: &Batch, received: &str) -> bool {
             .is_some_and(|known| known.canonical() == batch.canonical())
 }
 
-/// Binds the fields of `batch` in the order of the interface. What is no value of its column, or too large
-/// for it, is still there as received.
+/// Binds the fields of `batch` in the order of the interface. Values that do not fit their column are kept
+/// only in `received`.
 fn bind_fields(statement: &mut Statement<'_>, batch: &Batch) -> rusqlite::Result<()> {
     for (place, column) in COLUMNS.iter().enumerate() {
         let value = batch.typed(place);
@@ -270,6 +270,6 @@ fn bind_fields(statement: &mut Statement<'_>, batch: &Batch) -> rusqlite::Result
             }
         }?;
     }
-    // Each batch has one, even where it is not what it should be.
+    // Every batch has an ID, even if it is invalid.
     statement.raw_bind_parameter(BATCH_ID + 1, batch.id())
 }

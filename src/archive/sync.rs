@@ -1,7 +1,7 @@
-//! The loop from pages to an archive.
+//! The loop from fetched pages to the archive.
 //!
-//! Batches and the windows that are complete with them are committed together, again and again: whatever
-//! ends a run, the next one carries on from its last commit.
+//! Batches and the windows they complete are committed together, at short intervals: however a run ends, the
+//! next one continues from its last commit.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,45 +20,45 @@ use crate::error::{Failure, Kind};
 use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
 use crate::terminal::Stats;
 
-/// A commit comes no sooner than this after the last, and than so many times what that one took.
+/// The minimum time between commits. It is also a multiple of the time that the last commit took.
 const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
-/// A window that breaks the interface is cut until it is no longer than so many seconds.
+/// A window that breaks the interface is split until it is at most this long, in seconds.
 const SMALL: i64 = 3600;
-/// So many of these may there be before a run gives up.
+/// The number of such windows after which a run fails.
 const MOST_GAPS: usize = 20;
-/// After so many requests without a window that is whole and has anything in it, a run gives up: the
+/// The number of requests without a complete window that contains batches after which a run fails: the
 /// service is broken, not a batch.
 const MOST_IN_VAIN: u64 = 64;
-/// So many ranges are looked at once more for batches that seem to have vanished.
+/// The number of ranges checked again for batches that seem to have vanished.
 const MOST_LOOKS: usize = 32;
-/// Clocks that differ by more than so many seconds are told of.
+/// A larger difference between the clocks is reported, in seconds.
 const CLOCKS: i64 = 60;
 
-/// What is asked for.
+/// What to sync.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SyncRequest {
-    /// Where a new archive begins, or one is to reach back to.
+    /// The start of a new archive, or the date to extend one back to.
     pub(crate) start: Option<i64>,
-    /// So many seconds before the end of what is complete are looked at again.
+    /// How far before the end of the coverage to fetch again, in seconds.
     pub(crate) lookback: i64,
-    /// Fetch all again, and find out what vanished.
+    /// Fetch everything again, and detect vanished batches.
     pub(crate) full: bool,
 }
 
-/// What came of it, also where it failed.
+/// The result of a run, even if it failed.
 pub(crate) struct SyncReport {
     pub(crate) run: Run,
     pub(crate) findings: DataIssues,
     pub(crate) failure: Option<Failure>,
-    /// Whether all was asked for: what failed is a gap, and everything else is there.
+    /// Whether all ranges were requested: windows that failed are gaps, and everything else is complete.
     pub(crate) is_through: bool,
 }
 
-/// Somebody may say at any time that it is enough, and by which signal.
+/// A signal that asks the run to stop, at any time.
 pub(crate) type Stop = watch::Receiver<Option<Kind>>;
 
-/// Brings `archive`, which is `owner`'s, up to date from `pages`.
+/// Updates `archive`, which belongs to `owner`, from `pages`.
 pub(crate) async fn run(
     archive: &Archive,
     owner: &Owner,
@@ -100,19 +100,19 @@ pub(crate) async fn run(
 struct Sync<'a> {
     archive: &'a Archive,
     store: BatchStore<'a>,
-    /// Those of the range that is fetched now.
+    /// The pages of the current range.
     pages: Pages,
     stats: &'a Stats,
     stop: Stop,
     received: ReceivedPages,
-    /// The second up to which anything can be complete: that of the beginning.
+    /// The time the run began: nothing after it can be complete.
     mark: i64,
     run: Run,
     coverage: Coverage,
-    /// Both as they were committed last.
+    /// Both as last committed.
     kept: (Run, Coverage),
     findings: DataIssues,
-    /// The first window that breaks the interface; those beside it were fetched nevertheless.
+    /// The first window that breaks the interface; the other windows are fetched anyway.
     broken: Option<Failure>,
     is_through: bool,
     pace: CommitPace,
@@ -150,39 +150,39 @@ impl Sync<'_> {
         self.broken.take().map_or(Ok(()), Err)
     }
 
-    /// Marks what the service no longer has: only a run that has seen everything knows what is not there.
+    /// Marks batches that the service no longer has: only a run that has seen everything can tell.
     async fn find_vanished(&mut self, since: Option<i64>) -> Result<(), Failure> {
-        // Pages shift while batches come and go, and may pass over some: those are looked for once more.
+        // Pages shift while batches are added and removed, and may skip some: those are requested again.
         let mut unseen = self.store.unseen_seconds()?;
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
         self.ranges(around(unseen).into()).await?;
         let why = match &self.findings {
-            DataIssues { skipped: 1.., .. } => "some that came have no batch_id",
-            DataIssues { held_back: 1.., .. } => "version 1 may have held some back",
+            DataIssues { skipped: 1.., .. } => "some batches have no batch_id",
+            DataIssues { held_back: 1.., .. } => "version 1 may have left some out",
             _ if self.broken.is_some() => return Ok(()),
             _ => {
                 self.run.vanished = self.store.mark_vanished(&self.now())?;
                 return Ok(());
             }
         };
-        log::warn!("which batches have vanished cannot be told: {why}");
+        log::warn!("cannot determine which batches have vanished: {why}");
         Ok(())
     }
 
-    /// Forgets what cannot be complete, because it is yet to come. Since a clock that was wrong has written
-    /// that down, nothing was looked at as it should have been: only what was complete before counts.
+    /// Removes coverage in the future, which a wrong clock has recorded. What was fetched since is not
+    /// reliable: only the coverage from before counts.
     fn distrust(&mut self) -> Result<(), Failure> {
         let ahead = self.coverage.end().map_or(0, |end| end - self.mark);
         if ahead <= 0 {
             return Ok(());
         }
         if ahead <= CLOCKS {
-            // An answer that took its time makes as much of a difference.
+            // A slow response makes a difference of this size.
             self.coverage.clip(self.mark - CLOCKS);
             return Ok(());
         }
         log::warn!(
-            "the archive was taken for complete beyond {}, which is only now: a clock was wrong; fetching again what came since",
+            "the archive is marked as complete beyond {}, which is in the future: a clock was wrong; fetching again what was added since",
             written(self.mark)
         );
         match self.archive.last_mark(self.mark)? {
@@ -192,11 +192,11 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Fetches `ranges`; a window that breaks the interface does not keep others from being fetched.
+    /// Fetches `ranges`. If a window breaks the interface, the others are fetched anyway.
     async fn ranges(&mut self, mut ranges: VecDeque<Range>) -> Result<(), Failure> {
         let mut search = Search::new(self.stats);
         while let Some(range) = ranges.pop_front() {
-            log::info!("asking for {}", range.asked());
+            log::info!("fetching {}", range.asked());
             self.pages = self.pages.for_range(range);
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
@@ -205,8 +205,7 @@ impl Sync<'_> {
             let Err(failure) = ended else {
                 continue;
             };
-            // Where dates do not tell what is answered, or cursors lead nowhere, no part of it would
-            // fare better.
+            // If the service ignores dates, or its cursors repeat, splitting the window does not help.
             let is_final = restarts > 0 || self.is_looping() || search.is_in_vain();
             if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
@@ -219,10 +218,13 @@ impl Sync<'_> {
             }
             let mut parts = Vec::new();
             if let Some(halves) = fetch::halves(&window, SMALL) {
-                log::info!("{} breaks the interface; looking where", window.describe());
+                log::info!(
+                    "{} breaks the interface; narrowing it down",
+                    window.describe()
+                );
                 parts.extend(halves);
             } else {
-                log::warn!("{} stays a gap: {failure}", window.describe());
+                log::warn!("{} remains a gap: {failure}", window.describe());
                 search.gaps += 1;
                 self.broken.get_or_insert(failure);
                 // It may have been complete before.
@@ -241,7 +243,7 @@ impl Sync<'_> {
         self.received.is_looping() || self.pages.is_looping()
     }
 
-    /// Fetches the range of the pages, beyond which so much is complete already.
+    /// Fetches the range of the pages; `before` is the coverage outside it.
     async fn range(&mut self, before: &Coverage) -> Result<(), Failure> {
         let mut stop = self.stop.clone();
         let mut known = (0, 0);
@@ -275,7 +277,7 @@ impl Sync<'_> {
         let now = self.now();
         let arrivals = self.received.add(&page)?;
         for (batch, arrival) in page.batches.iter().zip(arrivals) {
-            // Windows share their bounds: what came twice in one run is no news.
+            // Windows share their bounds: a repeated batch in one run is not a change.
             if arrival == Arrival::Duplicate {
                 continue;
             }
@@ -290,7 +292,7 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Takes the windows into account of which all pages are stored; `known` are those that were.
+    /// Adds windows with all pages stored to the coverage; `known` counts those already added.
     fn cover(&mut self, before: &Coverage, known: &mut (u32, usize)) {
         let (restarts, windows) = self.pages.settled();
         if restarts != known.0 {
@@ -314,12 +316,12 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Keeps what came, and writes down how the run ended.
+    /// Commits what was received, and records how the run ended.
     fn finish(mut self, ended: Result<(), Failure>) -> SyncReport {
         let is_lost = |failure: &Failure| {
             matches!(failure.kind, Kind::Output | Kind::Locked | Kind::Internal)
         };
-        // Windows that break the interface today may do so for ever.
+        // Windows that break the interface may do so forever.
         let is_over = |failure: &Failure| failure.kind == Kind::Protocol;
         let mut failure = ended.err();
         if !failure.as_ref().is_some_and(is_lost) {
@@ -330,7 +332,7 @@ impl Sync<'_> {
             failure = failure.or(self.archive.index().err());
         }
         if failure.as_ref().is_some_and(is_lost) {
-            // What could not be written is gone, and with it what was known of it.
+            // What could not be written is lost, and so is its coverage.
             self.archive.undo();
             (self.run, self.coverage) = self.kept.clone();
         }
@@ -350,12 +352,12 @@ impl Sync<'_> {
             run: self.run,
             findings: self.findings,
             is_through: self.is_through,
-            // Where the end could not be written down, the run has not ended well.
+            // If the end cannot be recorded, the run has failed.
             failure: failure.or(noted.err()),
         }
     }
 
-    /// Decides what time it is: the earlier of both clocks, for nothing is complete that is yet to come.
+    /// Returns the current time: the earlier of both clocks, because nothing in the future is complete.
     fn agree_on_time(&self, begun: i64) -> i64 {
         let Some(ahead) = self.stats.clock_ahead() else {
             return begun;
@@ -364,20 +366,20 @@ impl Sync<'_> {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
             let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
             log::warn!(
-                "the clock of this machine is {apart} {which} the service's; the archive goes by the earlier one"
+                "the clock of this machine is {apart} {which} that of the service; the archive uses the earlier one"
             );
         }
         begun.saturating_add(ahead.min(0))
     }
 
-    /// The time that is written beside batches: the service's, as far as it tells.
+    /// Returns the time to store with batches: that of the service, if known.
     fn now(&self) -> String {
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         written(Utc::now().timestamp().saturating_add(ahead))
     }
 }
 
-/// Returns a few ranges that hold all of `seconds`.
+/// Returns a few ranges that contain all of `seconds`.
 fn around(mut seconds: Vec<i64>) -> Vec<Range> {
     seconds.sort_unstable();
     let mut apart = 1;
@@ -398,11 +400,11 @@ fn around(mut seconds: Vec<i64>) -> Vec<Range> {
     }
 }
 
-/// Waits until it is said to be enough.
+/// Waits for the signal to stop.
 async fn told(stop: &mut Stop) -> Kind {
     match stop.wait_for(Option::is_some).await.map(|kind| *kind) {
         Ok(Some(kind)) => kind,
-        // Where nobody can say it any more, nobody does.
+        // The sender is gone, so no signal can arrive.
         _ => std::future::pending().await,
     }
 }
@@ -411,12 +413,12 @@ fn stopped(kind: Kind) -> Failure {
     Failure::new(kind, kind.meaning())
 }
 
-/// The search for what breaks the interface.
+/// The search for the window that breaks the interface.
 struct Search<'a> {
     stats: &'a Stats,
-    /// Windows that were given up.
+    /// Windows that remain gaps.
     gaps: usize,
-    /// Requests until something came that is whole.
+    /// Requests since the last complete window.
     requests: u64,
 }
 
@@ -429,21 +431,21 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes windows into account that are whole.
+    /// Takes complete windows into account.
     fn look(&mut self, windows: &[FetchedWindow]) {
         if windows.iter().any(|window| window.batches > 0) {
             self.requests = self.stats.requests.get();
         }
     }
 
-    /// Tells whether there is no use in searching on.
+    /// Returns whether searching further is useless.
     fn is_in_vain(&self) -> bool {
         let requests = self.stats.requests.get() - self.requests;
         requests > MOST_IN_VAIN || self.gaps >= MOST_GAPS
     }
 }
 
-/// When the next commit is due: often enough to lose little, and seldom enough to cost little.
+/// When the next commit is due: often enough to lose little, rarely enough to cost little.
 struct CommitPace {
     committed: Instant,
     wait: Duration,

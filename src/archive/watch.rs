@@ -1,5 +1,5 @@
-//! An archive that is read while others write it: each time as it is at one moment, and in between nothing
-//! of it is locked.
+//! An archive that is read while other programs write to it. Each read is a snapshot, and nothing is locked
+//! in between.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,11 @@ use super::database::{Archive, PATIENCE, damaged, later, unreadable};
 use super::schema;
 use crate::error::Failure;
 
-/// How long to wait for others who write the file, once it was read: whoever asks then has something already.
+/// How long to wait for other programs that write to the file after the first read: the caller has data
+/// already.
 const MOMENT: Duration = Duration::from_millis(250);
 
-/// An archive that is read again when it has changed.
+/// An archive that is read again after each change.
 pub(crate) struct WatchedArchive {
     path: PathBuf,
     open: Option<OpenArchive>,
@@ -21,11 +22,11 @@ pub(crate) struct WatchedArchive {
 struct OpenArchive {
     archive: Archive,
     place: FileId,
-    /// What SQLite called the content that was read last.
+    /// SQLite's data version of the last read.
     version: Option<i64>,
 }
 
-/// What the service still has of an archive, in the order in which it first came.
+/// The batches that the service still has, in the order they were first received.
 #[derive(Default)]
 pub(crate) struct ArchiveContent {
     pub(crate) rows: Vec<i64>,
@@ -38,12 +39,12 @@ impl WatchedArchive {
         Self { path, open: None }
     }
 
-    /// Returns what there is where it has changed since it was last returned; nothing where it has not.
+    /// Returns the content if it has changed since the last call; `None` if not.
     pub(crate) fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
         let place = FileId::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
         let open = match &mut self.open {
             Some(open) if open.place == place => open,
-            // Somebody has put another file there.
+            // The file was replaced.
             known => {
                 let patience = if known.is_some() { MOMENT } else { PATIENCE };
                 let archive = Archive::read_within(&self.path, patience)?;
@@ -56,13 +57,13 @@ impl WatchedArchive {
             }
         };
         let read = open.read();
-        // A lock that is kept would keep others from writing.
+        // Holding the lock would block writers.
         open.archive.undo();
         open.wait_at_most(MOMENT)?;
         read
     }
 
-    /// Says that the batch at `place` of what was read is none.
+    /// The error for a row at `place` that does not contain a batch.
     pub(crate) fn damaged(&self, content: &ArchiveContent, place: usize) -> Failure {
         damaged(&self.path, content.rows[place])
     }
@@ -109,7 +110,7 @@ impl Archive {
     }
 }
 
-/// Which file it is, whatever it is called.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -127,7 +128,7 @@ impl FileId {
         })
     }
 
-    /// A file that is open cannot be replaced there.
+    /// An open file cannot be replaced on these systems.
     #[cfg(not(unix))]
     fn of(path: &Path) -> io::Result<Self> {
         path.metadata()?;
