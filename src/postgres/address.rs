@@ -1,4 +1,4 @@
-//! Where a table is: an address, completed by the variables that libpq knows.
+//! The address of a table: a URL, completed by the environment variables of libpq.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::passfile::{self, PasswordQuery};
 use crate::secret::Secret;
 use crate::error::{Failure, Kind};
 
-/// What stands in an address as it is.
+/// Characters that need no escape in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -19,7 +19,7 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// Where a table is, and as whom to go there.
+/// The address of a table, and the user to connect as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableAddress {
     pub(super) host: Host,
@@ -29,7 +29,7 @@ pub(crate) struct TableAddress {
     pub(super) database: String,
     pub(super) table: TableName,
     pub(super) security: Security,
-    /// The only authorities to trust, where some are named.
+    /// The only certificate authorities to trust, if set.
     pub(super) roots: Option<PathBuf>,
     pub(super) connect_timeout: Duration,
     pub(super) application_name: String,
@@ -37,7 +37,7 @@ pub(crate) struct TableAddress {
 }
 
 impl TableAddress {
-    /// Reads an address, with this process's variables for what it leaves out.
+    /// Parses an address. Missing parts are taken from the environment variables.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         Self::parse_with(text, &|name| {
             std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -53,24 +53,24 @@ impl TableAddress {
         let port = match or(words.port, "PGPORT") {
             Some(port) => match port.parse() {
                 Ok(port @ 1..) => port,
-                _ => return Err(malformed("its port is no number from 1 to 65535")),
+                _ => return Err(malformed("its port is not a number from 1 to 65535")),
             },
             None => 5432,
         };
         let host = or(words.host, "PGHOST");
         let host = host.map_or_else(|| Ok(Host::usual(port)), |host| Host::parse(&host))?;
         let user = or(words.user, "PGUSER").or_else(|| whoami::username().ok());
-        let user = user.ok_or_else(|| malformed("it names no user, and neither does PGUSER"))?;
+        let user = user.ok_or_else(|| malformed("it has no user, and PGUSER is not set"))?;
         let database = or(words.database, "PGDATABASE").unwrap_or_else(|| user.clone());
         let table = words.table.as_deref().unwrap_or("batches");
         let table = TableName::parse(table).ok_or_else(|| {
-            malformed("its table is no name").hint(format!(
-                "write `table=name` or `table=schema.name`, each of at most {LONGEST_NAME} bytes; in double quotes (%22) a name may hold dots"
+            malformed("its table name is not valid").hint(format!(
+                "write `table=name` or `table=schema.name`, each at most {LONGEST_NAME} bytes long; a name in double quotes (%22) may contain dots"
             ))
         })?;
         let security = match or(words.sslmode, "PGSSLMODE") {
             Some(word) => Security::parse(&word)?,
-            // Nobody listens in on the way to this machine itself.
+            // Connections on the same machine cannot be intercepted.
             None if host.is_local() => Security::Prefer,
             None => Security::VerifyFull,
         };
@@ -78,7 +78,11 @@ impl TableAddress {
         let connect_timeout = match or(words.connect_timeout, "PGCONNECT_TIMEOUT") {
             Some(seconds) => match seconds.parse() {
                 Ok(seconds) => Duration::from_secs(seconds),
-                Err(_) => return Err(malformed("its `connect_timeout` is no number of seconds")),
+                Err(_) => {
+                    return Err(malformed(
+                        "its `connect_timeout` is not a number of seconds",
+                    ));
+                }
             },
             None => Duration::from_secs(10),
         };
@@ -107,7 +111,7 @@ impl TableAddress {
         })
     }
 
-    /// Names server, database and user for people.
+    /// Describes server, database and user in messages.
     pub(super) fn server(&self) -> String {
         let place = match &self.host {
             Host::Name(name) if name.contains(':') => format!("[{name}]:{}", self.port),
@@ -123,7 +127,7 @@ impl TableAddress {
     }
 }
 
-/// The address without its password, and with all that was left out: what messages and manifests hold.
+/// The full address without its password, for messages and manifests.
 impl fmt::Display for TableAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let encoded = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
@@ -139,7 +143,7 @@ impl fmt::Display for TableAddress {
                 write!(f, "/{database}?host={folder}&port={}&", self.port)?;
             }
         }
-        // A dot or a quote in a name would mean something else without quotes.
+        // Without quotes, a dot or a quote in a name has another meaning.
         let name = |name: &str| {
             if name.contains(['.', '"']) {
                 encoded(&quoted(name))
@@ -154,7 +158,7 @@ impl fmt::Display for TableAddress {
     }
 }
 
-/// What stands in an address, before anything else is asked.
+/// The parts of a URL, before defaults are applied.
 #[derive(Default)]
 pub(super) struct UrlParts {
     pub(super) host: Option<String>,
@@ -177,10 +181,10 @@ impl UrlParts {
         let (_, rest) = text.split_once("://").unwrap_or_default();
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
-        // Such a one is likely the rest of a password, and must not be shown as a name.
+        // This is probably part of a password, and must not be shown as a name.
         if database.contains(['/', '@']) {
-            return Err(malformed("its database has a `/` or an `@` in it")
-                .hint("in a user, a password or a name, write %2F for `/` and %40 for `@`; better, leave the password to PGPASSFILE or PGPASSWORD"));
+            return Err(malformed("its database contains a `/` or an `@`")
+                .hint("in a user, a password or a name, write %2F for `/` and %40 for `@`; better, put the password in PGPASSFILE or PGPASSWORD"));
         }
         let (access, server) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = match access.split_once(':') {
@@ -221,13 +225,13 @@ impl UrlParts {
             "options" => &mut self.options,
             other => {
                 return Err(
-                    malformed(&format!("`{other}` is no parameter that is known here"))
+                    malformed(&format!("`{other}` is not a supported parameter"))
                         .hint(format!("the parameters are {PARAMETERS}")),
                 );
             }
         };
         if word.replace(value).is_some() {
-            return Err(malformed(&format!("it gives `{name}` twice")));
+            return Err(malformed(&format!("it contains `{name}` twice")));
         }
         Ok(())
     }
@@ -241,14 +245,18 @@ fn split_port(server: &str) -> Result<(&str, &str), Failure> {
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, port)),
             None if rest.is_empty() => Ok((host, "")),
-            None => Err(malformed("behind `]`, only a port can stand")),
+            None => Err(malformed("only a port can follow the `]`")),
         };
     }
     Ok(server.rsplit_once(':').unwrap_or((server, "")))
 }
 
 fn decoded(text: &str) -> Result<String, Failure> {
-    let broken = || malformed("a `%` in it begins no two digits of a byte, or bytes are no UTF-8");
+    let broken = || {
+        malformed(
+            "a `%` is not followed by two hexadecimal digits, or the decoded text is not UTF-8",
+        )
+    };
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -259,16 +267,16 @@ fn decoded(text: &str) -> Result<String, Failure> {
     let text = percent_decode_str(text).decode_utf8();
     let text = text.map_err(|_| broken())?.into_owned();
     if text.contains('\0') {
-        return Err(malformed("it has a zero byte in it"));
+        return Err(malformed("it contains a zero byte"));
     }
     Ok(text)
 }
 
-/// Says what is wrong with an address. It may hold a password, and is not shown.
+/// The error for a malformed address. It may contain a password, so it is not shown.
 pub(super) fn malformed(why: &str) -> Failure {
     Failure::new(
         Kind::Usage,
-        format!("the address of the PostgreSQL table cannot be used: {why}"),
+        format!("the address of the PostgreSQL table is not valid: {why}"),
     )
     .hint("write it as postgres://user@host:5432/database?table=batches")
 }
@@ -283,9 +291,7 @@ pub(super) enum Host {
 impl Host {
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         if text.contains(',') {
-            return Err(
-                malformed("it names several hosts").hint("name one: the server that is written to")
-            );
+            return Err(malformed("it names several hosts").hint("name one: the primary server"));
         }
         if text.starts_with('/') {
             return Ok(Self::Socket(text.into()));
@@ -293,7 +299,7 @@ impl Host {
         Ok(Self::Name(text.to_owned()))
     }
 
-    /// Where a server on this machine usually is.
+    /// Returns the default host: a socket on this machine, or localhost.
     pub(super) fn usual(port: u16) -> Self {
         let has_socket =
             |folder: &&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
@@ -318,7 +324,7 @@ impl Host {
         }
     }
 
-    /// What a line of the password file calls it.
+    /// Returns the host as written in the password file.
     pub(super) fn for_passfile(&self) -> String {
         match self {
             Self::Name(name) => name.clone(),
@@ -330,7 +336,7 @@ impl Host {
     }
 }
 
-/// How a connection is protected; the words are those of `sslmode`.
+/// The protection of a connection, named like the values of `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Security {
     Disable,
@@ -344,32 +350,32 @@ impl Security {
     pub(super) fn parse(word: &str) -> Result<Self, Failure> {
         Ok(match word {
             "disable" => Self::Disable,
-            // Without TLS first would be the less safe of two ways.
+            // Trying without TLS first would be less secure.
             "allow" | "prefer" => Self::Prefer,
             "require" => Self::Require,
             "verify-ca" => Self::VerifyCa,
             "verify-full" => Self::VerifyFull,
             _ => {
-                return Err(malformed("its `sslmode` is not known")
-                    .hint("write disable, prefer, require, verify-ca or verify-full"));
+                return Err(malformed("its `sslmode` is not supported")
+                    .hint("use disable, prefer, require, verify-ca or verify-full"));
             }
         })
     }
 }
 
-/// The longest name that PostgreSQL keeps; it would cut others, and find them no more.
+/// PostgreSQL truncates longer names.
 pub(super) const LONGEST_NAME: usize = 63;
 
-/// The name of a table, as it is.
+/// The name of a table, unquoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TableName {
-    /// Nothing where the server's search path decides.
+    /// `None` to use the server's search path.
     pub(super) schema: Option<String>,
     pub(super) name: String,
 }
 
 impl TableName {
-    /// Writes it for SQL.
+    /// Returns the name quoted for SQL.
     pub(super) fn quoted(&self) -> String {
         match &self.schema {
             Some(schema) => format!("{}.{}", quoted(schema), quoted(&self.name)),
@@ -377,7 +383,7 @@ impl TableName {
         }
     }
 
-    /// Reads `name` or `schema.name`, each perhaps in double quotes, which then may hold dots.
+    /// Parses `name` or `schema.name`. Each may be in double quotes, and may then contain dots.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (first, rest) = part(text)?;
         let (schema, name) = match rest {
@@ -395,7 +401,7 @@ impl TableName {
     }
 }
 
-/// Takes one name off the front of `text`.
+/// Parses one name at the start of `text`, and returns the rest.
 fn part(text: &str) -> Option<(String, &str)> {
     let Some(inside) = text.strip_prefix('"') else {
         let end = text.find('.').unwrap_or(text.len());
@@ -416,7 +422,7 @@ fn part(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Writes a name so that SQL takes it as it is.
+/// Quotes a name for SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,5 +1,4 @@
-//! The one character that no text in PostgreSQL can hold: U+0000. It stands there as a visible escape,
-//! which `verify` undoes.
+//! Escapes for U+0000, the only character that PostgreSQL text cannot contain. `verify` decodes them.
 
 use std::borrow::Cow;
 
@@ -8,8 +7,8 @@ use memchr::{memchr, memmem};
 const ZERO: &str = r"\u{0}";
 const BACKSLASH: &str = r"\u{5c}";
 
-/// Returns `text` with visible escapes; nothing where it needs none. What looks like such an escape is
-/// escaped too, so that each can be undone.
+/// Returns `text` with escapes; `None` if it needs none. Text that looks like an escape is escaped too, so
+/// that decoding is unambiguous.
 pub(super) fn visible(text: &str) -> Option<String> {
     let is_escape = |rest: &str| rest.starts_with(ZERO) || rest.starts_with(BACKSLASH);
     let mut likely = memmem::find_iter(text.as_bytes(), r"\u{");
@@ -27,7 +26,7 @@ pub(super) fn visible(text: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// Undoes them.
+/// Decodes the escapes in `text`.
 pub(super) fn undone(text: &str) -> Cow<'_, str> {
     if memmem::find(text.as_bytes(), br"\u{").is_none() {
         return Cow::Borrowed(text);
@@ -51,11 +50,11 @@ pub(super) fn undone(text: &str) -> Cow<'_, str> {
     Cow::Owned(undone)
 }
 
-/// Half of a pair in a `\u` escape: it says nothing, and no `jsonb` takes it.
+/// An unpaired surrogate in a `\u` escape: `jsonb` does not accept it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HalfPair;
 
-/// The same for a JSON text, in which U+0000 can stand only as `\u0000`; `None` if it needs none.
+/// The same for JSON, where U+0000 can only appear as `\u0000`; `None` if it needs none.
 pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
     let code = |rest: &str| {
         let digits = rest.strip_prefix(r"\u").and_then(|rest| rest.get(..4));
@@ -92,24 +91,24 @@ pub(super) fn visible_in_json(json: &str) -> Result<Option<String>, HalfPair> {
             },
             Some(0xdc00..=0xdfff) => return Err(HalfPair),
             Some(_) => at += 6,
-            // A backslash and what it protects.
+            // A backslash and the character it escapes.
             None => at += 2,
         }
     }
     Ok(escaped.map(|text| text + &json[taken..]))
 }
 
-/// Returns whether an escape of JSON, with this code or none, is a backslash.
+/// Returns whether a JSON escape, with this code or none, is a backslash.
 fn is_escaped_backslash(code: Option<u16>, rest: &str) -> bool {
     code == Some(0x5c) || code.is_none() && rest.starts_with(r"\\")
 }
 
-/// Returns whether a backslash before `rest` makes a visible escape.
+/// Returns whether a backslash before `rest` is one of these escapes.
 fn is_escape_after(rest: &str) -> bool {
     rest.starts_with(&ZERO[1..]) || rest.starts_with(&BACKSLASH[1..])
 }
 
-/// Undoes the escapes in a JSON text as PostgreSQL writes it, each backslash as two.
+/// Decodes the escapes in JSON as PostgreSQL writes it, with each backslash doubled.
 pub(super) fn undone_in_json(json: &str) -> Cow<'_, str> {
     if memmem::find(json.as_bytes(), br"\\u{").is_none() {
         return Cow::Borrowed(json);
@@ -124,7 +123,7 @@ pub(super) fn undone_in_json(json: &str) -> Cow<'_, str> {
         } else if rest.starts_with(r"\\u{5c}") {
             (r"\\", 1 + BACKSLASH.len())
         } else {
-            // A backslash and what it protects.
+            // A backslash and the character it escapes.
             let length = rest
                 .char_indices()
                 .nth(2)

@@ -1,4 +1,4 @@
-//! What a server says, or the way to it, in words and as an exit code.
+//! Errors of the server and of the connection as messages and exit codes, and retries.
 
 use std::error::Error;
 use std::io;
@@ -11,17 +11,17 @@ use crate::client::causes::{TlsProblem, is_untrusted, root};
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
-/// What went wrong, and whether it may help to try again.
+/// An error, and whether a retry may help.
 #[derive(Debug)]
 pub(super) struct PgError {
     pub(super) failure: Failure,
     pub(super) may_pass: bool,
-    /// What the server called it, if the session goes on.
+    /// The SQLSTATE, if the session continues.
     code: Option<SqlState>,
 }
 
 impl PgError {
-    /// Something that may be gone at the next try.
+    /// An error that a retry may resolve.
     pub(super) fn passing(failure: Failure) -> Self {
         Self {
             may_pass: true,
@@ -29,18 +29,18 @@ impl PgError {
         }
     }
 
-    /// Tells whether the server refused a statement for this reason.
+    /// Returns whether the server rejected a statement with this code.
     pub(super) fn is(&self, code: &SqlState) -> bool {
         self.code.as_ref() == Some(code)
     }
 
-    /// Tells whether another session has just created the same table. `if not exists` does not help where the server
-    /// finds that out only when it adds the table to its catalogs.
+    /// Returns whether another session has just created the same table. `if not exists` does not prevent this
+    /// error when the server detects the conflict only in its catalogs.
     pub(super) fn is_created_meanwhile(&self) -> bool {
         self.is(&SqlState::UNIQUE_VIOLATION) || self.is(&SqlState::DUPLICATE_TABLE)
     }
 
-    /// Tells whether the server refused a statement, so that nothing came of it.
+    /// Returns whether the server rejected a statement, so that it had no effect.
     pub(super) fn is_refusal(&self) -> bool {
         self.code.is_some()
     }
@@ -56,22 +56,22 @@ impl From<Failure> for PgError {
     }
 }
 
-/// Says why there is no session.
+/// Converts an error of connecting.
 pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) -> PgError {
     let server = address.server();
     if let Some(said) = error.as_db_error() {
         if may_pass(said) {
             let failure = Failure::new(
                 Kind::Unavailable,
-                format!("PostgreSQL at {server} takes no connection now"),
+                format!("PostgreSQL at {server} does not accept connections now"),
             )
             .caused_by(anyhow::anyhow!(words(said)))
-            .hint("run the same command again later, or ask whoever runs the server");
+            .hint("run the same command again later, or ask the administrator of the server");
             return PgError::passing(failure);
         }
         return Failure::new(
             Kind::Output,
-            format!("PostgreSQL at {server} does not let us in"),
+            format!("PostgreSQL at {server} refused the login"),
         )
         .caused_by(anyhow::anyhow!(words(said)))
         .hint(access_hint(address, said))
@@ -84,23 +84,23 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
             format!("the certificate of PostgreSQL at {server} is not trusted"),
         )
         .caused_by(anyhow::anyhow!(cause))
-        .hint("where it is your own authority's, name its certificate with `--ca-cert` or `sslrootcert=`; it must be for the name of the host")
+        .hint("for a certificate authority of your own, name its certificate with `--ca-cert` or `sslrootcert=`; the certificate must be for the host name")
         .into();
     }
     if cause == "server does not support TLS" {
         return Failure::new(
             Kind::Unsafe,
-            format!("PostgreSQL at {server} has no TLS, and this would go over the network in clear"),
+            format!("PostgreSQL at {server} does not support TLS, and the connection would not be encrypted"),
         )
-        .hint("turn on `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address")
+        .hint("enable `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address")
         .into();
     }
     if cause == "password missing" {
         return Failure::new(
             Kind::Output,
-            format!("PostgreSQL at {server} asks for a password, and there is none"),
+            format!("PostgreSQL at {server} requires a password, and none is set"),
         )
-        .hint("put it into ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD")
+        .hint("add it to ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD")
         .into();
     }
     let failure = unreachable(address, &cause);
@@ -111,13 +111,11 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
     }
 }
 
-/// Says that no connection came about.
+/// The error for a failed connection.
 pub(super) fn unreachable(address: &TableAddress, cause: &str) -> Failure {
     let hint = match &address.host {
-        Host::Name(_) => "look at host and port; is the server running, and does it listen there?",
-        Host::Socket(_) => {
-            "look at the folder of the socket; is the server running on this machine?"
-        }
+        Host::Name(_) => "check host and port: is the server running, and does it listen there?",
+        Host::Socket(_) => "check the folder of the socket: is the server running on this machine?",
     };
     Failure::new(
         Kind::Unavailable,
@@ -127,7 +125,7 @@ pub(super) fn unreachable(address: &TableAddress, cause: &str) -> Failure {
     .hint(hint)
 }
 
-/// Says that there was no answer in time.
+/// The error for a timeout.
 pub(super) fn late(address: &TableAddress, doing: &str, limit: Duration) -> Failure {
     Failure::new(
         Kind::Unavailable,
@@ -137,10 +135,10 @@ pub(super) fn late(address: &TableAddress, doing: &str, limit: Duration) -> Fail
         "no answer within {:.1} s",
         limit.as_secs_f64()
     ))
-    .hint("look in pg_stat_activity what the server is doing; `--timeout` gives it more time")
+    .hint("check in pg_stat_activity what the server is doing, or raise `--timeout`")
 }
 
-/// Says what went wrong when `doing` something in a session.
+/// Converts an error of a statement. `doing` describes it in the message.
 pub(super) fn of(address: &TableAddress, doing: &str, error: &tokio_postgres::Error) -> PgError {
     let message = format!("cannot {doing} in PostgreSQL at {}", address.server());
     let Some(said) = error.as_db_error() else {
@@ -149,7 +147,7 @@ pub(super) fn of(address: &TableAddress, doing: &str, error: &tokio_postgres::Er
     let passing = may_pass(said);
     let kind = match said.code() {
         _ if passing => Kind::Unavailable,
-        // What a value is, is for the service to answer for (class 22: data exceptions).
+        // Class 22, data exceptions: the service sent an invalid value.
         code if code.code().starts_with("22") => Kind::Protocol,
         _ => Kind::Output,
     };
@@ -165,7 +163,7 @@ pub(super) fn of(address: &TableAddress, doing: &str, error: &tokio_postgres::Er
     }
 }
 
-/// Says that the connection is gone, or what else went wrong on this side of it.
+/// The error for a lost connection, or another client error.
 fn lost(message: String, error: &tokio_postgres::Error) -> PgError {
     let cause = root(error);
     if !is_cut(error) {
@@ -175,17 +173,17 @@ fn lost(message: String, error: &tokio_postgres::Error) -> PgError {
     }
     let failure = Failure::new(Kind::Unavailable, message)
         .caused_by(anyhow::anyhow!("the connection was lost: {cause}"))
-        .hint("look at the log of the server; then run the same command again");
+        .hint("check the log of the server, then run the same command again");
     PgError::passing(failure)
 }
 
-/// Tells whether the connection is the cause.
+/// Returns whether the connection was lost.
 fn is_cut(error: &tokio_postgres::Error) -> bool {
     let is_io = |cause: &(dyn Error + 'static)| cause.is::<io::Error>();
     error.is_closed() || anyhow::Chain::new(error).any(is_io)
 }
 
-/// Tells whether the same may succeed a little later.
+/// Returns whether a retry may succeed.
 fn may_pass(said: &DbError) -> bool {
     let passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -198,7 +196,7 @@ fn may_pass(said: &DbError) -> bool {
         SqlState::CONNECTION_DOES_NOT_EXIST,
         SqlState::CONNECTION_FAILURE,
     ];
-    // PgBouncer has one code for everything of its own.
+    // PgBouncer has a single code for its own errors.
     let pooler = [
         "query_wait_timeout",
         "no more connections allowed",
@@ -213,7 +211,7 @@ fn may_pass(said: &DbError) -> bool {
             && pooler.iter().any(|words| said.message().contains(words))
 }
 
-/// Repeats what the server said, with its code.
+/// Formats the server's message with its code.
 fn words(said: &DbError) -> String {
     let mut words = format!("{} (SQLSTATE {})", said.message(), said.code().code());
     for more in [said.detail(), said.hint(), said.where_()]
@@ -229,7 +227,7 @@ fn words(said: &DbError) -> String {
 fn access_hint(address: &TableAddress, said: &DbError) -> String {
     let code = said.code();
     if *code == SqlState::INVALID_PASSWORD {
-        return "look at the user, and at the password in ~/.pgpass, PGPASSFILE or PGPASSWORD"
+        return "check the user, and the password in ~/.pgpass, PGPASSFILE or PGPASSWORD"
             .to_owned();
     }
     if *code == SqlState::INVALID_CATALOG_NAME {
@@ -239,15 +237,15 @@ fn access_hint(address: &TableAddress, said: &DbError) -> String {
         );
     }
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        return "look at the user, and at pg_hba.conf on the server".to_owned();
+        return "check the user, and pg_hba.conf on the server".to_owned();
     }
     if said.message().contains("unsupported startup parameter") && address.options.is_some() {
         return format!(
-            "a connection pooler does not take `options` (from the address or PGOPTIONS); leave them out and set them for the user instead: alter role {} set …; or connect to the server itself",
+            "a connection pooler does not accept `options` (from the address or PGOPTIONS); remove them and set them for the user instead: alter role {} set …; or connect to the server directly",
             quoted(&address.user)
         );
     }
-    "run the same command again later, or ask whoever runs the server".to_owned()
+    "run the same command again later, or ask the administrator of the server".to_owned()
 }
 
 fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
@@ -255,11 +253,11 @@ fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
     let table = address.table.quoted();
     Some(if *code == SqlState::INSUFFICIENT_PRIVILEGE {
         format!(
-            "`{0}` needs the right to make temporary tables in the database, and select, insert and update on {table}: grant select, insert, update on {table} to \"{0}\"",
+            "`{0}` needs permission to create temporary tables in the database, and select, insert and update on {table}: grant select, insert, update on {table} to \"{0}\"",
             address.user
         )
     } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
-        "this server only reads: name the one that is written to".to_owned()
+        "this server is read-only: name the primary server".to_owned()
     } else if *code == SqlState::INVALID_SCHEMA_NAME {
         match &address.table.schema {
             Some(schema) => format!("create it with: create schema {}", quoted(schema)),
@@ -268,15 +266,15 @@ fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
     } else if *code == SqlState::DISK_FULL {
         "free some space on the server".to_owned()
     } else if *code == SqlState::QUERY_CANCELED {
-        "where your own `statement_timeout` ended it (PGOPTIONS, or `options=` in the address), allow more time there".to_owned()
+        "if your own `statement_timeout` stopped it (PGOPTIONS, or `options=` in the address), raise it there".to_owned()
     } else if code.code().starts_with("57P") {
-        "the server was stopped: run the same command again when it is back".to_owned()
+        "the server was shut down: run the same command again when it is back".to_owned()
     } else {
         return None;
     })
 }
 
-/// Does `work` again while what goes wrong may pass, as often as `policy` says.
+/// Runs `work`, and retries transient errors as often as `policy` allows.
 pub(super) async fn persist<T>(
     policy: RetryPolicy,
     mut work: impl AsyncFnMut() -> Result<T, PgError>,

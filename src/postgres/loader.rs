@@ -1,7 +1,7 @@
-//! Batches on their way into a table.
+//! Loads batches into a table.
 //!
-//! They wait in a temporary file until all of them are there. So no connection is kept and no transaction is open
-//! while the service is awaited, and what goes wrong with the server at the end can be tried again.
+//! Batches are buffered in a temporary file until all have arrived. So no connection or transaction is open
+//! while waiting for the service, and server errors at the end can be retried.
 
 use super::address::TableAddress;
 use super::failure::persist;
@@ -14,10 +14,10 @@ use crate::batch::{BATCH_ID, Batch, COLUMNS};
 use crate::error::{Failure, Kind};
 use crate::text;
 
-/// Bytes of a piece, which is sent at once.
+/// The size of a chunk, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// The way into a table. Dropped without [`CopyLoader::finish`], nothing of it is there.
+/// Loads batches into a table. If it is dropped without [`CopyLoader::finish`], nothing is written.
 pub(crate) struct CopyLoader {
     way: Connector,
     upsert: Upsert,
@@ -26,7 +26,7 @@ pub(crate) struct CopyLoader {
 }
 
 impl CopyLoader {
-    /// Checks that everything can be written.
+    /// Checks that batches can be written.
     pub(crate) fn open(
         address: &TableAddress,
         reach: Reach,
@@ -36,7 +36,7 @@ impl CopyLoader {
         if !fields.columns.contains(&BATCH_ID) {
             return Err(Failure::new(
                 Kind::Usage,
-                "without `batch_id`, nobody can tell which row of the table is which batch",
+                "without `batch_id`, rows of the table cannot be matched to batches",
             )
             .hint("add `batch_id` to `--fields`"));
         }
@@ -68,7 +68,7 @@ impl CopyLoader {
         Ok(())
     }
 
-    /// Brings everything into the table; the only road to anything there. Tells how many texts have escapes.
+    /// Writes everything to the table. Also returns the number of texts with escapes.
     pub(crate) fn finish(self) -> Result<(UpsertCounts, u64), Failure> {
         let Self {
             way,
@@ -85,20 +85,20 @@ impl CopyLoader {
             if upsert::may_be_done() {
                 return failure;
             }
-            let message = format!("export stopped; the table {table} is as it was before");
+            let message = format!("export stopped; the table {table} is unchanged");
             Failure::new(failure.kind, message).caused_by(failure)
         })?;
         Ok((counts, rows.escaped))
     }
 }
 
-/// Says what a run that did not finish leaves in the table.
+/// Describes the state of the table after a run that did not finish.
 pub(crate) fn left_behind(address: &TableAddress) -> String {
     let table = address.table.quoted();
     if upsert::may_be_done() {
-        format!("the table {table} is as it was before, or has all of it")
+        format!("the table {table} is either unchanged or has all batches")
     } else {
-        format!("the table {table} is as it was before")
+        format!("the table {table} is unchanged")
     }
 }
 
@@ -121,5 +121,5 @@ fn refused(batch: &Batch, inexact: &InexactCell) -> Failure {
             inexact.why
         ),
     )
-    .hint("leave the field out with `--fields`, or write json or csv, which keep everything")
+    .hint("exclude the field with `--fields`, or write json or csv, which keep all values")
 }

@@ -1,4 +1,4 @@
-//! Waiting for locks that others hold: told, and not for ever.
+//! Waits for locks of other sessions, with a message and a limit.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::failure::{self, PgError};
 use super::session::{Limit, Parameter, PgSession, milliseconds};
 use crate::error::{Failure, Kind};
 
-/// How long a lock is waited for without a word.
+/// How long to wait for a lock before logging a message.
 const QUIETLY: Duration = Duration::from_secs(2);
 
 const SETTING: &str = "lock_timeout";
 
-/// What stands in the way of `lock table … in share row exclusive mode`.
+/// Lock modes that conflict with `lock table … in share row exclusive mode`.
 pub(super) const AGAINST_THE_TABLE: &[&str] = &[
     "RowExclusiveLock",
     "ShareUpdateExclusiveLock",
@@ -23,24 +23,24 @@ pub(super) const AGAINST_THE_TABLE: &[&str] = &[
     "ExclusiveLock",
     "AccessExclusiveLock",
 ];
-/// What stands in the way of a change to rows of a table that is locked so.
+/// Lock modes that conflict with changing rows of a table locked like that.
 pub(super) const AGAINST_ROWS: &[&str] = &["RowShareLock"];
-/// What stands in the way of reading.
+/// Lock modes that conflict with reading.
 pub(super) const AGAINST_READERS: &[&str] = &["AccessExclusiveLock"];
 
 /// The locks of one transaction.
 pub(super) struct Locks<'a> {
     session: &'a PgSession<'a>,
-    /// Whose locks are meant, for SQL.
+    /// The name of the table, quoted for SQL.
     table: &'a str,
-    /// How long the user's own settings let it wait: nothing where they do not say, zero for ever.
+    /// The user's own `lock_timeout`: `None` if not set, zero for no limit.
     own: Option<String>,
 }
 
 impl<'a> Locks<'a> {
-    /// Limits the waits of the transaction that `session` is in.
+    /// Sets a lock timeout for the current transaction of `session`.
     pub(super) async fn new(session: &'a PgSession<'a>, table: &'a str) -> Result<Self, PgError> {
-        // A pooler may not have handed it on.
+        // A pooler may not have passed it on.
         let given = session.way.option(SETTING);
         if let Some(given) = &given {
             session.set(SETTING, given).await?;
@@ -58,7 +58,7 @@ impl<'a> Locks<'a> {
         Ok(locks)
     }
 
-    /// Lets the next lock be waited for without a word.
+    /// Sets a short timeout for the next lock, so that a longer wait is logged first.
     async fn be_quiet(&self) -> Result<(), PgError> {
         if self.own.as_deref().is_some_and(|own| own != "0") {
             return Ok(());
@@ -67,7 +67,7 @@ impl<'a> Locks<'a> {
         self.session.set(SETTING, &milliseconds(quietly)).await
     }
 
-    /// Does `work`, which needs a lock that holders of `modes` may keep from us. Where it has to wait, that is told.
+    /// Runs `work`, which needs a lock that conflicts with `modes`. Logs a message if it has to wait.
     pub(super) async fn wait<T>(
         &self,
         modes: &[&str],
@@ -81,7 +81,7 @@ impl<'a> Locks<'a> {
             other => return other,
         }
         let back = "rollback to savepoint trayscan_lock";
-        session.run("go back", Limit::Short, back).await?;
+        session.run("roll back", Limit::Short, back).await?;
         let holders = self.holders(modes).await?;
         let limit = session.way.lock_limit();
         match self.own.as_deref() {
@@ -91,12 +91,12 @@ impl<'a> Locks<'a> {
         }
         let seconds = limit.as_secs_f64();
         log::warn!(
-            "waiting for {}, which {holders} holds; giving up after {seconds:.0} s",
+            "waiting for {}, which is locked by {holders}; giving up after {seconds:.0} s",
             self.table
         );
         match work().await {
             Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
-                session.run("go back", Limit::Short, back).await?;
+                session.run("roll back", Limit::Short, back).await?;
                 let holders = self.holders(modes).await?;
                 Err(self.held(&holders, &format!("{seconds:.0} s")))
             }
@@ -108,11 +108,11 @@ impl<'a> Locks<'a> {
         }
     }
 
-    /// Says that others did not let go of the table in time.
+    /// The error for a lock that was not released in time.
     fn held(&self, holders: &str, waited: &str) -> PgError {
         let server = self.session.way.address.server();
         let own = if self.own.is_some() {
-            "; `lock_timeout` is set to wait no longer"
+            "; `lock_timeout` does not allow a longer wait"
         } else {
             ""
         };
@@ -121,13 +121,13 @@ impl<'a> Locks<'a> {
             format!("{} of PostgreSQL at {server} is locked", self.table),
         )
         .caused_by(anyhow::anyhow!(
-            "{holders} holds it, and did not let go within {waited}{own}"
+            "it is locked by {holders}, and was not released within {waited}{own}"
         ))
         .hint("run the same command again when that session has ended its transaction")
         .into()
     }
 
-    /// Names the sessions that hold locks of these modes on the table, as far as the server shows them.
+    /// Describes the sessions that hold locks of these modes on the table, as far as the server shows them.
     async fn holders(&self, modes: &[&str]) -> Result<String, PgError> {
         let statement = format!(
             "select case when l.pid is null then 'a prepared transaction' else \

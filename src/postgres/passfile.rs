@@ -1,9 +1,9 @@
-//! The password file of PostgreSQL's own programs: `host:port:database:user:password`, one to a line.
+//! The password file of PostgreSQL's own programs: one `host:port:database:user:password` per line.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-/// Whose password is looked for.
+/// The connection to find a password for.
 pub(super) struct PasswordQuery<'a> {
     pub(super) host: String,
     pub(super) port: u16,
@@ -11,7 +11,7 @@ pub(super) struct PasswordQuery<'a> {
     pub(super) user: &'a str,
 }
 
-/// Finds the password in the file that was `given`, or in the usual one.
+/// Finds the password in the `given` file, or in the default one.
 pub(super) fn find(wanted: &PasswordQuery<'_>, given: Option<PathBuf>) -> Option<String> {
     let path = given.or_else(usual)?;
     let metadata = path.metadata().ok()?;
@@ -20,7 +20,7 @@ pub(super) fn find(wanted: &PasswordQuery<'_>, given: Option<PathBuf>) -> Option
     }
     if is_open(&metadata) {
         log::warn!(
-            "the password file `{}` can be read by others, and is not used; make it yours alone with chmod 600",
+            "ignoring the password file `{}`, because other users can read it; restrict it with chmod 600",
             path.display()
         );
         return None;
@@ -46,7 +46,7 @@ fn usual() -> Option<PathBuf> {
     Some(dirs.config_dir().join("postgresql").join("pgpass.conf"))
 }
 
-/// Tells whether others than its owner have any right to it.
+/// Returns whether users other than the owner have access.
 #[cfg(unix)]
 fn is_open(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -58,7 +58,7 @@ fn is_open(_: &Metadata) -> bool {
     false
 }
 
-/// Returns the password of a line that fits.
+/// Returns the password of a matching line.
 fn password(line: &str, wanted: &PasswordQuery<'_>) -> Option<String> {
     if line.starts_with('#') {
         return None;
@@ -72,14 +72,14 @@ fn password(line: &str, wanted: &PasswordQuery<'_>) -> Option<String> {
             return None;
         }
     }
-    // The last one ends with its line.
+    // The last field ends with the line.
     let (word, _) = word(&mut rest);
     Some(word.text).filter(|password| !password.is_empty())
 }
 
 struct Word {
     text: String,
-    /// A backslash stood before one of its letters.
+    /// Whether a character was escaped with a backslash.
     escaped: bool,
 }
 
@@ -89,7 +89,7 @@ impl Word {
     }
 }
 
-/// Takes a word up to a colon; tells whether the line ended with it.
+/// Reads a field up to a colon; also returns whether the line ended with it.
 fn word(rest: &mut std::str::Chars<'_>) -> (Word, bool) {
     let mut word = Word {
         text: String::new(),

@@ -1,5 +1,4 @@
-//! Batches on their way back, as text that the server itself writes: what is read shares nothing with
-//! how it was written.
+//! Reads batches back as text that the server formats, independently of the code that writes them.
 
 use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,18 +15,18 @@ use crate::batch::range::{Range, written};
 use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
 use crate::error::{self, Failure};
 
-/// Rows that are handed on together.
+/// The number of rows sent together.
 const TOGETHER: usize = 500;
-/// How many times as many may wait.
+/// The number of such groups that may be queued.
 const WAITING: usize = 2;
 
-/// A table that is read.
+/// A table to read.
 #[derive(Clone)]
 pub(crate) struct TableReader {
     address: TableAddress,
     reach: Option<Reach>,
     range: Option<Range>,
-    /// Columns that are read; nothing for all.
+    /// The columns to read; `None` for all.
     wanted: Option<Vec<usize>>,
 }
 
@@ -48,13 +47,13 @@ impl Values for TableRow {
     }
 }
 
-/// Rows that come.
+/// The rows of a table.
 pub(crate) struct RowStream {
-    /// Columns that the table has, one bit each.
+    /// The columns of the table, one bit each.
     pub(crate) columns: u32,
-    /// It has a column for unknown fields.
+    /// Whether the table has a column for unknown fields.
     pub(crate) has_extra: bool,
-    /// Columns that no batch has.
+    /// Columns that are not fields of a batch.
     pub(crate) unknown: Vec<String>,
     answers: Receiver<ReadEvent>,
     rows: std::vec::IntoIter<TableRow>,
@@ -77,19 +76,18 @@ impl TableReader {
         }
     }
 
-    /// Says how the server is reached.
+    /// Sets how to connect to the server.
     pub(crate) fn reach_as(&mut self, reach: Reach) {
         self.reach = Some(reach);
     }
 
-    /// Reads no batch that was created outside `range`, and no column beside these: a table holds those of
-    /// many exports.
+    /// Limits reading to batches created in `range`, and to these columns: a table may contain many exports.
     pub(crate) fn limit(&mut self, range: Option<Range>, columns: Option<Vec<usize>>) {
         self.range = range;
         self.wanted = columns;
     }
 
-    /// Begins to read.
+    /// Starts reading.
     pub(crate) fn open(&self) -> Result<RowStream, Failure> {
         let Self {
             address,
@@ -98,18 +96,18 @@ impl TableReader {
             wanted,
         } = self.clone();
         let reach = reach.ok_or_else(|| {
-            let why = "nobody said how the server of the table is reached";
+            let why = "no connection settings for the server of the table";
             Failure::new(error::Kind::Internal, why)
         })?;
         let way = Connector { address, reach };
         let (tell, answers) = sync_channel(WAITING);
-        // Its end is the last answer.
+        // The channel reports how it ended.
         let _ = on_thread(async move || {
             let answer = match read(&way, range, wanted.as_deref(), &tell).await {
                 Ok(()) => ReadEvent::End,
                 Err(failure) => ReadEvent::Failed(Box::new(failure)),
             };
-            // Nobody listens who has enough.
+            // The receiver may be gone.
             let _ = tell.send(answer);
             Ok(())
         })?;
@@ -134,7 +132,7 @@ fn ended() -> Failure {
     )
 }
 
-/// Hands everything on.
+/// Sends all rows.
 async fn read(
     way: &Connector,
     range: Option<Range>,
@@ -156,7 +154,7 @@ async fn read(
     handed_on.map_err(|trouble| trouble.failure)
 }
 
-/// Looks for the table, in a transaction that only reads.
+/// Finds the table, in a read-only transaction.
 async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError> {
     let session = way.connect().await?;
     session.begin(Purpose::Read).await?;
@@ -170,13 +168,13 @@ async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError
                 address.table.quoted()
             ),
         )
-        .hint("look at its name, and its schema: `table=schema.name`")
+        .hint("check its name and its schema: `table=schema.name`")
         .into());
     };
     Ok((session, found))
 }
 
-/// Hands rows on until they end, or nobody wants more.
+/// Sends rows until the last one, or until the receiver is gone.
 async fn hand_on(
     session: &PgSession<'_>,
     statement: &str,
@@ -204,7 +202,7 @@ async fn hand_on(
     }
 }
 
-/// Takes a row as it came.
+/// Converts a row.
 fn row(
     from: &tokio_postgres::Row,
     fields: &[usize],
@@ -228,7 +226,7 @@ fn row(
     Ok(row)
 }
 
-/// Finds the fields of batches among the columns of a table, and names the others.
+/// Finds the fields of batches among the columns of a table; also returns the other columns.
 fn columns(
     found: &ExistingTable,
     address: &TableAddress,
@@ -247,7 +245,7 @@ fn columns(
     Err(Failure::new(
         error::Kind::Usage,
         format!(
-            "{} of PostgreSQL at {} has no `batch_id`, and is no table of batches",
+            "{} of PostgreSQL at {} has no `batch_id`, so it is not a table of batches",
             found.name,
             address.server()
         ),
@@ -255,12 +253,12 @@ fn columns(
     .hint("name a table that `trayscan export` wrote, with `table=`"))
 }
 
-/// Asks for every column as text; dates as the service writes them.
+/// Selects every column as text; dates in the format of the service.
 fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) -> String {
     let text = |&column: &usize| {
         let name = quoted(COLUMNS[column].name);
         match COLUMNS[column].kind {
-            // Others can have put dates there that no service writes; they are shown as they are.
+            // Other programs may have stored dates that the service never sends; they are not reformatted.
             FieldType::Date => format!(
                 "case when {name} >= '0001-01-01Z' and {name} < '10000-01-01Z' then to_char({name} at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') else {name}::text end"
             ),
@@ -293,7 +291,7 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
 }
 
 impl RowStream {
-    /// Returns the next row; nothing after the last.
+    /// Returns the next row; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<TableRow>, Failure> {
         loop {
             if let Some(row) = self.rows.next() {

@@ -1,4 +1,4 @@
-//! A batch as a row in the binary form of the server: exact, or refused.
+//! Encodes batches as rows in the server's binary format, exactly or not at all, and buffers them.
 
 use std::borrow::Cow;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -12,34 +12,33 @@ use crate::error::{Failure, Kind};
 
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 
-/// Seconds from 1970 to 2000, which PostgreSQL counts from.
+/// Seconds from 1970 to 2000, the epoch of PostgreSQL.
 const EPOCH: i64 = 946_684_800;
 
-/// The most digits that a `numeric` has before the point, and behind it.
+/// The maximum number of digits of a `numeric` before and after the decimal point.
 const WHOLE_LIMIT: usize = 131_072;
 const FRACTION_LIMIT: usize = 16_383;
 
-/// Rows as they go to the server: the cells of each column one after the other, each with its length before it, as
-/// they stand in an array.
+/// Encoded rows: the cells of each column one after the other, each preceded by its length, as in an array.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RowChunk {
     pub(super) rows: u32,
     pub(super) columns: Vec<Vec<u8>>,
 }
 
-/// Rows that wait to be sent.
+/// Rows to be sent.
 pub(super) struct RowBuffer {
     layout: Layout,
     piece: RowChunk,
-    /// Texts with escapes for what cannot stand there.
+    /// The number of texts with escapes.
     pub(super) escaped: u64,
 }
 
-/// A value that its column cannot hold as it is.
+/// A value that its column cannot store exactly.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InexactCell {
     pub(super) column: Option<usize>,
-    /// Why.
+    /// The reason.
     pub(super) why: String,
 }
 
@@ -54,12 +53,12 @@ impl RowBuffer {
         rows
     }
 
-    /// Returns how many bytes wait.
+    /// Returns the number of buffered bytes.
     pub(super) fn len(&self) -> usize {
         self.piece.columns.iter().map(Vec::len).sum()
     }
 
-    /// Takes what waits.
+    /// Takes the buffered rows.
     pub(super) fn take(&mut self) -> RowChunk {
         let empty = RowChunk {
             rows: 0,
@@ -80,7 +79,7 @@ impl RowBuffer {
                 Err(why) => return Err(inexact(why)),
             }
             if field.not_null && cells[before..] == NULL {
-                return Err(inexact("the table takes no null there"));
+                return Err(inexact("the column does not allow null"));
             }
         }
         self.piece.rows += 1;
@@ -88,7 +87,7 @@ impl RowBuffer {
     }
 }
 
-/// Adds one cell; tells whether it needed escapes.
+/// Adds one cell; returns whether it needed escapes.
 fn add_cell(field: &TableField, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
     let Some(column) = field.column else {
         return add_extra(batch, bytes);
@@ -105,22 +104,22 @@ fn add_cell(field: &TableField, batch: &Batch, bytes: &mut Vec<u8>) -> Result<bo
         FieldType::Text => return Ok(add_text(&text, bytes)),
         FieldType::Boolean => add(&[u8::from(text == "true")], bytes),
         FieldType::Integer => {
-            let number: i64 = text.parse().map_err(|_| "bigint cannot hold it")?;
+            let number: i64 = text.parse().map_err(|_| "it is out of range for bigint")?;
             add(&number.to_be_bytes(), bytes);
         }
         FieldType::Decimal => {
             if let Some((all, behind)) = field.digits
                 && !fits(&text, all, behind)
             {
-                return Err("the table has fewer digits for it, and it is not rounded");
+                return Err("the column has fewer digits, and the value is not rounded");
             }
             add_sized(bytes, |bytes| add_numeric(&text, bytes))
-                .ok_or("numeric cannot hold so many digits")?;
+                .ok_or("it has too many digits for numeric")?;
         }
         FieldType::Date => {
             let moment = Timestamp::parse(&text).and_then(|moment| moment.microseconds());
             let since = moment.and_then(|moment| moment.checked_sub(EPOCH * 1_000_000));
-            let since = since.ok_or("timestamptz is exact to the microsecond only")?;
+            let since = since.ok_or("timestamptz has a precision of one microsecond")?;
             add(&since.to_be_bytes(), bytes);
         }
     }
@@ -133,11 +132,11 @@ fn add_extra(batch: &Batch, bytes: &mut Vec<u8>) -> Result<bool, &'static str> {
         return Ok(false);
     };
     let escaped = escapes::visible_in_json(&json)
-        .map_err(|HalfPair| "half of a surrogate pair is in it, which jsonb cannot hold")?;
+        .map_err(|HalfPair| "it contains an unpaired surrogate, which jsonb cannot store")?;
     let is_escaped = escaped.is_some();
     let json = escaped.unwrap_or(json);
     add_sized(bytes, |bytes| {
-        // The version of the form.
+        // The version of the jsonb format.
         bytes.push(1);
         bytes.extend_from_slice(json.as_bytes());
         Some(())
@@ -160,18 +159,18 @@ fn add(value: &[u8], bytes: &mut Vec<u8>) {
     });
 }
 
-/// Adds what `write` writes, with its length before it.
+/// Adds what `write` writes, preceded by its length.
 fn add_sized(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<()> {
     let at = bytes.len();
     bytes.extend_from_slice(&NULL);
     write(bytes)?;
-    // A page is far smaller than that.
+    // A page is far smaller than this.
     let length = i32::try_from(bytes.len() - at - NULL.len()).unwrap_or(i32::MAX);
     bytes[at..at + NULL.len()].copy_from_slice(&length.to_be_bytes());
     Some(())
 }
 
-/// Splits a number into its sign and the digits that say something; those behind the point all do.
+/// Splits a number into its sign, its significant digits before the point, and all digits after it.
 fn digits(text: &str) -> (bool, &str, &str) {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -179,14 +178,14 @@ fn digits(text: &str) -> (bool, &str, &str) {
     (is_negative, whole.trim_start_matches('0'), fraction)
 }
 
-/// Tells whether a column of `all` digits, `behind` of them behind the point, holds the number exactly.
+/// Returns whether a column of `all` digits, `behind` of them after the point, can store the number exactly.
 fn fits(text: &str, all: usize, behind: usize) -> bool {
     let (_, whole, fraction) = digits(text);
     whole.len() <= all - behind && fraction.trim_end_matches('0').len() <= behind
 }
 
-/// Writes a number of any length: groups of four digits, how many of them stand before the point, and how
-/// many digits are shown behind it. Nothing where PostgreSQL has no room for it.
+/// Encodes a number of any length: groups of four digits, the number of groups before the point, and the
+/// number of digits shown after it. `None` if it exceeds the limits of PostgreSQL.
 fn add_numeric(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
     let (is_negative, whole, mut fraction) = digits(text);
     if fraction.len() > FRACTION_LIMIT {
@@ -231,14 +230,14 @@ fn add_numeric(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Bytes that are kept in memory before there is a file.
+/// Bytes kept in memory before a file is created.
 const IN_MEMORY: usize = 4 << 20;
 
-/// Pieces that wait.
+/// A temporary file of encoded rows.
 pub(super) struct RowSpool {
     file: SpooledTempFile,
     pieces: u64,
-    /// Rows in them.
+    /// The total number of rows.
     pub(super) rows: u64,
 }
 
@@ -268,7 +267,7 @@ impl RowSpool {
         Ok(())
     }
 
-    /// Goes through all pieces, of so many columns each, from the first.
+    /// Reads all chunks, with `columns` columns each, from the start.
     pub(super) fn read(&mut self, columns: usize) -> Result<SpooledRows<'_>, Failure> {
         self.file.rewind().map_err(unread)?;
         Ok(SpooledRows {
@@ -279,7 +278,7 @@ impl RowSpool {
     }
 }
 
-/// Pieces that come back.
+/// Reads chunks back.
 pub(super) struct SpooledRows<'a> {
     spool: &'a mut RowSpool,
     columns: usize,
@@ -287,7 +286,7 @@ pub(super) struct SpooledRows<'a> {
 }
 
 impl SpooledRows<'_> {
-    /// Returns the next piece; nothing after the last.
+    /// Returns the next chunk; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<RowChunk>, Failure> {
         if self.left == 0 {
             return Ok(None);
@@ -321,18 +320,18 @@ fn unkept(error: io::Error) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
-            "cannot keep batches in {} until all are there for PostgreSQL",
+            "cannot buffer batches for PostgreSQL in {}",
             folder.display()
         ),
     )
     .caused_by(error)
-    .hint("free some space there, or name another folder with TMPDIR")
+    .hint("free some space there, or set TMPDIR to another folder")
 }
 
 fn unread(error: io::Error) -> Failure {
     Failure::new(
         Kind::Output,
-        "cannot read back the batches that were kept for PostgreSQL",
+        "cannot read back the batches buffered for PostgreSQL",
     )
     .caused_by(error)
 }
@@ -342,7 +341,7 @@ mod tests {
     use super::*;
     use crate::batch::filter::Fields;
 
-    /// Groups, groups before the point less one, sign, digits behind the point.
+    /// Groups, groups before the point less one, sign, digits after the point.
     type Parts = (Vec<u16>, i16, u16, u16);
 
     fn numeric(text: &str) -> Option<Parts> {

@@ -1,4 +1,4 @@
-//! A session on the server: a connection, and a limit to the wait for every answer.
+//! Sessions: a connection to the server, with a timeout for every response.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -21,22 +21,23 @@ use crate::client::ClientOptions;
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
-/// How long a session that ends is waited for.
+/// How long to wait for a session to close.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How much longer than for a lock an answer is waited for, so that the server can say that there is no lock.
+/// How much longer than for a lock to wait for a response, so that the server can report the lock timeout
+/// first.
 const GRACE: Duration = Duration::from_secs(1);
-/// When the server ends by itself what nobody waits for any more.
+/// After this time, the server itself stops statements that the client no longer waits for.
 const BACKSTOP: Duration = Duration::from_secs(5);
-/// The most that PostgreSQL takes for such a limit.
+/// The longest timeout that PostgreSQL accepts.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// A parameter of a statement, and its type.
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// How a server is reached: whom to trust, how long to wait for an answer, how often to try again.
+/// How to connect to a server: trusted certificates, timeout and retries.
 #[derive(Clone)]
 pub(crate) struct Reach {
-    /// An authority to trust beside the system's.
+    /// A certificate authority to trust in addition to the system's.
     ca_cert: Option<PathBuf>,
     pub(super) timeout: Duration,
     pub(super) policy: RetryPolicy,
@@ -55,23 +56,23 @@ impl Reach {
     }
 }
 
-/// How long an answer may take.
+/// How long a response may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// `--timeout`, for what is done at once.
+    /// `--timeout`, for fast statements.
     Short,
-    /// Ten times as long, for what moves rows or waits for a lock.
+    /// Ten times as long, for statements that move rows or wait for a lock.
     Long,
 }
 
-/// What a transaction is for.
+/// The purpose of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Write,
     Read,
 }
 
-/// Where a session goes, and how.
+/// Opens sessions with an address and connection settings.
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) address: TableAddress,
@@ -86,12 +87,12 @@ impl Connector {
         }
     }
 
-    /// How long a lock is waited for.
+    /// Returns how long to wait for a lock.
     pub(super) fn lock_limit(&self) -> Duration {
         self.reach.timeout.saturating_mul(10)
     }
 
-    /// Returns what the user's own options say of a setting.
+    /// Returns the value of a setting in the user's own options.
     pub(super) fn option(&self, name: &str) -> Option<String> {
         let options = self.address.options.as_deref()?;
         option_value(options, name)
@@ -113,7 +114,7 @@ impl Connector {
             .dbname(&address.database)
             .application_name(&address.application_name)
             .connect_timeout(connect_timeout)
-            // A server that has vanished is noticed while it is waited for.
+            // Detects a server that has disappeared.
             .tcp_user_timeout(wait)
             .keepalives_idle(wait.clamp(Duration::from_secs(1), Duration::from_secs(60)));
         if let Some(password) = &address.password {
@@ -164,7 +165,7 @@ impl Connector {
         let driver = tokio::spawn(async move {
             loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
-                    // What was created already is no news.
+                    // Notices such as "already exists" are not important.
                     Some(Ok(AsyncMessage::Notice(notice))) => {
                         log::debug!("PostgreSQL: {}", notice.message());
                     }
@@ -183,17 +184,17 @@ impl Connector {
     }
 }
 
-/// A session on the server. One that is dropped ends, and what was not committed with it.
+/// A session on the server. Dropping it closes the connection and rolls back.
 pub(super) struct PgSession<'a> {
     pub(super) way: &'a Connector,
     client: Client,
     driver: Cell<Option<Driver>>,
-    /// There is a transaction, and the server listens.
+    /// Whether a transaction is open and the connection is usable.
     is_open: Cell<bool>,
 }
 
-/// Moves bytes between server and client; returns why it ended too early. Dropped, it closes the connection, whatever
-/// is still to be answered.
+/// Transfers data between server and client; returns why it ended early. Dropping it closes the connection
+/// immediately.
 struct Driver(JoinHandle<Option<Error>>);
 
 impl Drop for Driver {
@@ -203,18 +204,18 @@ impl Drop for Driver {
 }
 
 impl PgSession<'_> {
-    /// Begins a transaction with limits of its own, except where the user has set others.
+    /// Begins a transaction with its own timeouts, unless the user has set others.
     pub(super) async fn begin(&self, purpose: Purpose) -> Result<(), PgError> {
         let mode = match purpose {
             Purpose::Read => "isolation level repeatable read, read only",
-            // Behind a lock, what others have done in the meantime must be seen.
+            // After waiting for a lock, changes of other sessions must be visible.
             Purpose::Write => "isolation level read committed",
         };
         self.run("begin", Limit::Short, &format!("begin {mode}"))
             .await?;
         self.is_open.set(true);
         let limit = self.way.limit(Limit::Long).saturating_add(BACKSTOP);
-        // Rows are read at the pace of whoever takes them.
+        // Rows are read as fast as the caller takes them.
         let statement = if purpose == Purpose::Read {
             Duration::ZERO
         } else {
@@ -225,7 +226,7 @@ impl PgSession<'_> {
             ("statement_timeout", milliseconds(statement)),
             ("idle_in_transaction_session_timeout", milliseconds(limit)),
             ("transaction_timeout", milliseconds(Duration::ZERO)),
-            // A server that has this (from 14) ends work whose client has gone.
+            // Servers from version 14 on stop statements whose client has disconnected.
             ("client_connection_check_interval", "10s".to_owned()),
         ] {
             let wanted = self.way.option(name).unwrap_or(ours);
@@ -246,7 +247,7 @@ impl PgSession<'_> {
         self.run("commit", Limit::Short, "commit").await
     }
 
-    /// Sets something until the transaction ends, or goes back to before.
+    /// Changes a setting until the transaction ends or is rolled back to a savepoint.
     pub(super) async fn set(&self, name: &str, value: &str) -> Result<(), PgError> {
         let statement = "select set_config($1, $2, true)";
         let parameters: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&value, Type::TEXT)];
@@ -255,7 +256,7 @@ impl PgSession<'_> {
         Ok(())
     }
 
-    /// Does a statement that answers nothing.
+    /// Runs a statement without a result.
     pub(super) async fn run(
         &self,
         doing: &'static str,
@@ -266,7 +267,7 @@ impl PgSession<'_> {
             .await
     }
 
-    /// Asks for rows.
+    /// Runs a query.
     pub(super) async fn rows(
         &self,
         doing: &'static str,
@@ -278,7 +279,7 @@ impl PgSession<'_> {
         self.within(doing, limit, asked).await
     }
 
-    /// Asks for rows that come one by one.
+    /// Runs a query, and returns the rows as a stream.
     pub(super) async fn stream(
         &self,
         doing: &'static str,
@@ -289,7 +290,7 @@ impl PgSession<'_> {
         self.within(doing, Limit::Long, asked).await
     }
 
-    /// Does a statement that changes rows, and returns how many.
+    /// Runs a statement that changes rows, and returns their number.
     pub(super) async fn write(
         &self,
         doing: &'static str,
@@ -300,7 +301,7 @@ impl PgSession<'_> {
         self.within(doing, Limit::Long, asked).await
     }
 
-    /// Waits for an answer as long as it may take.
+    /// Waits for a response up to the limit.
     pub(super) async fn within<T>(
         &self,
         doing: &'static str,
@@ -317,12 +318,12 @@ impl PgSession<'_> {
                 let failure = failure::late(address, doing, wait);
                 return Err(match limit {
                     Limit::Short => PgError::passing(failure),
-                    // It would take as long again.
+                    // A retry would take as long again.
                     Limit::Long => failure.into(),
                 });
             }
         };
-        // Why the connection was closed, only the connection knows.
+        // The connection task knows why the connection was closed.
         let driver = error.is_closed().then(|| self.driver.take()).flatten();
         if let Some(mut driver) = driver
             && let Ok(Ok(Some(cause))) = timeout(FAREWELL, &mut driver.0).await
@@ -332,7 +333,7 @@ impl PgSession<'_> {
         Err(failure::of(address, doing, &error))
     }
 
-    /// Reads one value of the first row.
+    /// Returns one value of the first row.
     pub(super) fn value<'r, T>(
         &self,
         doing: &'static str,
@@ -346,15 +347,15 @@ impl PgSession<'_> {
         let row = rows.first().ok_or_else(|| {
             Failure::new(
                 Kind::Internal,
-                format!("cannot {doing}: PostgreSQL answered no row"),
+                format!("cannot {doing}: PostgreSQL returned no row"),
             )
         })?;
         row.try_get(column)
             .map_err(|error| failure::of(address, doing, &error))
     }
 
-    /// Ends the session. An open transaction is rolled back: a pooler would have to give up a session of the server
-    /// that somebody has left in the middle of one.
+    /// Closes the session. An open transaction is rolled back: a pooler would otherwise have to discard the
+    /// server connection.
     pub(super) async fn close(self) {
         let Self {
             client,
@@ -372,12 +373,12 @@ impl PgSession<'_> {
     }
 }
 
-/// Writes a duration as the server's settings have it.
+/// Formats a duration for a setting of the server.
 pub(super) fn milliseconds(duration: Duration) -> String {
     format!("{}ms", duration.min(LONGEST).as_millis())
 }
 
-/// Does `work` on a thread with a runtime of its own: whoever calls may be on a runtime, which must not wait.
+/// Runs `work` on a thread with its own runtime: the caller may be on a runtime, which must not block.
 pub(super) fn on_thread<T, W>(work: W) -> Result<thread::JoinHandle<Result<T, Failure>>, Failure>
 where
     T: Send + 'static,
@@ -398,14 +399,14 @@ where
         .map_err(failed)
 }
 
-/// Waits for what was begun on a thread.
+/// Waits for a thread.
 pub(super) fn joined<T>(thread: thread::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Finds the value that `options` gives to a setting; the last one counts.
+/// Returns the value of a setting in `options`, such as `-c statement_timeout=5s`; the last one counts.
 fn option_value(options: &str, name: &str) -> Option<String> {
     let words = split_options(options);
     let mut words = words.iter().map(String::as_str);
@@ -425,7 +426,7 @@ fn option_value(options: &str, name: &str) -> Option<String> {
     found
 }
 
-/// Splits at blanks; a backslash keeps the character behind it as it is.
+/// Splits at whitespace; a backslash escapes the next character.
 fn split_options(options: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let mut characters = options.chars();

@@ -1,4 +1,4 @@
-//! Which columns are written, as what, and the statements that follow from it.
+//! The columns of a table and the SQL statements for them, and checks of an existing table.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -10,20 +10,20 @@ use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, COLUMNS, FieldType};
 use crate::error::{Failure, Kind};
 
-/// The column of fields that nobody announced.
+/// The column for unknown fields.
 pub(super) const EXTRA: &str = "extra";
 
-/// The table of one transaction that rows are copied into.
+/// The temporary table that rows are copied to.
 pub(super) const STAGING: &str = "pg_temp.trayscan_staging";
 
-/// A column that is written.
+/// A column to write.
 #[derive(Clone, Debug)]
 pub(super) struct TableField {
-    /// Nothing for the fields that nobody announced.
+    /// `None` for unknown fields.
     pub(super) column: Option<usize>,
-    /// The table takes no null here.
+    /// Whether the column is `not null`.
     pub(super) not_null: bool,
-    /// So many digits at most, and so many of them behind the point.
+    /// The maximum number of digits, and of those after the point.
     pub(super) digits: Option<(usize, usize)>,
 }
 
@@ -43,7 +43,7 @@ impl TableField {
         }
     }
 
-    /// Returns the types of a cell and of an array of them, as it is sent.
+    /// Returns the types of a cell and of an array of cells.
     pub(super) fn types(&self) -> (Type, Type) {
         match self.column.map(|column| COLUMNS[column].kind) {
             None => (Type::JSONB, Type::JSONB_ARRAY),
@@ -55,8 +55,8 @@ impl TableField {
         }
     }
 
-    /// Writes the condition that two rows differ here. Texts differ in any byte, whatever the collation of the
-    /// table calls equal.
+    /// Returns the condition that two rows differ in this column. Texts are compared byte by byte, whatever
+    /// the collation.
     fn differs(&self) -> String {
         let name = quoted(self.name());
         let exactly = match self.sql_type() {
@@ -67,14 +67,14 @@ impl TableField {
     }
 }
 
-/// The columns that are written, in the order of the interface.
+/// The columns to write, in the order of the interface.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) fields: Vec<TableField>,
 }
 
 impl Layout {
-    /// With `lenient`, only the identifier is always there.
+    /// With `lenient`, only `batch_id` is never null.
     pub(super) fn new(fields: &Fields, lenient: bool) -> Self {
         let mut columns = fields.columns.clone();
         columns.sort_unstable();
@@ -93,7 +93,7 @@ impl Layout {
         }
     }
 
-    /// Lists the columns for SQL, each through `write`.
+    /// Lists the columns for SQL, each formatted by `write`.
     pub(super) fn list(&self, write: impl Fn(&str) -> String) -> String {
         let names = self.fields.iter().map(|field| write(&quoted(field.name())));
         names.collect::<Vec<_>>().join(", ")
@@ -103,7 +103,7 @@ impl Layout {
         self.list(str::to_owned)
     }
 
-    /// Makes the table where there is none.
+    /// Creates the table if it does not exist.
     pub(super) fn create(&self, table: &str) -> String {
         let field = |field: &TableField| {
             let null = match (field.column, field.not_null) {
@@ -117,8 +117,8 @@ impl Layout {
         format!("create table if not exists {table} ({})", fields.join(", "))
     }
 
-    /// Makes the table that rows are copied into: with the types of `table`, where that is there. It is gone when
-    /// the transaction ends.
+    /// Creates the temporary table, with the column types of `table` if that exists. It is dropped when the
+    /// transaction ends.
     pub(super) fn create_staging(&self, table: Option<&str>) -> String {
         let name = STAGING.trim_start_matches("pg_temp.");
         if let Some(table) = table {
@@ -135,7 +135,7 @@ impl Layout {
         )
     }
 
-    /// Copies rows there, which come as one array for each column.
+    /// Copies rows to the temporary table, from one array per column.
     pub(super) fn copy(&self) -> String {
         let names = self.names();
         let arrays: Vec<String> = (1..=self.fields.len()).map(|n| format!("${n}")).collect();
@@ -145,7 +145,7 @@ impl Layout {
         )
     }
 
-    /// Lets the server know how many keys there are.
+    /// Updates the server's statistics of the keys.
     pub(super) fn analyze() -> String {
         format!("analyze {STAGING} ({})", key())
     }
@@ -161,7 +161,7 @@ impl Layout {
         )
     }
 
-    /// Changes the rows that differ; nothing where there is only a key.
+    /// Updates the rows that differ; `None` if there are no columns besides the key.
     pub(super) fn update(&self, table: &str) -> Option<String> {
         let key = key();
         let others: Vec<String> = self
@@ -175,7 +175,7 @@ impl Layout {
         ))
     }
 
-    /// Adds the rows that are new.
+    /// Inserts the new rows.
     pub(super) fn insert(&self, table: &str) -> String {
         let (names, key) = (self.names(), key());
         format!(
@@ -184,13 +184,13 @@ impl Layout {
         )
     }
 
-    /// Writes the condition that two rows differ anywhere.
+    /// Returns the condition that two rows differ in any column.
     fn differ(&self) -> Option<String> {
         let all: Vec<String> = self.others().map(TableField::differs).collect();
         (!all.is_empty()).then(|| all.join(" or "))
     }
 
-    /// The columns beside the key.
+    /// Returns the columns besides the key.
     fn others(&self) -> impl Iterator<Item = &TableField> {
         let others = self.fields.iter();
         others.filter(|field| field.column != Some(BATCH_ID))
@@ -201,30 +201,30 @@ fn key() -> String {
     quoted(COLUMNS[BATCH_ID].name)
 }
 
-/// A table that is there.
+/// An existing table.
 pub(super) struct ExistingTable {
     pub(super) oid: u32,
-    /// With its schema, for SQL.
+    /// With its schema, quoted for SQL.
     pub(super) name: String,
-    /// What it is, in the catalogue's letters.
+    /// Its `relkind` in the catalog.
     pub(super) kind: String,
     pub(super) columns: Vec<ExistingColumn>,
 }
 
-/// A column that is there.
+/// A column of an existing table.
 pub(super) struct ExistingColumn {
     pub(super) name: String,
-    /// In the server's words.
+    /// As the server writes it.
     pub(super) sql_type: String,
     not_null: bool,
-    /// It is filled in where nothing is said.
+    /// Whether it has a default value.
     has_default: bool,
     generated: bool,
-    /// A collation that calls different texts equal.
+    /// The collation, if it is nondeterministic.
     collation: Option<String>,
 }
 
-/// Looks for a table by its name, as it is written in SQL.
+/// Finds a table by its name, quoted for SQL.
 pub(super) async fn find(
     session: &PgSession<'_>,
     table: &str,
@@ -262,7 +262,7 @@ pub(super) async fn find(
     read(table, &rows, oid).map(Some).map_err(failed)
 }
 
-/// Reads what the catalogue says of a table and its columns.
+/// Reads the catalog entries of a table and its columns.
 fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_postgres::Error> {
     let (schema, name): (String, String) = (table.try_get(1)?, table.try_get(2)?);
     let mut columns = Vec::new();
@@ -284,7 +284,7 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_post
     })
 }
 
-/// Tells whether the identifier alone is a key that a conflict can be found by.
+/// Returns whether `batch_id` alone is a unique key.
 async fn has_key(session: &PgSession<'_>, oid: u32) -> Result<bool, PgError> {
     let doing = "look for a key";
     let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
@@ -303,7 +303,7 @@ async fn has_key(session: &PgSession<'_>, oid: u32) -> Result<bool, PgError> {
 }
 
 impl ExistingTable {
-    /// Checks that everything of `layout` has its place here, and notes what the table is strict about.
+    /// Checks that the table fits `layout`, and records the limits of its columns.
     pub(super) async fn check(
         &self,
         session: &PgSession<'_>,
@@ -324,10 +324,10 @@ impl ExistingTable {
                 "v" => "a view",
                 "m" => "a materialized view",
                 "f" => "a foreign table",
-                _ => "no table",
+                _ => "not a table",
             };
             return Err(unfit(&format!("it is {kind}"))
-                .hint("name a table, or one that is not there yet, with `table=`")
+                .hint("name a table, or a new one, with `table=`")
                 .into());
         }
         self.check_rights(session).await?;
@@ -346,13 +346,13 @@ impl ExistingTable {
                 .any(|field| field.name() == column.name);
             if !is_written && column.not_null && !column.has_default && !column.generated {
                 let name = quoted(&column.name);
-                wrong.push(format!("{name} must not be null, and is not written"));
+                wrong.push(format!("{name} must not be null, but is not written"));
                 mend.push(format!("alter column {name} drop not null"));
             }
         }
         let has_id = self.columns.iter().any(|column| column.name == "batch_id");
         if has_id && !has_key(session, self.oid).await? {
-            wrong.push("\"batch_id\" is no key of its own".to_owned());
+            wrong.push("\"batch_id\" is not a unique key".to_owned());
             mend.push("add unique (\"batch_id\")".to_owned());
         }
         if wrong.is_empty() {
@@ -360,15 +360,15 @@ impl ExistingTable {
         }
         Err(unfit(&wrong.join("; "))
             .hint(format!(
-                "mend it with: alter table {name} {}; or name another with `table=`",
+                "change it with: alter table {name} {}; or name another table with `table=`",
                 mend.join(", ")
             ))
             .into())
     }
 
-    /// Checks the rights on the table as a whole: those on columns alone do not allow to lock it.
+    /// Checks the permissions on the whole table: those on columns alone do not allow locking it.
     async fn check_rights(&self, session: &PgSession<'_>) -> Result<(), PgError> {
-        let (doing, address) = ("look at the rights", &session.way.address);
+        let (doing, address) = ("check the permissions", &session.way.address);
         let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
         let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];
         let rows = session
@@ -387,19 +387,19 @@ impl ExistingTable {
         Err(Failure::new(
             Kind::Output,
             format!(
-                "no right to {lacking} on {name} of PostgreSQL at {}",
+                "no {lacking} permission on {name} of PostgreSQL at {}",
                 address.server()
             ),
         )
         .hint(format!(
-            "let its owner run: grant {lacking} on {name} to {}",
+            "ask its owner to run: grant {lacking} on {name} to {}",
             quoted(&address.user)
         ))
         .into())
     }
 }
 
-/// Tells what is wrong with a column and how to mend it; notes what it is strict about.
+/// Returns what is wrong with a column and how to change it; records its limits.
 fn fit(
     field: &mut TableField,
     present: Option<&ExistingColumn>,
@@ -429,7 +429,7 @@ fn fit(
         other => is == other,
     };
     if !fits {
-        wrong.push(format!("{name} is {is}, and should be {should}"));
+        wrong.push(format!("{name} is {is}, but should be {should}"));
         let is_local = is.starts_with("timestamp") && is.ends_with("without time zone");
         let using = if is_local && should == "timestamptz" {
             format!("{name} at time zone 'UTC'")
@@ -442,18 +442,18 @@ fn fit(
     {
         let collation = quoted(collation);
         wrong.push(format!(
-            "{name} has the nondeterministic collation {collation}, which can take two batches for one"
+            "{name} has the nondeterministic collation {collation}, which may treat two batches as one"
         ));
         mend.push(format!("alter column {name} type {should} collate \"C\""));
     }
 }
 
-/// Reads `numeric(12,2)`; nothing where it is anything else.
+/// Parses `numeric(12,2)`; `None` for other types.
 fn digits(sql_type: &str) -> Option<(usize, usize)> {
     let inside = sql_type.strip_prefix("numeric(")?.strip_suffix(')')?;
     let (all, behind) = inside.split_once(',')?;
     let (all, behind): (usize, usize) = (all.parse().ok()?, behind.parse().ok()?);
-    // PostgreSQL allows more behind the point than there are in all; nobody has such a table.
+    // PostgreSQL allows more digits after the point than in total, but that is not used in practice.
     (behind <= all).then_some((all, behind))
 }
 

@@ -1,4 +1,4 @@
-//! TLS to the server, with the roots of the system, those of `--ca-cert`, or the address's own alone.
+//! TLS to the server: trusts the system's certificates, those of `--ca-cert`, or only those in the address.
 
 use std::future::Future;
 use std::io;
@@ -24,12 +24,12 @@ use super::address::{Security, TableAddress};
 use crate::client::read_certificates;
 use crate::error::{Failure, Kind};
 
-/// What a connection is made with.
+/// Creates TLS connections.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Prepares what `address` asks for; `also` is an authority to trust beside the system's.
+    /// Prepares the security that `address` requires; `also` is an additional authority to trust.
     pub(super) fn new(address: &TableAddress, also: Option<&Path>) -> Result<Self, Failure> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -41,7 +41,7 @@ impl Tls {
                 let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
                 Some(Arc::new(system.map_err(unprepared)?) as Arc<dyn ServerCertVerifier>)
             }
-            // As libpq has it: whoever names an authority means it, even where only `require` is asked.
+            // Like libpq: a named authority is always checked, even with `require`.
             (Security::VerifyFull | Security::VerifyCa | Security::Require, Some(path)) => {
                 Some(only(path, &provider)?)
             }
@@ -60,7 +60,7 @@ impl Tls {
     }
 }
 
-/// Trusts the authorities in a file, and no others.
+/// Trusts only the authorities in a file.
 fn only(
     path: &Path,
     provider: &Arc<CryptoProvider>,
@@ -80,12 +80,12 @@ fn unprepared(error: rustls::Error) -> Failure {
     Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
 }
 
-/// Checks a certificate as far as the address wants it checked.
+/// Checks a certificate as strictly as the address requires.
 #[derive(Debug)]
 struct CertificateCheck {
-    /// Nothing where anybody is trusted.
+    /// `None` to trust every certificate.
     roots: Option<Arc<dyn ServerCertVerifier>>,
-    /// The name counts, too.
+    /// Whether the host name is checked.
     is_full: bool,
     provider: Arc<CryptoProvider>,
 }
@@ -105,7 +105,7 @@ impl ServerCertVerifier for CertificateCheck {
         let checked =
             roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match checked {
-            // The name is looked at last: whoever comes as far as that has the right authority.
+            // The name is checked last: with this error, the authority is trusted.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.is_full => Ok(ServerCertVerified::assertion()),
@@ -168,7 +168,7 @@ impl TlsConnect<Socket> for Connect {
     }
 }
 
-/// A connection under TLS.
+/// A TLS connection.
 pub(super) struct Stream(tokio_rustls::client::TlsStream<Socket>);
 
 impl TlsStream for Stream {

@@ -1,4 +1,4 @@
-//! From the rows that wait to the table that is meant: a rehearsal before, one transaction after.
+//! Writes the buffered rows to the table: a rehearsal first, then a single transaction.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,18 +16,18 @@ use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
 use super::table::{self, Layout};
 use crate::error::{Failure, Kind};
 
-/// How often the server is asked what became of a transaction.
+/// How often to ask the server about the result of a transaction.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Set once a transaction may have come into force.
+/// Set once a transaction may have been committed.
 static COMMITTING: AtomicBool = AtomicBool::new(false);
 
-/// Tells whether the batches may be in the table by now.
+/// Returns whether the batches may have been committed.
 pub(super) fn may_be_done() -> bool {
     COMMITTING.load(Ordering::SeqCst)
 }
 
-/// What became of the batches.
+/// The number of rows by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpsertCounts {
     pub(crate) inserted: u64,
@@ -35,16 +35,16 @@ pub(crate) struct UpsertCounts {
     pub(crate) unchanged: u64,
 }
 
-/// The table that is meant.
+/// The table to write.
 pub(super) struct Upsert {
     layout: Layout,
-    /// With its schema, for SQL.
+    /// With its schema, quoted for SQL.
     table: String,
-    /// It was there at the start.
+    /// Whether the table existed at the start.
     exists: bool,
 }
 
-/// What became of a transaction whose end nobody heard.
+/// The result of a transaction whose response was lost.
 enum CommitOutcome {
     Committed,
     Aborted,
@@ -52,8 +52,8 @@ enum CommitOutcome {
 }
 
 impl Upsert {
-    /// Finds the table, or where it would be, and checks that batches fit. Goes through the statements once without
-    /// a batch, in a transaction that is rolled back: rights that lack are found out now.
+    /// Finds the table, or its future schema, and checks that batches fit. Runs all statements without
+    /// batches, in a transaction that is rolled back: missing permissions are detected now.
     pub(super) async fn rehearse(way: &Connector, layout: Layout) -> Result<Self, PgError> {
         let session = way.connect().await?;
         let rehearsed = Self::go_through(&session, layout).await;
@@ -78,9 +78,9 @@ impl Upsert {
             exists: found.is_some(),
         };
         match upsert.try_out(session).await {
-            // Whoever holds the table is waited for when there is something to write.
+            // The lock is waited for when there is something to write.
             Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
-                log::info!("{} is locked by another session now", upsert.table);
+                log::info!("{} is currently locked by another session", upsert.table);
             }
             other => other?,
         }
@@ -91,16 +91,16 @@ impl Upsert {
         &self.layout
     }
 
-    /// Has the server plan everything, which checks names, types and rights, and writes nothing but what is rolled
-    /// back: two empty tables at most.
+    /// Lets the server plan all statements, which checks names, types and permissions. Nothing is written
+    /// except two empty tables at most, which are rolled back.
     async fn try_out(&self, session: &PgSession<'_>) -> Result<(), PgError> {
         let locks = Locks::new(session, &self.table).await?;
         let staging = self.layout.create_staging(self.present());
         session
-            .run("make a temporary table", Limit::Long, &staging)
+            .run("create a temporary table", Limit::Long, &staging)
             .await?;
         if !self.exists {
-            // Another export that makes it now has found out whether that works.
+            // Another export that is creating it has checked that already.
             if !self.try_turn(session).await? {
                 return Ok(());
             }
@@ -119,17 +119,17 @@ impl Upsert {
         Ok(())
     }
 
-    /// The table, where it was there at the start.
+    /// Returns the table if it existed at the start.
     fn present(&self) -> Option<&str> {
         self.exists.then_some(self.table.as_str())
     }
 
-    /// What exports take turns by that make the same table.
+    /// The name of the advisory lock for exports that create the same table.
     fn turn(&self) -> String {
         format!("trayscan {}", self.table)
     }
 
-    /// Tells whether no other export makes the table now.
+    /// Returns whether no other export is creating the table.
     async fn try_turn(&self, session: &PgSession<'_>) -> Result<bool, PgError> {
         let (doing, turn) = ("wait for another export", self.turn());
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
@@ -140,7 +140,7 @@ impl Upsert {
         session.value(doing, &rows, 0)
     }
 
-    /// Makes the table where it is not there; one at a time, or two would make it at once.
+    /// Creates the table if it does not exist; one export at a time, to avoid conflicts.
     async fn create(&self, session: &PgSession<'_>, locks: &Locks<'_>) -> Result<(), PgError> {
         let (turn, create) = (self.turn(), self.layout.create(&self.table));
         locks
@@ -171,7 +171,7 @@ impl Upsert {
         };
         let mut layout = self.layout.clone();
         found.check(session, &mut layout).await?;
-        // The rows were not checked against such limits.
+        // The rows were not checked for such limits.
         if layout.fields.iter().all(|field| field.digits.is_none()) {
             return Ok(());
         }
@@ -186,7 +186,7 @@ impl Upsert {
         .into())
     }
 
-    /// Brings the rows that wait into the table: all of them, or none.
+    /// Writes the buffered rows to the table: all of them, or none.
     pub(super) async fn run(
         &self,
         way: &Connector,
@@ -217,7 +217,7 @@ impl Upsert {
         let fate = if trouble.is_refusal() {
             Ok(CommitOutcome::Aborted)
         } else {
-            log::warn!("{}; asking the server what became of it", trouble.failure);
+            log::warn!("{}; asking the server for the result", trouble.failure);
             fate(way, number).await
         };
         match fate {
@@ -231,8 +231,8 @@ impl Upsert {
         }
     }
 
-    /// Does everything but the commit. Returns the number of the transaction as well: should the answer to the commit
-    /// be lost, the server can be asked about it.
+    /// Does everything except the commit. Also returns the transaction ID: if the response to the commit is
+    /// lost, the server can be asked about it.
     async fn prepare(
         &self,
         session: &PgSession<'_>,
@@ -245,7 +245,7 @@ impl Upsert {
         Ok((counts, session.value("commit", &number, 0)?))
     }
 
-    /// Copies the rows, compares them with those of the table, and writes where they differ.
+    /// Copies the rows, compares them with those of the table, and writes those that differ.
     async fn load(
         &self,
         session: &PgSession<'_>,
@@ -257,7 +257,7 @@ impl Upsert {
         locks
             .wait(AGAINST_READERS, async || {
                 session
-                    .run("make a temporary table", Limit::Long, &staging)
+                    .run("create a temporary table", Limit::Long, &staging)
                     .await
             })
             .await?;
@@ -272,8 +272,8 @@ impl Upsert {
                 ..UpsertCounts::default()
             });
         }
-        // Another export waits here for its turn: in each other's way, both might wait for ever. It also
-        // makes the counts true. Readers read on.
+        // Other exports wait here for their turn, to avoid deadlocks and to keep the counts correct. Readers
+        // are not blocked.
         let lock = format!("lock table {table} in share row exclusive mode");
         locks
             .wait(AGAINST_THE_TABLE, async || {
@@ -298,7 +298,7 @@ impl Upsert {
                 session.write(doing, &insert, &[]).await
             })
             .await?;
-        // A trigger may have put rows into a child of the table, and the server does not count those.
+        // A trigger may have moved rows to a child table, and the server does not count those.
         if (inserted, changed) != (new, differing) && self.compare(session, &locks).await? != (0, 0)
         {
             return Err(self
@@ -332,7 +332,7 @@ impl Upsert {
         Ok((new.unsigned_abs(), differing.unsigned_abs()))
     }
 
-    /// Says that the server did not write all rows, and reported no error.
+    /// The error if the server did not write all rows, but reported no error.
     fn refused(&self, session: &PgSession<'_>, written: (u64, u64), wanted: (u64, u64)) -> Failure {
         let table = &self.table;
         Failure::new(
@@ -343,11 +343,11 @@ impl Upsert {
             ),
         )
         .hint(format!(
-            "a trigger, a rule or row-level security of {table} may be why: `\\d {table}` in psql lists them"
+            "a trigger, a rule or row-level security of {table} may be the cause: `\\d {table}` in psql lists them"
         ))
     }
 
-    /// Copies the rows that wait into a table of the transaction.
+    /// Copies the buffered rows to the temporary table.
     async fn copy(&self, session: &PgSession<'_>, spool: &mut RowSpool) -> Result<(), PgError> {
         let doing = "copy batches";
         let fields = &self.layout.fields;
@@ -369,23 +369,23 @@ impl Upsert {
         session.run(doing, Limit::Long, &Layout::analyze()).await
     }
 
-    /// Says that nobody knows how a transaction ended.
+    /// The error if the result of a transaction is unknown.
     fn uncertain(&self, cause: Failure) -> Failure {
         Failure::new(
             Kind::Unavailable,
             format!(
-                "the connection was lost while everything was taken over into {}: it has all of it, or nothing",
+                "the connection was lost during the commit to {}: the table has all batches, or is unchanged",
                 self.table
             ),
         )
         .caused_by(cause)
-        .hint("run the same command again: what is there already is not written twice")
+        .hint("run the same command again: existing batches are not written twice")
     }
 }
 
-/// Asks the server how the transaction of this number ended, for as long as it has not.
+/// Asks the server for the result of a transaction, until it has ended.
 async fn fate(way: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
-    let doing = "ask about the last transaction";
+    let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
     persist(way.reach.policy, async || {
         let session = way.connect().await?;
@@ -396,7 +396,7 @@ async fn fate(way: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
                 .await;
             let status: Option<String> = match asked {
                 Ok(rows) => session.value(doing, &rows, 0)?,
-                // It lies in the future of a server that has never heard of it.
+                // A server that does not know the transaction considers its ID to be in the future.
                 Err(trouble) if trouble.is(&SqlState::INVALID_PARAMETER_VALUE) => {
                     return Ok(CommitOutcome::Aborted);
                 }
@@ -422,7 +422,7 @@ struct ColumnArray<'a>(Type, u32, &'a [u8]);
 impl ToSql for ColumnArray<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let Self(cell, rows, cells) = self;
-        // One dimension, perhaps with nulls, counted from 1.
+        // One dimension, possibly with nulls, with indexes from 1.
         for number in [1, 1, cell.oid(), *rows, 1] {
             out.put_u32(number);
         }
@@ -437,9 +437,9 @@ impl ToSql for ColumnArray<'_> {
     to_sql_checked!();
 }
 
-/// Refuses a table that is gone when the session ends, which is before anybody can read it.
+/// Refuses a temporary table: it is dropped when the session ends.
 fn refuse_temporary(table: &str) -> Result<(), Failure> {
-    // No other schema may be called so.
+    // PostgreSQL reserves these schema names.
     if !table.starts_with("\"pg_temp\".") && !table.starts_with("\"pg_temp_") {
         return Ok(());
     }
@@ -450,7 +450,7 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
     .hint("name a table in another schema: `table=schema.name`"))
 }
 
-/// Says where the table will be.
+/// Returns the schema for a new table.
 async fn place(session: &PgSession<'_>) -> Result<String, PgError> {
     let (doing, address) = ("look for a schema", &session.way.address);
     let table = &address.table;
@@ -464,7 +464,7 @@ async fn place(session: &PgSession<'_>) -> Result<String, PgError> {
         Failure::new(
             Kind::Output,
             format!(
-                "PostgreSQL at {} has no schema on its search path to make a table in",
+                "PostgreSQL at {} has no schema on its search path to create a table in",
                 address.server()
             ),
         )
