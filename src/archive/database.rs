@@ -199,7 +199,7 @@ impl Archive {
             ),
         )
         .hint(format!(
-            "name another file for these; where the same {what} only has a new {name}, say so in the archive: \
+            "name another file; if only the {name} of the {what} has changed, update the archive: \
              UPDATE about SET value = '…' WHERE key = '{key}'"
         ))
     }

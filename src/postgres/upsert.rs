@@ -374,7 +374,7 @@ impl Upsert {
         Failure::new(
             Kind::Unavailable,
             format!(
-                "the connection was lost during the commit to {}: the table has all batches, or is unchanged",
+                "the connection was lost during the commit to {}: it contains either all batches or none of them",
                 self.table
             ),
         )

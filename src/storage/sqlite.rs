@@ -172,7 +172,7 @@ pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
 }
 
 pub(crate) fn damage(path: &Path, why: anyhow::Error) -> Failure {
-    let message = format!("`{}` is damaged or truncated", path.display());
+    let message = format!("`{}` is damaged or cut short", path.display());
     Failure::new(Kind::Protocol, message)
         .caused_by(why)
         .hint("copy or export it again")

@@ -528,8 +528,8 @@ fn another_file_in_its_place_is_noticed_and_none_is_borne() {
     assert_eq!(warnings.len(), 4, "each once: {warnings:?}");
     for (warning, says) in warnings.iter().zip([
         "cannot open the archive",
-        "is no archive of trayscan",
-        "was made by a later trayscan (schema 99",
+        "is not a trayscan archive",
+        "was created by a later version of trayscan (schema 99",
         "row 2 of `",
     ]) {
         assert!(warning.contains(says), "{warning}");
@@ -614,20 +614,25 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
         fs::write(kept.at(name), content).unwrap();
         kept.at(name)
     };
-    expect(&file("text", "hello"), &[], 8, "it is no SQLite database");
+    expect(
+        &file("text", "hello"),
+        &[],
+        8,
+        "it is not an SQLite database",
+    );
     expect(&file("empty", ""), &[], 8, "it is empty");
     expect(
         kept.folder.path().to_str().unwrap(),
         &[],
         8,
-        "it is no regular file",
+        "it is not a regular file",
     );
     let other = kept.at("other.db");
     Connection::open(&other)
         .unwrap()
         .execute_batch("CREATE TABLE batches (received TEXT)")
         .unwrap();
-    expect(&other, &[], 8, "some other SQLite database");
+    expect(&other, &[], 8, "a different SQLite database");
 
     let path = kept.name();
     let batches = ["--batches", "5"];

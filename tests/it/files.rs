@@ -272,7 +272,7 @@ fn a_run_that_fails_midway_leaves_the_old_file_and_the_next_one_replaces_it() {
             let before = names(folder.path());
             let failed = run();
             assert_eq!(failed.code, Some(5), "{failed:?}");
-            assert!(failed.stderr.contains("is as it was before"), "{failed:?}");
+            assert!(failed.stderr.contains("is unchanged"), "{failed:?}");
             assert_eq!(names(folder.path()), before);
             assert!(!was_there || fs::read(&path).unwrap() == OLD, "{path:?}");
             let done = run();

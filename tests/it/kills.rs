@@ -527,7 +527,7 @@ fn a_full_disk_ends_with_code_8_and_the_next_run_carries_on() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout, "code 8\na.db\ncode 0\na.db\n", "{ended:?}");
     assert!(
-        ended.stderr.contains("no room left for the archive"),
+        ended.stderr.contains("no space left for the archive"),
         "{ended:?}"
     );
     assert_sound(&folder.path().join("full.db"), "full");

@@ -724,7 +724,7 @@ fn a_service_that_dies_ends_many_soon_and_leaves_the_old_file() {
     let running = by_eight(&server, &old);
     server.signal("KILL");
     let told = running.ends_soon_with(5);
-    assert!(told.contains("is as it was before"), "{told}");
+    assert!(told.contains("is unchanged"), "{told}");
     old.assert_untouched();
 }
 

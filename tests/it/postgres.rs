@@ -545,9 +545,7 @@ fn a_run_that_is_stopped_leaves_the_table_as_it_was() {
         let ended = end(child);
         if signal != "KILL" {
             assert!(
-                ended
-                    .stderr
-                    .contains("the table \"batches\" is as it was before"),
+                ended.stderr.contains("the table \"batches\" is unchanged"),
                 "{ended:?}"
             );
         }
@@ -564,9 +562,7 @@ fn a_run_that_is_stopped_leaves_the_table_as_it_was() {
     let ended = Service::scripted(&service).export(&address, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(6), "{ended:?}");
     assert!(
-        ended
-            .stderr
-            .contains("the table \"batches\" is as it was before"),
+        ended.stderr.contains("the table \"batches\" is unchanged"),
         "{ended:?}"
     );
     assert_eq!(state(), kept);
@@ -602,7 +598,7 @@ fn a_server_that_dies_ends_the_run_with_code_5() {
     let ended = Service::scripted(&service).export(&database.address(&name, "batches"), &args);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     for words in [
-        "the table \\\"batches\\\" is as it was before",
+        "the table \\\"batches\\\" is unchanged",
         &format!("127.0.0.1:{}", database.port),
         "trying again in 0.0 s (2 of 2)",
         "\"retry_later\":true",
@@ -659,7 +655,7 @@ fn passwords_come_from_where_postgresql_looks_and_are_never_shown() {
     let (ended, asked) = run(&address, &[]);
     assert_eq!((ended.code, asked), (Some(8), 0), "{ended:?}");
     assert!(
-        ended.stderr.contains("asks for a password") && ended.stderr.contains(".pgpass"),
+        ended.stderr.contains("requires a password") && ended.stderr.contains(".pgpass"),
         "{ended:?}"
     );
 
@@ -740,9 +736,9 @@ fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
             8,
             &[
                 "\"batch_name\" is missing",
-                "\"number_of_images\" is integer, and should be bigint",
-                "\"batch_id\" is no key of its own",
-                "\"mine\" must not be null, and is not written",
+                "\"number_of_images\" is integer, but should be bigint",
+                "\"batch_id\" is not a unique key",
+                "\"mine\" must not be null, but is not written",
                 "alter table \"public\".\"unfit\" ",
                 "add column \"batch_name\" text",
                 "\"batch_creation_date\" at time zone 'UTC'",
@@ -761,7 +757,7 @@ fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
             &["--fields", "batch_id"],
             8,
             &[
-                "no right to select, insert, update",
+                "no select, insert, update permission",
                 "grant select, insert, update on \"closed\".\"batches\" to \"weak\"",
             ],
         ),
@@ -769,7 +765,7 @@ fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
             weak("theirs"),
             &["--fields", "batch_id,comment"],
             8,
-            &["no right to update"],
+            &["no update permission"],
         ),
         (strong("a"), &["--fields", "comment"], 2, &["`batch_id`"]),
         (strong("a"), &["--format", "csv"], 2, &["`--format csv`"]),
@@ -790,7 +786,7 @@ fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
     // What the message says mends it.
     let scripted = serving(&[&[]]);
     let ended = Service::scripted(&scripted).export(&strong("unfit"), &[]);
-    let (_, rest) = ended.stderr.split_once("mend it with: ").unwrap();
+    let (_, rest) = ended.stderr.split_once("change it with: ").unwrap();
     let (statement, _) = rest.split_once("; or name").unwrap();
     database.sql(&name, statement);
     let last = Service::scripted(&scripted).load(&strong("unfit"), &[]);
@@ -913,7 +909,7 @@ fn flawed_values_are_null_where_that_is_wanted() {
     let ended = Service::scripted(&scripted).export(&strict, &["--lenient"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
-        ended.stderr.contains("the table takes no null there"),
+        ended.stderr.contains("the column does not allow null"),
         "{ended:?}"
     );
 }
@@ -1004,7 +1000,7 @@ fn a_host_that_is_not_here_must_offer_tls() {
     let address = format!("postgres://me@127.0.0.1:{port}/db?sslmode=verify-full");
     let ended = Service::scripted(&scripted).export(&address, &[]);
     assert_eq!(ended.code, Some(13), "{ended:?}");
-    assert!(ended.stderr.contains("has no TLS"), "{ended:?}");
+    assert!(ended.stderr.contains("does not support TLS"), "{ended:?}");
     assert_eq!(scripted.asked().len(), 0);
 }
 

@@ -450,7 +450,7 @@ fn what_is_no_archive_is_never_touched() {
     ] {
         let shelf = Shelf::new();
         fs::write(&shelf.path, content).unwrap();
-        assert_refused(&shelf, &server, "is no archive of trayscan: ");
+        assert_refused(&shelf, &server, "is not a trayscan archive: ");
     }
 }
 
@@ -469,7 +469,7 @@ fn another_sqlite_database_is_never_touched() {
         ))
         .unwrap();
         drop(db);
-        assert_refused(&shelf, &server, "is no archive of trayscan: ");
+        assert_refused(&shelf, &server, "is not a trayscan archive: ");
     }
 }
 
@@ -482,7 +482,11 @@ fn an_archive_of_a_later_trayscan_is_never_touched() {
         .open()
         .pragma_update(None, "user_version", 99)
         .unwrap();
-    assert_refused(&shelf, &server, "was made by a later trayscan");
+    assert_refused(
+        &shelf,
+        &server,
+        "was created by a later version of trayscan",
+    );
 }
 
 #[test]
@@ -753,7 +757,7 @@ fn a_second_run_ends_at_once_and_names_the_first() {
     assert_eq!(error["retry_later"], true, "{error}");
     let ended = shelf.sync(&server, &["--wait", "300ms"]);
     assert_eq!(ended.code, Some(11), "{ended:?}");
-    let waiting = format!("note: waiting for {process}, which holds the archive");
+    let waiting = format!("note: waiting for {process}, which is using the archive");
     assert!(ended.stderr.starts_with(&waiting), "{ended:?}");
     assert!(ended.stderr.contains("waited 300ms"), "{ended:?}");
     // Whoever only reads is not kept waiting.

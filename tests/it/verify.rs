@@ -399,11 +399,11 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
     for (text, why) in [
         (
             altered(&|m| m["complete"] = json!(false)),
-            "not that of a complete export",
+            "does not describe a complete export",
         ),
         (
             altered(&|m| drop(m.as_object_mut().unwrap().remove("complete"))),
-            "not that of a complete export",
+            "does not describe a complete export",
         ),
         (
             altered(&|m| m["request"]["fields"] = json!(["batch_id", "novelty"])),
@@ -419,10 +419,10 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
         ),
         (
             altered(&|m| drop(m.as_object_mut().unwrap().remove("set_digest"))),
-            "is no manifest",
+            "is not a manifest",
         ),
-        (fs::read_to_string(&path).unwrap(), "is no manifest"),
-        (String::new(), "is no manifest"),
+        (fs::read_to_string(&path).unwrap(), "is not a manifest"),
+        (String::new(), "is not a manifest"),
     ] {
         let manifest = folder.write("m.json", text);
         let ended = verify(&[&path, "--manifest", &manifest]);

@@ -177,7 +177,7 @@ mod tests {
             let failure = anyhow::Error::new(failure);
             assert_eq!(crate::error::kind_of(&failure), Kind::Usage);
             let message = failure.to_string();
-            assert!(message.contains("this build knows nothing of object storage"));
+            assert!(message.contains("this build of trayscan does not support object storage"));
             let hint = crate::error::hint_of(&failure).unwrap_or_default();
             assert!(hint.contains("--features cloud"), "{hint}");
         }

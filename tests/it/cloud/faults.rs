@@ -352,7 +352,7 @@ fn what_another_wrote_is_no_success_of_ours() {
         assert_code(&refused, 8);
         assert_eq!(refused.error()["retry_later"], false);
         assert!(
-            refused.stderr.contains("has appeared meanwhile"),
+            refused.stderr.contains("was created in the meantime"),
             "{refused:?}"
         );
         assert_eq!(bucket.get("a.csv"), b"theirs");
@@ -390,7 +390,7 @@ fn what_another_wrote_before_a_retry_is_kept_by_a_large_export_too() {
             behind.proxy.assert_done();
             assert_eq!(bucket.get(&name), b"theirs");
             assert!(
-                refused.stderr.contains("has appeared meanwhile"),
+                refused.stderr.contains("was created in the meantime"),
                 "{refused:?}"
             );
         }
@@ -421,7 +421,7 @@ fn a_conflict_is_not_an_object_that_appeared() {
             failed.stderr.contains("409 InvalidBucketState"),
             "{failed:?}"
         );
-        assert!(!failed.stderr.contains("has appeared"), "{failed:?}");
+        assert!(!failed.stderr.contains("was created"), "{failed:?}");
         assert!(behind.bucket.list().is_empty());
     }
 }
@@ -501,7 +501,7 @@ fn a_template_that_fails_while_it_is_published_says_what_is_new() {
             message.contains(&format!("; {} of ", new.len())),
             "{error} {new:?}"
         );
-        assert!(hint.contains("must be allowed"), "{error}");
+        assert!(hint.contains("need the permissions"), "{error}");
         assert_eq!(error["retry_later"], false);
         assert_code(&behind.export(&server, &args), 0);
         bucket.assert_no_litter();
@@ -562,7 +562,7 @@ fn the_usual_slips_are_told_with_what_to_do() {
                 "AccessDenied",
                 "",
             ),
-            "must be allowed s3:PutObject",
+            "need the permissions s3:PutObject",
         ),
     ] {
         behind.proxy.rule(1, fault, |line| line.contains("uploads"));
@@ -599,7 +599,7 @@ fn a_signal_ends_a_wait_for_a_store_at_once() {
 #[test]
 fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
     let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
-    let left = "one without parts may be left";
+    let left = "an empty one may be left";
     let all = Behind::all().into_iter();
     for behind in all.filter(|behind| behind.bucket.scheme != "az") {
         let bucket = &behind.bucket;
@@ -715,10 +715,10 @@ fn where_it_cannot_be_known_whether_an_object_is_new_that_is_told() {
     let failed = behind.export(&server, &args);
     assert_code(&failed, 5);
     assert!(
-        failed.stderr.contains("may be new all the same"),
+        failed.stderr.contains("may have been replaced"),
         "{failed:?}"
     );
-    assert!(!failed.stderr.contains("as it was before"), "{failed:?}");
+    assert!(!failed.stderr.contains("unchanged"), "{failed:?}");
 }
 
 #[test]
@@ -733,7 +733,7 @@ fn of_several_objects_those_are_named_that_may_be_new() {
         let failed = behind.export(&server, &args);
         assert_code(&failed, 5);
         let first = behind.bucket.address(&behind.bucket.list()[0]);
-        let told = format!("it is not known whether `{first}`");
+        let told = format!("it is unknown whether `{first}`");
         assert!(failed.stderr.contains(&told), "{failed:?}");
         assert!(!failed.stderr.contains("none of the"), "{failed:?}");
     }
@@ -765,7 +765,7 @@ fn a_signal_while_an_object_is_published_is_not_told_as_if_nothing_happened() {
                 line => stderr += &line,
             }
         }
-        for part in [told, "as it was before, or new and whole"] {
+        for part in [told, "either unchanged or new and complete"] {
             assert!(stderr.contains(part), "{stderr}");
         }
     }

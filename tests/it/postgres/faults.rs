@@ -121,7 +121,7 @@ fn a_lost_answer_to_the_commit_is_cleared_up() {
     // It came into force, and only the answer was lost: the server says so.
     let (ended, name, connections) = faulty(database, Fault::CutAfter(COMMIT), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(&ended, &[all, "asking the server what became of it"]);
+    assert_tells(&ended, &[all, "asking the server for the result"]);
     assert!(!ended.stderr.contains("trying again"), "{ended:?}");
     assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
 
@@ -161,9 +161,12 @@ fn a_commit_that_nobody_can_be_asked_about_is_told() {
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_tells(
         &ended,
-        &["it has all of it, or nothing", "\"retry_later\":true"],
+        &[
+            "it contains either all batches or none of them",
+            "\"retry_later\":true",
+        ],
     );
-    assert!(!ended.stderr.contains("as it was before"), "{ended:?}");
+    assert!(!ended.stderr.contains("is unchanged"), "{ended:?}");
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn a_lock_that_is_not_let_go_ends_the_run_with_code_5() {
         assert_eq!(error["retry_later"], true, "{error}");
         let message = error["message"].as_str().unwrap();
         for words in [
-            "the table \"batches\" is as it was before",
+            "the table \"batches\" is unchanged",
             "is locked",
             &format!("session {} (somebody-else", holder.pid),
-            &format!("did not let go within {waited}"),
+            &format!("was not released within {waited}"),
         ] {
             assert!(message.contains(words), "{words}: {message}");
         }
@@ -188,7 +188,7 @@ fn limits_of_the_users_own_hold() {
     for words in [
         "57014",
         "your own `statement_timeout`",
-        "the table \"batches\" is as it was before",
+        "the table \"batches\" is unchanged",
     ] {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }

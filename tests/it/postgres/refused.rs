@@ -60,8 +60,8 @@ fn rows_that_the_table_does_not_take_are_an_error() {
         let ended = Service::scripted(&more).export(&address, &[]);
         let words = [
             written,
-            "a trigger, a rule or row-level security of \"public\".\"batches\" may be why",
-            "the table \"batches\" is as it was before",
+            "a trigger, a rule or row-level security of \"public\".\"batches\" may be the cause",
+            "the table \"batches\" is unchanged",
         ];
         assert_tells(&ended, 8, &words);
         assert_eq!(database.sql(&name, rows), before, "{statements}");

@@ -138,7 +138,11 @@ fn a_full_disk_under_the_rows_that_wait_is_told() {
     }
     let ended = Ended::of(limited.output().unwrap());
     assert_eq!(ended.code, Some(8), "{ended:?}");
-    for words in ["cannot keep batches in ", "TMPDIR", "as it was before"] {
+    for words in [
+        "cannot buffer batches for PostgreSQL in ",
+        "TMPDIR",
+        "is unchanged",
+    ] {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }
     assert_eq!(
