@@ -21,7 +21,7 @@ const PROVIDERS: [(&str, Provider); 3] = [
 
 impl Provider {
     /// Returns the provider's word for a bucket.
-    pub(crate) fn vessel(self) -> &'static str {
+    pub(crate) fn bucket_noun(self) -> &'static str {
         match self {
             Self::S3 | Self::Gcs => "bucket",
             Self::Azure => "container",
@@ -57,23 +57,23 @@ impl ObjectAddress {
         if cfg!(not(feature = "cloud")) {
             return Err(not_built(&text));
         }
-        let vessel = provider.vessel();
+        let bucket_noun = provider.bucket_noun();
         let refuse = |why: String| {
             Failure::new(Kind::Usage, format!("`{text}` {why}")).hint(format!(
-                "write it like {scheme}{vessel}/exports/batches.csv"
+                "write it like {scheme}{bucket_noun}/exports/batches.csv"
             ))
         };
         let (bucket, key) = text[scheme.len()..].split_once('/').unwrap_or_default();
         if bucket.is_empty() {
             return Err(refuse(format!(
-                "does not name a {vessel} and an object in it"
+                "does not name a {bucket_noun} and an object in it"
             )));
         }
         // Any other character would change the address of the requests.
         let is_plain =
             |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
         if !bucket.chars().all(is_plain) {
-            return Err(refuse(format!("has an invalid {vessel} name")));
+            return Err(refuse(format!("has an invalid {bucket_noun} name")));
         }
         if key.is_empty() || key.ends_with('/') {
             return Err(refuse("names a folder: name a file in it".to_owned()));

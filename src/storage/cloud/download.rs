@@ -10,7 +10,7 @@ use object_store::{GetOptions, GetRange};
 
 use super::address::ObjectAddress;
 use super::error::StoreError;
-use super::requests::{self, tell};
+use super::requests::{self, log_retry};
 use super::store;
 use super::store::Bucket;
 use crate::error::{Failure, Kind};
@@ -32,7 +32,7 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
             format!("`{address}` is not a valid object name"),
         )
     })?;
-    let mut fetching = Fetching {
+    let mut download = Download {
         bucket,
         key,
         file,
@@ -40,22 +40,22 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
         tag: None,
     };
     let place = address.clone();
-    let fetched = requests::wait(async move { fetching.fetch(&place).await });
-    match fetched.map_err(Fetch::Kept).flatten() {
+    let fetched = requests::wait(async move { download.fetch(&place).await });
+    match fetched.map_err(DownloadError::File).flatten() {
         Ok(()) => Ok(scratch),
-        Err(Fetch::Asked(trouble)) => Err(trouble.of_reading(address)),
-        Err(Fetch::Kept(error)) => Err(error.downcast().unwrap_or_else(no_room)),
+        Err(DownloadError::Request(error)) => Err(error.of_reading(address)),
+        Err(DownloadError::File(error)) => Err(error.downcast().unwrap_or_else(no_room)),
     }
 }
 
 /// Why a download failed.
-enum Fetch {
-    Asked(Box<StoreError>),
-    Kept(std::io::Error),
+enum DownloadError {
+    Request(Box<StoreError>),
+    File(std::io::Error),
 }
 
 /// A download in progress.
-struct Fetching {
+struct Download {
     bucket: Bucket,
     key: Key,
     file: File,
@@ -65,38 +65,38 @@ struct Fetching {
     tag: Option<String>,
 }
 
-impl Fetching {
+impl Download {
     /// Downloads the whole object. After a lost connection, continues from the last byte received.
-    async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), Fetch> {
+    async fn fetch(&mut self, address: &ObjectAddress) -> Result<(), DownloadError> {
         let policy = self.bucket.policy;
         let mut retry = 0;
         loop {
             let before = self.length;
-            let mut trouble = match self.fetch_on().await {
-                Err(Fetch::Asked(trouble)) => trouble,
+            let mut error = match self.fetch_rest().await {
+                Err(DownloadError::Request(error)) => error,
                 ended => return ended,
             };
             if self.length > before {
                 retry = 0;
             }
             retry += 1;
-            trouble.tries = retry;
+            error.tries = retry;
             // The object was replaced in the meantime.
-            let has_changed = before > 0 && trouble.is_there();
+            let has_changed = before > 0 && error.is_there();
             if has_changed || self.tag.is_none() {
-                self.begin_anew().map_err(Fetch::Kept)?;
+                self.restart().map_err(DownloadError::File)?;
             }
-            if !trouble.is_transient() && !has_changed || retry > policy.retries {
-                return Err(Fetch::Asked(trouble));
+            if !error.is_transient() && !has_changed || retry > policy.retries {
+                return Err(DownloadError::Request(error));
             }
-            let asked = trouble.retry_after;
-            let wait = policy.pause(trouble.wait_status(), asked, retry, fastrand::f64());
-            tell(&trouble, address, wait, retry, policy.retries);
+            let retry_after = error.retry_after;
+            let wait = policy.pause(error.wait_status(), retry_after, retry, fastrand::f64());
+            log_retry(&error, address, wait, retry, policy.retries);
             tokio::time::sleep(wait).await;
         }
     }
 
-    fn begin_anew(&mut self) -> std::io::Result<()> {
+    fn restart(&mut self) -> std::io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
         (self.length, self.tag) = (0, None);
@@ -104,21 +104,21 @@ impl Fetching {
     }
 
     /// Requests the bytes not received yet.
-    async fn fetch_on(&mut self) -> Result<(), Fetch> {
-        let asked = |error| Fetch::Asked(Box::new(StoreError::new(&error)));
+    async fn fetch_rest(&mut self) -> Result<(), DownloadError> {
+        let request_error = |error| DownloadError::Request(Box::new(StoreError::new(&error)));
         let mut options = GetOptions::default();
         if self.length > 0 {
             options.range = Some(GetRange::Offset(self.length));
             options.if_match.clone_from(&self.tag);
         }
-        let got = self.bucket.store.get_opts(&self.key, options).await;
-        let got = got.map_err(asked)?;
-        self.tag.clone_from(&got.meta.e_tag);
-        let mut pieces = got.into_stream();
-        while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(asked)?;
-            self.file.write_all(&piece).map_err(Fetch::Kept)?;
-            self.length += piece.len() as u64;
+        let response = self.bucket.store.get_opts(&self.key, options).await;
+        let response = response.map_err(request_error)?;
+        self.tag.clone_from(&response.meta.e_tag);
+        let mut chunks = response.into_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(request_error)?;
+            self.file.write_all(&chunk).map_err(DownloadError::File)?;
+            self.length += chunk.len() as u64;
         }
         Ok(())
     }

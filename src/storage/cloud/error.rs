@@ -189,8 +189,8 @@ impl StoreError {
     }
 
     /// Describes the error in one line.
-    fn words(&self) -> String {
-        let mut words = match (self.status, &self.code, self.lost) {
+    fn summary(&self) -> String {
+        let mut text = match (self.status, &self.code, self.lost) {
             (Some(status), Some(code), _) => format!("it answered {status} {code}"),
             (Some(status), None, _) => format!("it answered {status}"),
             (None, _, Some(Lost::TimedOut(time))) => format!("no answer within {time:?}"),
@@ -200,9 +200,9 @@ impl StoreError {
         };
         if let Some(message) = &self.message {
             let line = message.lines().next().unwrap_or_default();
-            words = format!("{words}: {}", line.trim_end_matches('.'));
+            text = format!("{text}: {}", line.trim_end_matches('.'));
         }
-        text::brief(&words)
+        text::brief(&text)
     }
 
     /// Returns the name of the request, such as ``PUT `s3://bucket/key` ``.
@@ -214,12 +214,12 @@ impl StoreError {
     }
 
     /// Describes which request failed, and why.
-    pub(super) fn told(&self, address: &ObjectAddress) -> String {
-        let words = self.words();
+    pub(super) fn describe(&self, address: &ObjectAddress) -> String {
+        let text = self.summary();
         let request = self.request(address);
-        match words.strip_prefix("it answered ") {
+        match text.strip_prefix("it answered ") {
             Some(answer) => format!("{request} answered {answer}"),
-            None => format!("{request}: {words}"),
+            None => format!("{request}: {text}"),
         }
     }
 
@@ -278,7 +278,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words())
+        f.write_str(&self.summary())
     }
 }
 
@@ -306,14 +306,14 @@ mod tests {
         let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>";
         let found = StoreError::of_answer(404, &HeaderMap::new(), body.as_bytes());
         assert_eq!(
-            found.words(),
+            found.summary(),
             "it answered 404 NoSuchBucket: The specified bucket does not exist"
         );
         let error = Error::Generic {
             store: "S3",
             source: "Error performing PUT https://a.example/b?sig=hush in 1ms - oh".into(),
         };
-        assert_eq!(StoreError::new(&error).words(), "the request failed");
+        assert_eq!(StoreError::new(&error).summary(), "the request failed");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl ObjectContext {
             // Azure does not create uploads, and accepts no attributes here.
             if self.address.provider != Provider::Azure {
                 options.attributes = self.attributes();
-                self.uri.ask_in(&mut options.extensions);
+                self.uri.capture_next(&mut options.extensions);
             }
             self.bucket.store.create_multipart_opts(&self.key, options)
         });
@@ -117,7 +117,7 @@ impl ObjectContext {
     pub(super) async fn check(&self) -> Result<(), Failure> {
         let _request = self.requests.read().await;
         let began = self.begin().await;
-        began.map_err(|trouble| trouble.of_writing(&self.address))?;
+        began.map_err(|error| error.of_writing(&self.address))?;
         if self.address.provider != Provider::Azure {
             self.abort().await;
             return Ok(());
@@ -129,7 +129,7 @@ impl ObjectContext {
             listed.next().await.transpose()
         };
         match self.ask(list).await.result {
-            Err(trouble) if !trouble.lacks_permission() => Err(trouble.of_writing(&self.address)),
+            Err(error) if !error.lacks_permission() => Err(error.of_writing(&self.address)),
             _ => Ok(()),
         }
     }
@@ -142,13 +142,13 @@ impl ObjectContext {
     pub(super) async fn is_there(&self) -> Result<bool, Failure> {
         match self.ask(|| self.head()).await.result {
             Ok(_) => Ok(true),
-            Err(trouble) if trouble.is_missing() => Ok(false),
-            Err(trouble) => Err(trouble.of_writing(&self.address)),
+            Err(error) if error.is_missing() => Ok(false),
+            Err(error) => Err(error.of_writing(&self.address)),
         }
     }
 
     /// Determines which object is stored at the address.
-    async fn look(&self) -> object_store::Result<ObjectState> {
+    async fn check_stored(&self) -> object_store::Result<ObjectState> {
         let found = match self.head().await {
             Ok(found) => found,
             Err(error) if StoreError::new(&error).is_missing() => return Ok(ObjectState::Nothing),
@@ -194,8 +194,8 @@ impl ObjectContext {
                 self.sent.fetch_add(length, Ordering::Relaxed);
                 part
             }
-            Err(trouble) => {
-                lock(&self.failed).get_or_insert_with(|| trouble.of_writing(&self.address));
+            Err(error) => {
+                lock(&self.failed).get_or_insert_with(|| error.of_writing(&self.address));
                 None
             }
         }
@@ -219,7 +219,7 @@ impl ObjectContext {
     /// Completes a multipart upload from `parts`, and replaces an existing object.
     async fn complete(&self, parts: Vec<PartId>, replace: bool) -> Result<(), Failure> {
         let id = self.begin().await;
-        let id = id.map_err(|trouble| trouble.of_writing(&self.address))?;
+        let id = id.map_err(|error| error.of_writing(&self.address))?;
         let store = &self.bucket.store;
         let complete = || store.complete_multipart(&self.key, &id, parts.clone());
         if replace {
@@ -242,7 +242,7 @@ impl ObjectContext {
         let tried = self.ask(|| self.put_whole(&whole, PutMode::Create)).await;
         match &tried.result {
             // If the store does not support conditional requests, check first.
-            Err(trouble) if trouble.is_unknown_there() => {
+            Err(error) if error.is_unknown_there() => {
                 self.ask_if_absent(|| self.put_whole(&whole, PutMode::Overwrite))
                     .await
             }
@@ -257,7 +257,7 @@ impl ObjectContext {
     {
         let answer_was_lost = AtomicBool::new(false);
         let tried = self.ask(|| async {
-            match self.look().await? {
+            match self.check_stored().await? {
                 ObjectState::Ours => return Ok(true),
                 // A retry is safe: if another program wrote the object, Azure has removed our parts, and the
                 // request fails.
@@ -297,27 +297,27 @@ impl ObjectContext {
 
     /// Determines whether the object was published. Checks the store if the request failed.
     async fn confirm<T>(&self, tried: Tried<T>, replace: bool) -> Result<(), Failure> {
-        let Err(trouble) = tried.result else {
+        let Err(error) = tried.result else {
             return Ok(());
         };
         // If the store has stopped responding, do not wait for it again.
         let mut policy = self.bucket.policy;
-        if trouble.is_transient() {
+        if error.is_transient() {
             policy.retries = 0;
         }
-        let looked = attempt(policy, &self.address, &self.stopped, || self.look()).await;
+        let checked = attempt(policy, &self.address, &self.stopped, || self.check_stored()).await;
         let answer_was_lost = !tried.uncertain.is_empty();
-        let has_appeared = match looked.result {
+        let has_appeared = match checked.result {
             Ok(ObjectState::Ours) => return Ok(()),
             Ok(ObjectState::Other) => true,
             Ok(ObjectState::Unclear) => !answer_was_lost,
             Ok(ObjectState::Nothing) => false,
-            Err(_) => trouble.is_there() && !answer_was_lost,
+            Err(_) => error.is_there() && !answer_was_lost,
         };
-        if has_appeared && !replace && !trouble.is_transient() {
+        if has_appeared && !replace && !error.is_transient() {
             return Err(self.appeared());
         }
-        let failure = trouble.of_writing(&self.address);
+        let failure = error.of_writing(&self.address);
         Err(if answer_was_lost {
             self.is_unknown.store(true, Ordering::Relaxed);
             failure.hint(format!(
@@ -364,7 +364,7 @@ impl ObjectContext {
     }
 
     /// Aborts the upload and removes all uploaded parts.
-    pub(super) async fn take_back(&self) {
+    pub(super) async fn abort_upload(&self) {
         let _alone = self.requests.write().await;
         self.abort().await;
         self.abort_orphans().await;
@@ -394,7 +394,7 @@ impl ObjectContext {
             let tried = attempt(policy, &self.address, &never, abort).await;
             is_clear &= tried
                 .result
-                .map_or_else(|trouble| trouble.is_missing(), |()| true);
+                .map_or_else(|error| error.is_missing(), |()| true);
         }
         if !is_clear {
             log::warn!(
@@ -413,8 +413,8 @@ impl ObjectContext {
         let abort = || self.bucket.store.abort_multipart(&self.key, &id);
         let tried = attempt(self.bucket.policy, &self.address, &never, abort).await;
         // If it no longer exists, it was aborted already.
-        if let Err(trouble) = tried.result
-            && !trouble.is_missing()
+        if let Err(error) = tried.result
+            && !error.is_missing()
         {
             log::warn!(
                 "the incomplete upload of `{}` could not be removed: check for incomplete multipart uploads there",

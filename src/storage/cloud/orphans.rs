@@ -41,14 +41,14 @@ pub(super) struct ObjectUri(Arc<OnceLock<Uri>>);
 
 impl ObjectUri {
     /// Captures the address of the next request.
-    pub(super) fn ask_in(&self, extensions: &mut Extensions) {
+    pub(super) fn capture_next(&self, extensions: &mut Extensions) {
         extensions.insert(self.clone());
     }
 
     /// Stores the address of a request if it is to be captured.
-    pub(super) fn tell(request: &HttpRequest) {
-        if let Some(wanted) = request.extensions().get::<Self>() {
-            wanted.0.get_or_init(|| request.uri().clone());
+    pub(super) fn capture(request: &HttpRequest) {
+        if let Some(captured) = request.extensions().get::<Self>() {
+            captured.0.get_or_init(|| request.uri().clone());
         }
     }
 
@@ -101,7 +101,7 @@ impl Uploads {
             .await?;
         let ahead = clock(&headers);
         let mut ours = Vec::new();
-        for upload in listed(&list, key) {
+        for upload in parse_list(&list, key) {
             if !spans.iter().any(|span| is_within(&upload, *span, ahead)) {
                 continue;
             }
@@ -172,7 +172,7 @@ fn is_within(
 }
 
 /// Reads the uploads for `key` from a list.
-fn listed(list: &str, key: &str) -> Vec<ListedUpload> {
+fn parse_list(list: &str, key: &str) -> Vec<ListedUpload> {
     let uploads = list.split("<Upload>").skip(1).filter_map(|upload| {
         let initiated = element(upload, "Initiated")?;
         let initiated = chrono::DateTime::parse_from_rfc3339(&initiated).ok()?;
@@ -214,12 +214,12 @@ mod tests {
                 "https://gcs.example/b",
             ),
         ] {
-            let told = ObjectUri::default();
+            let captured = ObjectUri::default();
             let mut request = HttpRequest::new(HttpRequestBody::empty());
             *request.uri_mut() = uri.parse().expect(uri);
-            told.ask_in(request.extensions_mut());
-            ObjectUri::tell(&request);
-            let (found, object) = told.split(key).expect(uri);
+            captured.capture_next(request.extensions_mut());
+            ObjectUri::capture(&request);
+            let (found, object) = captured.split(key).expect(uri);
             assert_eq!(found, bucket);
             assert_eq!(object, uri.split('?').next().unwrap_or_default());
         }
@@ -229,7 +229,7 @@ mod tests {
     fn only_uploads_for_the_key_and_in_the_span_count() {
         let list = "<R><Upload><Key>a&amp;b</Key><UploadId>1</UploadId><Initiated>2026-01-01T00:00:10.000Z</Initiated></Upload>\
             <Upload><Key>a&amp;b.c</Key><UploadId>2</UploadId><Initiated>2026-01-01T00:00:10.000Z</Initiated></Upload></R>";
-        let found = listed(list, "a&b");
+        let found = parse_list(list, "a&b");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].id, "1");
         let at = |second: u64| {

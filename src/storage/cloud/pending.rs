@@ -13,9 +13,9 @@ use super::object::ObjectContext;
 use super::requests;
 
 /// How long the end of a run waits for uploads to be aborted, or to finish publishing.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The number of concurrent abort requests.
-const AT_ONCE: usize = 16;
+const CONCURRENT_ABORTS: usize = 16;
 
 #[derive(Default)]
 struct PendingUploads {
@@ -29,7 +29,7 @@ struct PendingUploads {
 
 static OPEN: Mutex<Option<PendingUploads>> = Mutex::new(None);
 static PUBLISHED: AtomicBool = AtomicBool::new(false);
-static TAKING_BACK: Semaphore = Semaphore::const_new(AT_ONCE);
+static ABORTS: Semaphore = Semaphore::const_new(CONCURRENT_ABORTS);
 
 fn lock() -> MutexGuard<'static, Option<PendingUploads>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,12 +87,12 @@ pub(crate) fn may_be_published() -> bool {
 }
 
 /// Aborts an upload in the background; [`settle`] waits for it.
-pub(super) fn take_back(number: u64, object: Arc<ObjectContext>) {
+pub(super) fn abort_upload(number: u64, object: Arc<ObjectContext>) {
     object.stop();
     let work = async move {
         // The semaphore is never closed.
-        let _turn = TAKING_BACK.acquire().await;
-        object.take_back().await;
+        let _turn = ABORTS.acquire().await;
+        object.abort_upload().await;
         forget(number);
     };
     // If no task can be started, no upload was.
@@ -108,7 +108,7 @@ pub(crate) fn sweep() {
     open.over = true;
     for (number, object) in &open.objects {
         if !object.is_committed() {
-            take_back(*number, Arc::clone(object));
+            abort_upload(*number, Arc::clone(object));
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn settle() {
     if count() == 0 {
         return;
     }
-    requests::wait_at_most(PATIENCE, async move {
+    requests::wait_at_most(SETTLE_TIMEOUT, async move {
         while count() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

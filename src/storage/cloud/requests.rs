@@ -45,48 +45,48 @@ where
             answered = request() => answered.map_err(|error| StoreError::new(&error)),
             () = stop(stopped, GRACE) => Err(StoreError::unusable("the run was stopped")),
         };
-        let mut trouble = match answered {
+        let mut error = match answered {
             Ok(answer) => {
                 return Tried {
                     result: Ok(answer),
                     uncertain,
                 };
             }
-            Err(trouble) => trouble,
+            Err(error) => error,
         };
         retry += 1;
-        trouble.tries = retry;
-        if trouble.is_uncertain() {
+        error.tries = retry;
+        if error.is_uncertain() {
             uncertain.push((began, SystemTime::now()));
         }
-        if !trouble.is_transient() || retry > policy.retries || *stopped.borrow() {
+        if !error.is_transient() || retry > policy.retries || *stopped.borrow() {
             return Tried {
-                result: Err(trouble),
+                result: Err(error),
                 uncertain,
             };
         }
-        let asked = trouble.retry_after;
-        let wait = policy.pause(trouble.wait_status(), asked, retry, fastrand::f64());
-        tell(&trouble, address, wait, retry, policy.retries);
+        let retry_after = error.retry_after;
+        let wait = policy.pause(error.wait_status(), retry_after, retry, fastrand::f64());
+        log_retry(&error, address, wait, retry, policy.retries);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = stop(stopped, Duration::ZERO) => {
-                return Tried { result: Err(trouble), uncertain };
+                return Tried { result: Err(error), uncertain };
             }
         }
     }
 }
 
 /// Logs that a request will be retried.
-pub(super) fn tell(
-    trouble: &StoreError,
+pub(super) fn log_retry(
+    error: &StoreError,
     address: &ObjectAddress,
     wait: Duration,
     retry: u32,
     of: u32,
 ) {
-    let (told, seconds) = (trouble.told(address), wait.as_secs_f64());
-    log::warn!("{told}; trying again in {seconds:.1} s ({retry} of {of})");
+    let (message, seconds) = (error.describe(address), wait.as_secs_f64());
+    log::warn!("{message}; trying again in {seconds:.1} s ({retry} of {of})");
 }
 
 /// Waits until the run is stopped, and then for `grace`.
@@ -138,12 +138,13 @@ pub(super) fn wait<F>(work: F) -> io::Result<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let (tell, told) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     start(async move {
         // There is no receiver if the run is over.
-        let _ = tell.send(work.await);
+        let _ = sender.send(work.await);
     })?;
-    told.recv()
+    receiver
+        .recv()
         .map_err(|_| io::Error::other("the request was cancelled"))
 }
 

@@ -55,7 +55,7 @@ struct StoreOptions {
 }
 
 /// The defaults, until [`reach_as`] is called.
-static WAY: Mutex<StoreOptions> = Mutex::new(StoreOptions {
+static OPTIONS: Mutex<StoreOptions> = Mutex::new(StoreOptions {
     allow_http: false,
     certificates: Vec::new(),
     policy: RetryPolicy {
@@ -66,23 +66,23 @@ static WAY: Mutex<StoreOptions> = Mutex::new(StoreOptions {
 });
 
 /// Sets how to connect to buckets for the rest of the run.
-pub(crate) fn reach_as(manners: &ClientOptions) -> Result<(), Failure> {
+pub(crate) fn reach_as(client_options: &ClientOptions) -> Result<(), Failure> {
     let mut certificates = Vec::new();
-    if let Some(path) = &manners.ca_cert {
+    if let Some(path) = &client_options.ca_cert {
         for der in read_certificates(&path.value)? {
             certificates.push(Certificate::from_der(&der).map_err(|error| {
                 Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
             })?);
         }
     }
-    *WAY.lock().unwrap_or_else(PoisonError::into_inner) = StoreOptions {
-        allow_http: manners.allow_http.value,
+    *OPTIONS.lock().unwrap_or_else(PoisonError::into_inner) = StoreOptions {
+        allow_http: client_options.allow_http.value,
         certificates,
         policy: RetryPolicy {
-            retries: manners.retries.value,
-            wait: manners.retry_wait.value,
+            retries: client_options.retries.value,
+            wait: client_options.retry_wait.value,
         },
-        timeout: manners.timeout.value,
+        timeout: client_options.timeout.value,
     };
     Ok(())
 }
@@ -96,7 +96,10 @@ pub(super) fn bucket(address: &ObjectAddress) -> Result<Bucket, Failure> {
         return Ok(bucket.clone());
     }
     credentials::conceal_all();
-    let way = WAY.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let way = OPTIONS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     let (store, uploads) = open(address, &way)?;
     let bucket = Bucket {
         store,
@@ -276,7 +279,7 @@ pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Fail
                 .await
         };
         let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), list).await;
-        tried.result.map_err(|trouble| trouble.of_reading(&place))
+        tried.result.map_err(|error| error.of_reading(&place))
     });
     listed.map_err(Failure::from_output)?
 }
@@ -290,7 +293,7 @@ pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
         let delete = || bucket.store.delete(&key);
         let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), delete).await;
         match tried.result {
-            Err(trouble) if !trouble.is_missing() => Err(trouble.of_writing(&place)),
+            Err(error) if !error.is_missing() => Err(error.of_writing(&place)),
             _ => Ok(()),
         }
     });

@@ -96,13 +96,13 @@ impl HttpService for Connection {
 impl Connection {
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
-        ObjectUri::tell(&request);
+        ObjectUri::capture(&request);
         let request = repeatable(request).await?;
         // A store that sends or accepts a byte now and then must not block the run forever.
         let deadline = Instant::now() + self.timeout.saturating_mul(10);
         let response = match self.send(request, deadline).await {
             Ok(response) => response,
-            Err(trouble) => return Err(failed(trouble.of(&method))),
+            Err(error) => return Err(failed(error.of(&method))),
         };
         let (parts, body) = hyper::Response::from(response).into_parts();
         let body = Timed {
@@ -143,7 +143,7 @@ impl Connection {
             sent: Arc::clone(&sent),
         }));
         let mut answer = Box::pin(self.client.execute(request));
-        let mut seen = 0;
+        let mut last = 0;
         loop {
             let idle = Instant::now() + self.timeout;
             match timeout_at(idle.min(deadline), &mut answer).await {
@@ -155,10 +155,10 @@ impl Connection {
                 Err(_) => {}
             }
             let now = sent.load(Ordering::Relaxed);
-            if now == seen {
+            if now == last {
                 return Err(StoreError::timed_out(self.timeout));
             }
-            seen = now;
+            last = now;
         }
     }
 }
@@ -183,9 +183,9 @@ fn shown(uri: &Uri) -> &str {
     uri.path()
 }
 
-fn failed(trouble: StoreError) -> HttpError {
+fn failed(error: StoreError) -> HttpError {
     // Nothing below retries, so the kind does not matter.
-    HttpError::new(HttpErrorKind::Unknown, trouble)
+    HttpError::new(HttpErrorKind::Unknown, error)
 }
 
 async fn text(mut body: Timed) -> Result<Bytes, StoreError> {

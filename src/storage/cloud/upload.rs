@@ -18,9 +18,9 @@ use crate::error::{Failure, Kind};
 
 /// The number of concurrent parts, at the smallest size.
 const PARTS_AT_ONCE: usize = 4;
-static ROOM: Semaphore = Semaphore::const_new(PARTS_AT_ONCE);
+static PART_SLOTS: Semaphore = Semaphore::const_new(PARTS_AT_ONCE);
 /// The memory for small objects until they are published, in KiB. Beyond that, objects are uploaded as parts.
-static HELD: Semaphore = Semaphore::const_new(64 << 10);
+static SMALL_OBJECTS: Semaphore = Semaphore::const_new(64 << 10);
 /// Bodies are sent in pieces of this size, to measure progress.
 const PIECE: usize = 64 << 10;
 
@@ -29,11 +29,11 @@ pub(crate) struct Upload {
     object: Arc<ObjectContext>,
     number: u64,
     /// Bytes not sent yet.
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     /// The reserved memory of a small object that waits to be published.
-    room: Option<SemaphorePermit<'static>>,
+    permit: Option<SemaphorePermit<'static>>,
     sent: Vec<JoinHandle<Option<PartId>>>,
-    arrived: Vec<PartId>,
+    uploaded: Vec<PartId>,
     replace: bool,
     published: bool,
 }
@@ -51,15 +51,15 @@ impl Upload {
         let upload = Self {
             object: Arc::clone(&object),
             number,
-            held: Vec::new(),
-            room: None,
+            buffer: Vec::new(),
+            permit: None,
             sent: Vec::new(),
-            arrived: Vec::new(),
+            uploaded: Vec::new(),
             replace: !no_clobber,
             published: false,
         };
         let address = address.to_string();
-        waited(async move {
+        block_on(async move {
             if alone {
                 object.check().await?;
             }
@@ -77,24 +77,24 @@ impl Upload {
 
     /// Sends the buffered bytes as one part; waits for a free slot.
     fn send(&mut self) -> io::Result<()> {
-        self.complain()?;
-        let part = std::mem::take(&mut self.held);
-        self.room = None;
+        self.check_failure()?;
+        let part = std::mem::take(&mut self.buffer);
+        self.permit = None;
         let units = part.len().div_ceil(SMALLEST_PART).clamp(1, PARTS_AT_ONCE);
         let units = u32::try_from(units).unwrap_or(1);
-        let room = requests::wait(ROOM.acquire_many(units))?;
-        let room = room.map_err(io::Error::other)?;
+        let permit = requests::wait(PART_SLOTS.acquire_many(units))?;
+        let permit = permit.map_err(io::Error::other)?;
         let (object, number) = (Arc::clone(&self.object), self.sent.len());
         self.sent.push(requests::start(async move {
             let put = object.put(number, payload(part)).await;
-            drop(room);
+            drop(permit);
             put
         })?);
         Ok(())
     }
 
     /// Returns the error of a part that failed, as soon as it is known.
-    fn complain(&self) -> io::Result<()> {
+    fn check_failure(&self) -> io::Result<()> {
         match self.object.take_failure() {
             Some(failure) => Err(io::Error::other(failure)),
             None => Ok(()),
@@ -116,14 +116,14 @@ impl Upload {
     /// Sends the remaining bytes without waiting. A small object stays in memory until it is published, if
     /// there is room.
     pub(crate) fn seal(&mut self) -> io::Result<()> {
-        if self.held.is_empty() || self.room.is_some() {
+        if self.buffer.is_empty() || self.permit.is_some() {
             return Ok(());
         }
         if self.sent.is_empty() {
-            let units = u32::try_from(self.held.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
-            if let Ok(room) = HELD.try_acquire_many(units) {
-                self.held.shrink_to_fit();
-                self.room = Some(room);
+            let units = u32::try_from(self.buffer.len().div_ceil(1 << 10)).unwrap_or(u32::MAX);
+            if let Ok(permit) = SMALL_OBJECTS.try_acquire_many(units) {
+                self.buffer.shrink_to_fit();
+                self.permit = Some(permit);
                 return Ok(());
             }
         }
@@ -131,15 +131,15 @@ impl Upload {
     }
 
     /// Waits until all parts are uploaded.
-    pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
+    pub(crate) fn wait(&mut self) -> Result<(), Failure> {
         self.seal().map_err(Failure::from_output)?;
         for part in std::mem::take(&mut self.sent) {
             let part = requests::wait(part).and_then(|ended| ended.map_err(io::Error::other));
             let Some(part) = part.map_err(Failure::from_output)? else {
-                self.complain().map_err(Failure::from_output)?;
+                self.check_failure().map_err(Failure::from_output)?;
                 return Err(Failure::new(Kind::Output, "the upload was stopped"));
             };
-            self.arrived.push(part);
+            self.uploaded.push(part);
         }
         Ok(())
     }
@@ -149,10 +149,10 @@ impl Upload {
     pub(crate) fn publish_all(mut uploads: Vec<Self>) -> Result<(), Failure> {
         let mut contents = Vec::with_capacity(uploads.len());
         for upload in &mut uploads {
-            upload.arrive()?;
+            upload.wait()?;
             let (parts, whole) = (
-                std::mem::take(&mut upload.arrived),
-                std::mem::take(&mut upload.held),
+                std::mem::take(&mut upload.uploaded),
+                std::mem::take(&mut upload.buffer),
             );
             contents.push(if parts.is_empty() {
                 ObjectContent::Whole(payload(whole))
@@ -175,14 +175,14 @@ impl Upload {
         if uploads.len() == 1 {
             return Err(failure);
         }
-        let those = |is_meant: fn(&Self) -> bool| -> Vec<&ObjectAddress> {
-            let meant = uploads.iter().filter(|upload| is_meant(upload));
-            meant.map(|upload| &upload.object.address).collect()
+        let select = |is_selected: fn(&Self) -> bool| -> Vec<&ObjectAddress> {
+            let selected = uploads.iter().filter(|upload| is_selected(upload));
+            selected.map(|upload| &upload.object.address).collect()
         };
-        let new = those(|upload| upload.published);
-        let unknown = those(|upload| upload.object.is_unknown());
-        let told = format!("{failure}; {}", told_new(&new, &unknown, uploads.len()));
-        Err(failure.with_message(told))
+        let new = select(|upload| upload.published);
+        let unknown = select(|upload| upload.object.is_unknown());
+        let message = format!("{failure}; {}", describe_new(&new, &unknown, uploads.len()));
+        Err(failure.with_message(message))
     }
 }
 
@@ -199,9 +199,9 @@ fn payload(bytes: Vec<u8>) -> PutPayload {
 impl Write for Upload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let size = part_size(self.sent.len());
-        let length = bytes.len().min(size - self.held.len());
-        self.held.extend_from_slice(&bytes[..length]);
-        if self.held.len() == size {
+        let length = bytes.len().min(size - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..length]);
+        if self.buffer.len() == size {
             self.send()?;
         }
         Ok(length)
@@ -215,7 +215,7 @@ impl Write for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if !self.published {
-            pending::take_back(self.number, Arc::clone(&self.object));
+            pending::abort_upload(self.number, Arc::clone(&self.object));
         }
     }
 }
@@ -225,7 +225,7 @@ pub(crate) fn check(address: &ObjectAddress) -> Result<(), Failure> {
     Upload::begin(address, false, true).map(drop)
 }
 
-fn waited<F>(work: F) -> Result<(), Failure>
+fn block_on<F>(work: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,
 {
@@ -238,7 +238,7 @@ const OBJECTS_AT_ONCE: usize = 8;
 const NAMED: usize = 5;
 
 /// Describes which of `count` objects are new, and for which that is `unknown`.
-fn told_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
+fn describe_new(new: &[&ObjectAddress], unknown: &[&ObjectAddress], count: usize) -> String {
     let known = match new.len() {
         0 if unknown.is_empty() => format!("none of the {count} objects is new"),
         0 => "no other object is new".to_owned(),

@@ -8,7 +8,7 @@ use crate::storage::cloud::address::Provider;
 impl StoreError {
     /// Returns what to do next.
     fn hint(&self, address: &ObjectAddress) -> String {
-        let vessel = address.provider.vessel();
+        let bucket_noun = address.provider.bucket_noun();
         if let Some((_, hint)) = self.tls {
             return hint.to_owned();
         }
@@ -34,7 +34,7 @@ impl StoreError {
         }
         if self.is_missing() || self.has(&["NoSuchBucket", "ContainerNotFound"]) {
             return format!(
-                "the {vessel} `{}` may not exist: create it first, or check its name",
+                "the {bucket_noun} `{}` may not exist: create it first, or check its name",
                 address.bucket
             );
         }
@@ -86,7 +86,7 @@ impl StoreError {
     }
 
     fn failure(&self, kind: Kind, what: String, address: &ObjectAddress) -> Failure {
-        let cause = anyhow::anyhow!(self.words());
+        let cause = anyhow::anyhow!(self.summary());
         let cause = match self.tries {
             0 | 1 => cause,
             tries => cause.context(format!("tried {tries} times")),
