@@ -23,7 +23,7 @@ struct Unfinished {
 }
 
 /// How long to wait for another thread after a panic.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `Over` once swept: no more files are created or published then.
 static UNFINISHED: Mutex<CleanupState> = Mutex::new(CleanupState::Unused);
@@ -66,7 +66,7 @@ pub(crate) fn sweep_if_free() {
         match UNFINISHED.try_lock() {
             Ok(mut state) => return sweep_in(&mut state),
             Err(TryLockError::Poisoned(state)) => return sweep_in(&mut state.into_inner()),
-            Err(TryLockError::WouldBlock) if started.elapsed() > PATIENCE => return,
+            Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIMEOUT => return,
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -107,12 +107,10 @@ pub(crate) fn commit() -> io::Result<()> {
     })
 }
 
-/// Creates a file with `create`, and registers it. Fails if the run was stopped.
-pub(crate) fn begin(
-    create: impl FnOnce() -> io::Result<NamedTempFile>,
-) -> io::Result<NamedTempFile> {
+/// Creates a file with `new`, and registers it. Fails if the run was stopped.
+pub(crate) fn create(new: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
     with(|unfinished| {
-        let file = create()?;
+        let file = new()?;
         unfinished.files.insert(file.path().to_owned());
         Ok(file)
     })
@@ -180,7 +178,7 @@ pub(crate) struct Folders(Vec<PathBuf>);
 
 impl Folders {
     /// Creates the folder of `path`, and its parents.
-    pub(crate) fn make_for(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn create_for(&mut self, path: &Path) -> io::Result<()> {
         let missing = path.ancestors().skip(1);
         let missing =
             missing.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -205,9 +203,11 @@ impl Drop for Folders {
     fn drop(&mut self) {
         remove(&self.0);
         // Once the run is over, they are already removed.
-        let gone: HashSet<&PathBuf> = self.0.iter().collect();
+        let removed: HashSet<&PathBuf> = self.0.iter().collect();
         let _ = with(|unfinished| {
-            unfinished.folders.retain(|folder| !gone.contains(folder));
+            unfinished
+                .folders
+                .retain(|folder| !removed.contains(folder));
             Ok(())
         });
     }

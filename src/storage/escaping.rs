@@ -16,38 +16,38 @@ pub(crate) enum Escapes {
 pub(crate) struct Escaping {
     escapes: Escapes,
     /// Bytes that depend on the next ones: part of a character, or a carriage return.
-    held: Vec<u8>,
+    pending: Vec<u8>,
 }
 
 impl Escaping {
     pub(crate) fn new(escapes: Escapes) -> Self {
         Self {
             escapes,
-            held: Vec::new(),
+            pending: Vec::new(),
         }
     }
 
     /// Returns the escaped text of `bytes` and of the bytes held back before.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
-        let mut bytes = [&std::mem::take(&mut self.held), bytes].concat();
+        let mut bytes = [&std::mem::take(&mut self.pending), bytes].concat();
         let whole = match str::from_utf8(&bytes) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             _ => bytes.len(),
         };
-        self.held = bytes.split_off(whole);
-        if self.held.is_empty() && bytes.last() == Some(&b'\r') {
-            self.held.extend(bytes.pop());
+        self.pending = bytes.split_off(whole);
+        if self.pending.is_empty() && bytes.last() == Some(&b'\r') {
+            self.pending.extend(bytes.pop());
         }
-        self.shown(&bytes)
+        self.escape(&bytes)
     }
 
     /// Returns the escaped text of the bytes held back at the end.
     pub(crate) fn finish(&mut self) -> String {
-        let held = std::mem::take(&mut self.held);
-        self.shown(&held)
+        let pending = std::mem::take(&mut self.pending);
+        self.escape(&pending)
     }
 
-    fn shown(&self, bytes: &[u8]) -> String {
+    fn escape(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes);
         match self.escapes {
             // In JSON, a carriage return is whitespace: strings cannot contain one.

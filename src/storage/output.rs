@@ -25,7 +25,7 @@ pub(crate) struct EncodedOutput {
     encoder: Encoder,
     live: bool,
     /// A format writes the file itself, and not sequentially.
-    is_handed_out: bool,
+    is_written_by_path: bool,
 }
 
 /// Size and checksum of a published file or object; both are empty for a table.
@@ -45,20 +45,20 @@ struct HashingWriter {
 
 impl HashingWriter {
     /// Counts and hashes a file that a format wrote itself.
-    fn measure_again(&mut self) -> io::Result<()> {
-        let Some(path) = self.target.beside() else {
+    fn hash_file(&mut self) -> io::Result<()> {
+        let Some(path) = self.target.local_path() else {
             return Ok(());
         };
         self.bytes = path.metadata()?.len();
         if let Some(hash) = &mut self.hash {
             let mut file = File::open(path)?;
-            let mut piece = vec![0; BUFFER];
+            let mut chunk = vec![0; BUFFER];
             loop {
-                let length = file.read(&mut piece)?;
+                let length = file.read(&mut chunk)?;
                 if length == 0 {
                     break;
                 }
-                hash.update(&piece[..length]);
+                hash.update(&chunk[..length]);
             }
         }
         Ok(())
@@ -89,12 +89,12 @@ enum Encoder {
 impl EncodedOutput {
     pub(crate) fn new(target: OutputTarget, compression: Compression) -> io::Result<Self> {
         let live = target.is_stdout();
-        let measured = HashingWriter {
+        let hashing = HashingWriter {
             target,
             bytes: 0,
             hash: None,
         };
-        let buffer = BufWriter::with_capacity(BUFFER, measured);
+        let buffer = BufWriter::with_capacity(BUFFER, hashing);
         let encoder = match compression {
             Compression::None => Encoder::Plain(buffer),
             Compression::Gzip => {
@@ -110,18 +110,18 @@ impl EncodedOutput {
         Ok(Self {
             encoder,
             live,
-            is_handed_out: false,
+            is_written_by_path: false,
         })
     }
 
     /// Returns the path of the file that will be published, for a format that writes it itself. Nothing else
     /// may be written then.
     pub(crate) fn hand_out(&mut self) -> io::Result<PathBuf> {
-        self.is_handed_out = true;
-        self.measured().target.prepare_beside()?;
-        let target = &self.measured().target;
-        let beside = target.beside().map(Path::to_owned);
-        beside.ok_or_else(|| {
+        self.is_written_by_path = true;
+        self.hashing().target.prepare_local_file()?;
+        let target = &self.hashing().target;
+        let local_path = target.local_path().map(Path::to_owned);
+        local_path.ok_or_else(|| {
             io::Error::other(format!(
                 "{} is not a file, and this format needs one",
                 target.name()
@@ -131,20 +131,20 @@ impl EncodedOutput {
 
     /// Declares that the file returned by `hand_out` becomes a database.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
-        self.measured().target.expect_database()
+        self.hashing().target.expect_database()
     }
 
     /// Adds the name of the target to an error, for a format that writes the file itself.
     pub(crate) fn blame(&self, error: io::Error) -> io::Error {
-        let measured = match &self.encoder {
+        let hashing = match &self.encoder {
             Encoder::Plain(buffer) => buffer.get_ref(),
             Encoder::Gzip(encoder) => encoder.get_ref().get_ref(),
             Encoder::Zstd(encoder) => encoder.get_ref().get_ref(),
         };
-        measured.target.annotated(error)
+        hashing.target.annotated(error)
     }
 
-    fn measured(&mut self) -> &mut HashingWriter {
+    fn hashing(&mut self) -> &mut HashingWriter {
         match &mut self.encoder {
             Encoder::Plain(buffer) => buffer.get_mut(),
             Encoder::Gzip(encoder) => encoder.get_mut().get_mut(),
@@ -154,7 +154,7 @@ impl EncodedOutput {
 
     /// Hashes the output. Must be called before the first write.
     pub(crate) fn hashed(mut self) -> Self {
-        self.measured().hash = Some(Sha256::new());
+        self.hashing().hash = Some(Sha256::new());
         self
     }
 
@@ -178,9 +178,9 @@ impl EncodedOutput {
 
     /// Finishes the output and flushes it to disk.
     pub(crate) fn seal(self) -> Result<FinishedOutput, Failure> {
-        let mut sealed = self.end()?;
-        sealed.target.seal().map_err(Failure::from_output)?;
-        Ok(sealed)
+        let mut finished = self.end()?;
+        finished.target.seal().map_err(Failure::from_output)?;
+        Ok(finished)
     }
 
     fn end(self) -> Result<FinishedOutput, Failure> {
@@ -189,17 +189,17 @@ impl EncodedOutput {
             Encoder::Gzip(encoder) => encoder.finish(),
             Encoder::Zstd(encoder) => encoder.finish(),
         };
-        let measured =
+        let hashing =
             buffer.and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error));
-        let mut measured = measured.map_err(Failure::from_output)?;
-        if self.is_handed_out {
-            measured.measure_again().map_err(Failure::from_output)?;
+        let mut hashing = hashing.map_err(Failure::from_output)?;
+        if self.is_written_by_path {
+            hashing.hash_file().map_err(Failure::from_output)?;
         }
         let HashingWriter {
             target,
             bytes,
             hash,
-        } = measured;
+        } = hashing;
         let sha256 = hash.map_or_else(String::new, |hash| hexadecimal(&hash.finalize()));
         Ok(FinishedOutput {
             target,
@@ -218,13 +218,13 @@ impl FinishedOutput {
     /// Publishes all of them, or none.
     pub(crate) fn publish(all: Vec<Self>) -> Result<Vec<Published>, Failure> {
         let (mut targets, mut published) = (Vec::new(), Vec::new());
-        for sealed in all {
-            targets.push(sealed.target);
-            published.push(sealed.published);
+        for finished in all {
+            targets.push(finished.target);
+            published.push(finished.published);
         }
         // After this, only publishing is left to do.
         for target in &mut targets {
-            target.arrive()?;
+            target.prepare_publish()?;
         }
         OutputTarget::publish(targets)?;
         Ok(published)

@@ -25,13 +25,13 @@ pub(crate) fn is_archive(path: &Path) -> bool {
 
 /// Opens the file at `path` literally: SQLite would interpret names such as `:memory:` or `file:x?mode=ro`.
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    let place = path.canonicalize().or_else(|_| std::path::absolute(path));
-    Connection::open_with_flags(place.as_deref().unwrap_or(path), flags)
+    let absolute = path.canonicalize().or_else(|_| std::path::absolute(path));
+    Connection::open_with_flags(absolute.as_deref().unwrap_or(path), flags)
 }
 
 /// Fails if the database at `path`, which must not be a link, has unfinished changes in a journal.
 pub(crate) fn refuse_sidecars(path: &Path) -> Result<(), Failure> {
-    let (changes, undo) = (beside(path, "-wal"), beside(path, "-journal"));
+    let (changes, undo) = (sidecar(path, "-wal"), sidecar(path, "-journal"));
     let changes = Some(changes).filter(|file| file.metadata().is_ok_and(|found| found.len() > 0));
     let Some(found) = changes.or(Some(undo).filter(|file| is_hot(file))) else {
         return Ok(());
@@ -47,7 +47,7 @@ pub(crate) fn refuse_sidecars(path: &Path) -> Result<(), Failure> {
     .hint("close the program that has the database open, or open it once with sqlite3 to finish the changes; then try again"))
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn sidecar(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -82,10 +82,10 @@ pub(crate) fn is_damage(failure: &Failure) -> bool {
     let mut causes = std::iter::successors(failure.source(), |cause| (*cause).source());
     causes
         .find_map(|cause| cause.downcast_ref())
-        .is_some_and(tells_damage)
+        .is_some_and(is_damage_error)
 }
 
-pub(crate) fn tells_damage(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_damage_error(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(
         code,
@@ -138,7 +138,7 @@ pub(crate) fn check_pages(db: &Connection, path: &Path) -> Result<(), Failure> {
     // `quick_check` does not compare the indexes with the rows.
     let found = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
     let found: String = found.map_err(|error| {
-        if tells_damage(&error) {
+        if is_damage_error(&error) {
             damage(path, error.into())
         } else {
             failure(path, error)
@@ -161,7 +161,7 @@ pub(crate) fn check_table(db: &Connection, path: &Path) -> Result<(), Failure> {
         Ok(Some((kind, _))) if kind == "view" => "a view",
         Ok(Some((_, 0))) => "a virtual table",
         Ok(_) => return Ok(()),
-        Err(error) if tells_damage(&error) => return Err(damage(path, error.into())),
+        Err(error) if is_damage_error(&error) => return Err(damage(path, error.into())),
         Err(error) => return Err(failure(path, error)),
     };
     let message = format!(

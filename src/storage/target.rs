@@ -58,28 +58,28 @@ struct TempFile {
 }
 
 impl OutputTarget {
-    /// Opens `place`, and fails now if it cannot be written.
-    pub(crate) fn open(place: &Location, no_clobber: bool) -> Result<Self, Failure> {
-        Self::open_as(place, no_clobber, true, None)
+    /// Opens `location`, and fails now if it cannot be written.
+    pub(crate) fn open(location: &Location, no_clobber: bool) -> Result<Self, Failure> {
+        Self::open_as(location, no_clobber, true, None)
     }
 
     /// Opens one of many files that are written one after the other. For objects, write errors show up later.
     pub(crate) fn open_among(
-        place: &Location,
+        location: &Location,
         no_clobber: bool,
         parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
-        Self::open_as(place, no_clobber, false, parts)
+        Self::open_as(location, no_clobber, false, parts)
     }
 
     fn open_as(
-        place: &Location,
+        location: &Location,
         no_clobber: bool,
         alone: bool,
         parts: Option<&mut PartFiles>,
     ) -> Result<Self, Failure> {
-        let name = place.name();
-        let sink = match place {
+        let name = location.name();
+        let sink = match location {
             Location::Stdout => TargetKind::Stdout(io::stdout()),
             Location::File(path) => TargetKind::file(path, &name, no_clobber, parts)?,
             Location::Object(address) => TargetKind::Object(Box::new(ObjectTarget {
@@ -100,7 +100,7 @@ impl OutputTarget {
     }
 
     /// Creates a local file for a format that writes the file itself, if this target is an object.
-    pub(crate) fn prepare_beside(&mut self) -> io::Result<()> {
+    pub(crate) fn prepare_local_file(&mut self) -> io::Result<()> {
         if let TargetKind::Object(object) = &mut self.sink {
             object.local = Some(Scratch::new(Path::new(""))?);
         }
@@ -109,9 +109,9 @@ impl OutputTarget {
 
     /// Returns the file that is written before it is renamed or uploaded; `None` for standard output, devices
     /// and pipes.
-    pub(crate) fn beside(&self) -> Option<&Path> {
+    pub(crate) fn local_path(&self) -> Option<&Path> {
         match &self.sink {
-            TargetKind::File(fresh) => fresh.temporary.as_deref(),
+            TargetKind::File(temp) => temp.temporary.as_deref(),
             TargetKind::Object(object) => object.local.as_ref().map(Scratch::path),
             TargetKind::Stdout(_) | TargetKind::Passthrough(_) => None,
         }
@@ -120,11 +120,11 @@ impl OutputTarget {
     /// Declares that a database is written, and checks that it can replace an existing one. Checked again
     /// before publishing.
     pub(crate) fn expect_database(&mut self) -> Result<(), Failure> {
-        let TargetKind::File(fresh) = &mut self.sink else {
+        let TargetKind::File(temp) = &mut self.sink else {
             return Ok(());
         };
-        fresh.is_database = true;
-        refuse_sidecars(&fresh.path)
+        temp.is_database = true;
+        refuse_sidecars(&temp.path)
     }
 
     /// Returns the name to use in messages.
@@ -150,19 +150,19 @@ impl OutputTarget {
     pub(crate) fn seal(&mut self) -> io::Result<()> {
         match &mut self.sink {
             TargetKind::Stdout(_) | TargetKind::Passthrough(_) => Ok(()),
-            TargetKind::File(fresh) => fresh.seal().map_err(|error| annotate(&self.name, error)),
+            TargetKind::File(temp) => temp.seal().map_err(|error| annotate(&self.name, error)),
             TargetKind::Object(object) => object.seal(),
         }
     }
 
     /// Waits until everything that was sealed is ready to be published without further errors.
-    pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
+    pub(crate) fn prepare_publish(&mut self) -> Result<(), Failure> {
         match &mut self.sink {
-            TargetKind::File(fresh) if !fresh.replace && fresh.path.exists() => {
-                Err(appeared(&self.name))
+            TargetKind::File(temp) if !temp.replace && temp.path.exists() => {
+                Err(created_meanwhile(&self.name))
             }
-            TargetKind::File(fresh) if fresh.is_database => refuse_sidecars(&fresh.path),
-            TargetKind::Object(object) => object.upload.arrive(),
+            TargetKind::File(temp) if temp.is_database => refuse_sidecars(&temp.path),
+            TargetKind::Object(object) => object.upload.wait(),
             TargetKind::Stdout(_) | TargetKind::Passthrough(_) | TargetKind::File(_) => Ok(()),
         }
     }
@@ -214,12 +214,12 @@ fn place_files(
     let count = targets.len();
     let mut folders = BTreeSet::new();
     for OutputTarget { sink, name, .. } in targets {
-        let TargetKind::File(fresh) = sink else {
+        let TargetKind::File(temp) = sink else {
             continue;
         };
-        if let Err(error) = fresh.place(publishing) {
+        if let Err(error) = temp.publish(publishing) {
             let failure = match error.kind() {
-                io::ErrorKind::AlreadyExists => appeared(name),
+                io::ErrorKind::AlreadyExists => created_meanwhile(name),
                 _ => Failure::from_output(annotate(name, error)),
             };
             return Err(match publishing.placed() {
@@ -227,12 +227,12 @@ fn place_files(
                 placed => failure.hint(format!("{placed} of {count} files were already replaced")),
             });
         }
-        folders.insert(folder_of(&fresh.path).to_owned());
+        folders.insert(folder_of(&temp.path).to_owned());
     }
     Ok(folders)
 }
 
-fn appeared(name: &str) -> Failure {
+fn created_meanwhile(name: &str) -> Failure {
     Failure::new(
         Kind::Output,
         format!("{name} was created in the meantime, and `--no-clobber` keeps it"),
@@ -286,8 +286,8 @@ impl TargetKind {
             }
             existing => {
                 let path = follow_links(path).map_err(failure)?;
-                let fresh = TempFile::create(path, existing.as_ref(), !no_clobber, parts);
-                Self::File(fresh.map_err(failure)?)
+                let temp = TempFile::create(path, existing.as_ref(), !no_clobber, parts);
+                Self::File(temp.map_err(failure)?)
             }
         })
     }
@@ -400,7 +400,7 @@ impl TempFile {
             None => temp_file::create(folder, permissions),
         };
         let (file, temporary) = file.map_err(without_path)?.into_parts();
-        let fresh = Self {
+        let temp = Self {
             file: Some(file),
             temporary: Some(temporary),
             path,
@@ -409,10 +409,10 @@ impl TempFile {
             replace,
             is_database: false,
         };
-        if let (Some(metadata), Some(file)) = (existing, &fresh.file) {
+        if let (Some(metadata), Some(file)) = (existing, &temp.file) {
             keep_owner_and_mode(file, metadata)?;
         }
-        Ok(fresh)
+        Ok(temp)
     }
 
     /// Flushes everything to disk, and closes the file unless that would release its lock.
@@ -425,7 +425,7 @@ impl TempFile {
         Ok(())
     }
 
-    fn place(&mut self, publishing: &mut Publishing<'_>) -> io::Result<()> {
+    fn publish(&mut self, publishing: &mut Publishing<'_>) -> io::Result<()> {
         let Some(temporary) = self.temporary.take() else {
             return Ok(());
         };
@@ -506,7 +506,7 @@ impl Write for OutputTarget {
         let written = match &mut self.sink {
             TargetKind::Stdout(stdout) => stdout.write(bytes),
             TargetKind::Passthrough(file) => file.write(bytes),
-            TargetKind::File(fresh) => fresh.file().and_then(|file| file.write(bytes)),
+            TargetKind::File(temp) => temp.file().and_then(|file| file.write(bytes)),
             // Its errors contain the name already.
             TargetKind::Object(object) => return object.upload.write(bytes),
         };
@@ -517,7 +517,7 @@ impl Write for OutputTarget {
         let flushed = match &mut self.sink {
             TargetKind::Stdout(stdout) => stdout.flush(),
             TargetKind::Passthrough(file) => file.flush(),
-            TargetKind::File(fresh) => fresh.file().and_then(Write::flush),
+            TargetKind::File(temp) => temp.file().and_then(Write::flush),
             TargetKind::Object(object) => return object.upload.flush(),
         };
         flushed.map_err(|error| self.annotated(error))

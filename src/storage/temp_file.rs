@@ -59,7 +59,7 @@ fn locked(
     }
     let has_locks = strays::has_locks(folder);
     for _ in 0..ATTEMPTS {
-        let file = cleanup::begin(|| builder.tempfile_in(folder))?;
+        let file = cleanup::create(|| builder.tempfile_in(folder))?;
         let is_ours = if has_locks {
             strays::lock(file.as_file())
         } else {
@@ -168,7 +168,7 @@ impl PartFiles {
         if let Some(permissions) = permissions {
             builder.permissions(permissions);
         }
-        cleanup::begin(|| builder.tempfile_in(folder))
+        cleanup::create(|| builder.tempfile_in(folder))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::batch::{
     find_column, significant_digits,
 };
 use crate::error::{self, Failure};
-use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, tells_damage};
+use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
 
 /// Pages of the file that are kept in memory, in KiB.
 const CACHE: i64 = 2 * 1024;
@@ -287,7 +287,7 @@ impl ExportTable {
 
 /// Tells of an error that comes of damage; hands back any other.
 fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
-    if tells_damage(&error) {
+    if is_damage_error(&error) {
         Ok(damage(path, error.into()))
     } else {
         Err(error)
