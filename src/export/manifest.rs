@@ -141,7 +141,7 @@ impl Draft {
         if let Location::File(path) = &place
             && make_folder
         {
-            folders.make_for(path).map_err(|error| {
+            folders.create_for(path).map_err(|error| {
                 let name = place.name();
                 Failure::new(Kind::Output, format!("cannot create the folder of {name}"))
                     .caused_by(error)

@@ -29,7 +29,7 @@ use crate::storage::temp_file::PartFiles;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
 /// The buffer in memory, for all files together.
-const HELD: usize = 8 << 20;
+const BUFFER: usize = 8 << 20;
 
 /// Creates the writer of one file.
 pub(crate) type WriterFactory =
@@ -45,7 +45,7 @@ pub(crate) struct PartitionOptions {
     pub(crate) new_digest: Option<Box<dyn Fn() -> SetDigest + Send>>,
     /// The fields of a batch that the format keeps.
     pub(crate) kept: Representation,
-    pub(crate) maker: WriterFactory,
+    pub(crate) new_writer: WriterFactory,
     /// The only files to write; `None` for all.
     pub(crate) only: Option<HashSet<String>>,
     /// The names of crops in file names.
@@ -59,17 +59,17 @@ pub(crate) struct PartitionOptions {
 /// Buffers batches by file, and writes the files at the end.
 pub(crate) struct PartitionedWriter {
     template: Template,
-    manner: PartitionOptions,
+    options: PartitionOptions,
     /// Indexes into `parts`, by name.
     names: HashMap<String, usize>,
     parts: Vec<Partition>,
     /// Bytes buffered in memory.
-    held: usize,
-    aside: File,
+    buffered: usize,
+    spill_file: File,
     /// The name of its folder, for messages.
-    aside_name: String,
+    spill_name: String,
     /// Bytes in the temporary file.
-    put_aside: u64,
+    spilled: u64,
 }
 
 /// The batches of one file.
@@ -80,7 +80,7 @@ struct Partition {
     /// One batch per line.
     lines: Vec<u8>,
     /// The offsets and lengths of earlier lines in the temporary file.
-    pieces: Vec<(u64, usize)>,
+    chunks: Vec<(u64, usize)>,
 }
 
 impl Partition {
@@ -93,7 +93,7 @@ impl Partition {
 
 impl PartitionedWriter {
     /// Prepares to write files named by `template`, and checks that their folder is writable.
-    pub(crate) fn new(template: Template, manner: PartitionOptions) -> Result<Self, Failure> {
+    pub(crate) fn new(template: Template, options: PartitionOptions) -> Result<Self, Failure> {
         let folder = template.folder();
         // A name in the same folder that no template produces.
         let folder = match ObjectAddress::parse(&folder.join(".trayscan-check"))? {
@@ -103,22 +103,23 @@ impl PartitionedWriter {
             }
             None => existing(&folder),
         };
-        let aside = tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
+        let spill_file =
+            tempfile::tempfile_in(&folder).map_err(|error| cannot_write(&folder, error))?;
         Ok(Self {
             template,
-            manner,
+            options,
             names: HashMap::new(),
             parts: Vec::new(),
-            held: 0,
-            aside,
-            aside_name: format!("the folder {}", Location::File(folder).name()),
-            put_aside: 0,
+            buffered: 0,
+            spill_file,
+            spill_name: format!("the folder {}", Location::File(folder).name()),
+            spilled: 0,
         })
     }
 
     pub(crate) fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let name = self.template.name(batch, &mut self.manner.crops);
-        let only = self.manner.only.as_ref();
+        let name = self.template.name(batch, &mut self.options.crops);
+        let only = self.options.only.as_ref();
         if only.is_some_and(|only| !only.contains(&name)) {
             return Ok(());
         }
@@ -134,10 +135,10 @@ impl PartitionedWriter {
         part.batches += 1;
         part.lines.extend_from_slice(batch.text().as_bytes());
         part.lines.push(b'\n');
-        self.held += batch.text().len() + 1;
-        if self.held > HELD {
-            let put_aside = self.put_aside();
-            put_aside.map_err(|error| annotate(&self.aside_name, error))?;
+        self.buffered += batch.text().len() + 1;
+        if self.buffered > BUFFER {
+            let spilled = self.spill();
+            spilled.map_err(|error| annotate(&self.spill_name, error))?;
         }
         Ok(())
     }
@@ -145,19 +146,19 @@ impl PartitionedWriter {
     /// Returns the names of crops in file names; `None` if the template does not contain them.
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         let has_crops = self.template.has_crops();
-        has_crops.then(|| self.manner.crops.names())
+        has_crops.then(|| self.options.crops.names())
     }
 
-    fn put_aside(&mut self) -> io::Result<()> {
-        let mut aside = io::BufWriter::new(&mut self.aside);
+    fn spill(&mut self) -> io::Result<()> {
+        let mut spill_file = io::BufWriter::new(&mut self.spill_file);
         for part in self.parts.iter_mut().filter(|part| !part.lines.is_empty()) {
             let lines = std::mem::take(&mut part.lines);
-            aside.write_all(&lines)?;
-            part.pieces.push((self.put_aside, lines.len()));
-            self.put_aside += lines.len() as u64;
+            spill_file.write_all(&lines)?;
+            part.chunks.push((self.spilled, lines.len()));
+            self.spilled += lines.len() as u64;
         }
-        self.held = 0;
-        aside.flush()
+        self.buffered = 0;
+        spill_file.flush()
     }
 
     /// Writes all files, then publishes all of them.
@@ -165,37 +166,37 @@ impl PartitionedWriter {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
-        let mut temporary = self.temporary_files(&parts, &mut folders)?;
+        let mut part_files = self.temporary_files(&parts, &mut folders)?;
         let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
-        let mut notes = WriterReport::default();
+        let mut report = WriterReport::default();
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
             let file = part.place()?;
             if let Location::File(path) = &file {
                 folders
-                    .make_for(path)
+                    .create_for(path)
                     .map_err(|error| cannot_make(path, error))?;
                 if let Some(place) = resolved(path)
                     && let Some(other) = places.insert(place, path.clone())
                 {
-                    return Err(one_file(&other, path));
+                    return Err(same_file_error(&other, path));
                 }
             }
-            let manifest = self.manner.manifest.as_ref();
+            let manifest = self.options.manifest.as_ref();
             if manifest.is_some_and(|manifest| manifest.is(&file)) {
-                return Err(taken(&file));
+                return Err(manifest_conflict(&file));
             }
             let target =
-                OutputTarget::open_among(&file, self.manner.no_clobber, temporary.as_mut())?;
-            let (sealed, share) = self.write_part(&part, target, &mut notes)?;
+                OutputTarget::open_among(&file, self.options.no_clobber, part_files.as_mut())?;
+            let (sealed, share) = self.write_part(&part, target, &mut report)?;
             written.push((file, share));
             all.push(sealed);
         }
-        if let Some(marker) = &self.manner.success_marker {
+        if let Some(marker) = &self.options.success_marker {
             marker.remove()?;
         }
-        if let Some(pending) = &self.manner.pending {
+        if let Some(pending) = &self.options.pending {
             pending.write(written.iter().map(|(place, _)| place.address()))?;
         }
         let published = FinishedOutput::publish(all)?;
@@ -205,7 +206,7 @@ impl PartitionedWriter {
             published,
             share,
         });
-        Ok((written.collect(), notes))
+        Ok((written.collect(), report))
     }
 
     /// Prepares the temporary files of all parts; `None` if they are objects.
@@ -226,7 +227,7 @@ impl PartitionedWriter {
         }
         let inside = self.template.folder().join("name");
         folders
-            .make_for(&inside)
+            .create_for(&inside)
             .map_err(|error| cannot_make(&inside, error))?;
         let base = folder_of(&inside);
         let parts = PartFiles::new(base, &places);
@@ -237,28 +238,28 @@ impl PartitionedWriter {
         &mut self,
         part: &Partition,
         target: OutputTarget,
-        notes: &mut WriterReport,
+        report: &mut WriterReport,
     ) -> Result<(FinishedOutput, Option<Share>), Failure> {
         let mut output =
-            EncodedOutput::new(target, self.manner.compression).map_err(Failure::from_output)?;
-        let kept = self.manner.kept;
-        let mut digest = self.manner.new_digest.as_ref().map(|new| new());
+            EncodedOutput::new(target, self.options.compression).map_err(Failure::from_output)?;
+        let kept = self.options.kept;
+        let mut digest = self.options.new_digest.as_ref().map(|new| new());
         if digest.is_some() {
             output = output.hashed();
         }
-        let mut writer = (self.manner.maker)(output)?;
-        for (place, length) in &part.pieces {
-            let lines = self.taken_back(*place, *length);
+        let mut writer = (self.options.new_writer)(output)?;
+        for (place, length) in &part.chunks {
+            let lines = self.read_spilled(*place, *length);
             let lines = lines.map_err(Failure::from_output)?;
-            each(lines, |batch| {
+            for_each_batch(lines, |batch| {
                 add(batch, writer.as_mut(), digest.as_mut(), kept)
             })?;
         }
-        each(part.lines.clone(), |batch| {
+        for_each_batch(part.lines.clone(), |batch| {
             add(batch, writer.as_mut(), digest.as_mut(), kept)
         })?;
         let (output, more) = writer.finish().map_err(Failure::from_output)?;
-        notes.add(more);
+        report.add(more);
         let share = digest.map(|digest| Share {
             batches: part.batches,
             set_digest: digest.finish(),
@@ -267,10 +268,10 @@ impl PartitionedWriter {
         Ok((output.seal()?, share))
     }
 
-    fn taken_back(&mut self, place: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.aside.seek(SeekFrom::Start(place))?;
+    fn read_spilled(&mut self, place: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.spill_file.seek(SeekFrom::Start(place))?;
         let mut lines = vec![0; length];
-        self.aside.read_exact(&mut lines)?;
+        self.spill_file.read_exact(&mut lines)?;
         Ok(lines)
     }
 }
@@ -288,20 +289,20 @@ fn add(
 }
 
 /// Passes each batch in `lines` to `take`.
-fn each(
+fn for_each_batch(
     lines: Vec<u8>,
     mut take: impl FnMut(&Batch) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     // It was valid when it was written.
-    let lost = || Failure::new(Kind::Internal, "the temporary file was modified");
-    let lines = Arc::new(String::from_utf8(lines).map_err(|_| lost())?);
+    let modified = || Failure::new(Kind::Internal, "the temporary file was modified");
+    let lines = Arc::new(String::from_utf8(lines).map_err(|_| modified())?);
     let mut place = 0;
     while let Some(length) = memchr(b'\n', &lines.as_bytes()[place..]) {
         let batch = match Batch::scan(&lines, place) {
             Some((batch, scanned)) if scanned == length => Some(batch),
             _ => Batch::read(&lines[place..place + length]).batch,
         };
-        take(&batch.ok_or_else(lost)?)?;
+        take(&batch.ok_or_else(modified)?)?;
         place += length + 1;
     }
     Ok(())
@@ -315,7 +316,7 @@ fn existing(folder: &Path) -> PathBuf {
 }
 
 /// The error if two names lead to the same file.
-fn one_file(first: &Path, second: &Path) -> Failure {
+fn same_file_error(first: &Path, second: &Path) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
@@ -327,7 +328,7 @@ fn one_file(first: &Path, second: &Path) -> Failure {
     .hint("remove the link, or choose another location with `-o`")
 }
 
-fn taken(place: &Location) -> Failure {
+fn manifest_conflict(place: &Location) -> Failure {
     Failure::new(
         Kind::Output,
         format!(

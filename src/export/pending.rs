@@ -37,7 +37,7 @@ impl Pending {
     /// Returns the list that belongs to `manifest`.
     pub(crate) fn new(manifest: &Path, template: &Template) -> Result<Self, Failure> {
         Ok(Self {
-            place: Location::new(Some(&path(manifest)))?,
+            place: Location::new(Some(&pending_path(manifest)))?,
             template: template.text(),
             others: BTreeSet::new(),
         })
@@ -46,7 +46,7 @@ impl Pending {
     /// Reads the template and the files from the list that a killed run left next to `manifest`; `None` if
     /// there is none.
     pub(crate) fn read(manifest: &Path) -> Result<Option<(String, BTreeSet<String>)>, Failure> {
-        let path = path(manifest);
+        let path = pending_path(manifest);
         let text = match Location::new(Some(&path))? {
             Location::Object(address) => {
                 if !cloud::sizes(&address)?.contains_key(&address.to_string()) {
@@ -57,26 +57,25 @@ impl Pending {
             _ if !path.exists() => return Ok(None),
             _ => std::fs::read(&path),
         };
-        let listed = text.and_then(|text| Ok(serde_json::from_slice::<PendingList>(&text)?));
-        let listed = listed.map_err(|error| {
+        let list = text.and_then(|text| Ok(serde_json::from_slice::<PendingList>(&text)?));
+        let list = list.map_err(|error| {
             Failure::new(Kind::Output, format!("cannot read `{}`", path.display()))
                 .caused_by(error)
                 .hint("a killed run left this file: remove it and `_manifest.json`, and the next run writes all files again")
         })?;
-        Ok(Some((listed.template, listed.files)))
+        Ok(Some((list.template, list.files)))
     }
 
     /// Writes the list before the first of `files` is changed.
     pub(crate) fn write(&self, files: impl Iterator<Item = String>) -> Result<(), Failure> {
-        let listed = PendingList {
+        let list = PendingList {
             template: self.template.clone(),
             files: files.chain(self.others.iter().cloned()).collect(),
         };
-        if listed.files.is_empty() {
+        if list.files.is_empty() {
             return Ok(());
         }
-        let text =
-            serde_json::to_vec(&listed).map_err(|error| Failure::from_output(error.into()))?;
+        let text = serde_json::to_vec(&list).map_err(|error| Failure::from_output(error.into()))?;
         match &self.place {
             Location::File(path) => self.write_file(path, &text),
             Location::Object(address) => {
@@ -117,7 +116,7 @@ impl Pending {
     }
 }
 
-fn path(manifest: &Path) -> PathBuf {
+fn pending_path(manifest: &Path) -> PathBuf {
     let name = manifest.file_name().unwrap_or_default().to_string_lossy();
     // Engines skip names that start with an underscore.
     let mark = if name.starts_with('_') { "" } else { "_" };

@@ -25,7 +25,7 @@ pub(crate) enum ExportSink {
     Many(Box<PartitionedWriter>),
     #[cfg(feature = "postgres")]
     Table {
-        loading: Box<CopyLoader>,
+        loader: Box<CopyLoader>,
         place: Location,
     },
 }
@@ -34,9 +34,9 @@ impl ExportSink {
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
         let written = match self {
             Self::One { writer, .. } => writer.write(batch),
-            Self::Many(spool) => spool.write(batch),
+            Self::Many(partitions) => partitions.write(batch),
             #[cfg(feature = "postgres")]
-            Self::Table { loading, .. } => return loading.write(batch),
+            Self::Table { loader, .. } => return loader.write(batch),
         };
         written.map_err(Failure::from_output)
     }
@@ -54,7 +54,7 @@ impl ExportSink {
     /// Returns the names of crops in file names; `None` if the template does not contain them.
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         match self {
-            Self::Many(spool) => spool.crop_names(),
+            Self::Many(partitions) => partitions.crop_names(),
             Self::One { .. } => None,
             #[cfg(feature = "postgres")]
             Self::Table { .. } => None,
@@ -65,19 +65,19 @@ impl ExportSink {
     pub(crate) fn publish(self) -> Result<(Vec<WrittenFile>, WriterReport), Failure> {
         match self {
             Self::One { writer, place } => {
-                let (output, notes) = writer.finish().map_err(Failure::from_output)?;
+                let (output, report) = writer.finish().map_err(Failure::from_output)?;
                 let published = output.publish()?;
                 let written = WrittenFile {
                     place,
                     published,
                     share: None,
                 };
-                Ok((vec![written], notes))
+                Ok((vec![written], report))
             }
-            Self::Many(spool) => spool.publish(),
+            Self::Many(partitions) => partitions.publish(),
             #[cfg(feature = "postgres")]
-            Self::Table { loading, place } => {
-                let (counts, escaped_cells) = loading.finish()?;
+            Self::Table { loader, place } => {
+                let (counts, escaped_cells) = loader.finish()?;
                 // If the run is over, its last message describes the table.
                 let _ = cleanup::commit();
                 let written = WrittenFile {
@@ -85,12 +85,12 @@ impl ExportSink {
                     published: Published::default(),
                     share: None,
                 };
-                let notes = WriterReport {
+                let report = WriterReport {
                     escaped_cells,
                     counts: Some(counts),
                     ..WriterReport::default()
                 };
-                Ok((vec![written], notes))
+                Ok((vec![written], report))
             }
         }
     }

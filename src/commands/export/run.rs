@@ -252,7 +252,7 @@ impl OpenOutputs {
                 manifest: manifest.map(|path| Location::new(Some(path))).transpose()?,
                 new_digest: manifest.map(|_| Box::new(request.new_digest()) as _),
                 kept: format.representation(),
-                maker: Box::new(make_writer),
+                new_writer: Box::new(make_writer),
                 only: part.as_ref().map(|part| part.names.clone()),
                 crops,
                 pending,
@@ -455,7 +455,7 @@ fn open_table(
     let reach = Reach::new(&options);
     let loader = CopyLoader::open(address, reach, &request.fields, args.selection.lenient)?;
     Ok(Some(ExportSink::Table {
-        loading: Box::new(loader),
+        loader: Box::new(loader),
         place: request.destination.place.clone(),
     }))
 }
