@@ -124,7 +124,7 @@ impl Coverage {
 
     /// Returns the ranges to fetch to be complete from `since` on: each gap, and everything after the end.
     /// Both start `lookback` seconds earlier, because batches may arrive late or change.
-    pub(crate) fn wanted(&self, since: Option<i64>, lookback: i64) -> Vec<Range> {
+    pub(crate) fn ranges_to_fetch(&self, since: Option<i64>, lookback: i64) -> Vec<Range> {
         let Some(end) = self.end() else {
             return vec![range(since, None)];
         };
@@ -135,15 +135,15 @@ impl Coverage {
         };
         let gaps = self.gaps(since).into_iter();
         let gaps = gaps.map(|(start, end)| range(earlier(start), Some(end)));
-        let mut wanted: Vec<Range> = Vec::new();
+        let mut ranges: Vec<Range> = Vec::new();
         for range in gaps.chain([range(earlier(Some(end)), None)]) {
-            match wanted.last_mut() {
+            match ranges.last_mut() {
                 // With the lookback, a range may overlap the one before.
                 Some(last) if last.end >= range.start => last.end = range.end,
-                _ => wanted.push(range),
+                _ => ranges.push(range),
             }
         }
-        wanted
+        ranges
     }
 }
 
@@ -231,25 +231,32 @@ mod tests {
     #[test]
     fn gaps_and_the_end_are_fetched_with_the_time_before_them() {
         let everything = Coverage::default();
-        assert_eq!(everything.wanted(None, 7), [range(None, None)]);
-        assert_eq!(everything.wanted(Some(3), 7), [range(Some(3), None)]);
+        assert_eq!(everything.ranges_to_fetch(None, 7), [range(None, None)]);
+        assert_eq!(
+            everything.ranges_to_fetch(Some(3), 7),
+            [range(Some(3), None)]
+        );
         let coverage = covered(&[(None, 100)]);
-        assert_eq!(coverage.wanted(None, 7), [range(Some(93), None)]);
+        assert_eq!(coverage.ranges_to_fetch(None, 7), [range(Some(93), None)]);
         let gap = covered(&[(None, 100), (Some(200), 300)]);
         assert_eq!(
-            gap.wanted(None, 7),
+            gap.ranges_to_fetch(None, 7),
             [range(Some(93), Some(200)), range(Some(293), None)]
         );
-        assert_eq!(gap.wanted(None, 150), [range(Some(-50), None)], "they meet");
-        let late = covered(&[(Some(50), 100)]);
-        assert_eq!(late.wanted(Some(50), 7), [range(Some(93), None)]);
         assert_eq!(
-            late.wanted(Some(50), 70),
+            gap.ranges_to_fetch(None, 150),
+            [range(Some(-50), None)],
+            "they meet"
+        );
+        let late = covered(&[(Some(50), 100)]);
+        assert_eq!(late.ranges_to_fetch(Some(50), 7), [range(Some(93), None)]);
+        assert_eq!(
+            late.ranges_to_fetch(Some(50), 70),
             [range(Some(50), None)],
             "what lies before the beginning was never wanted"
         );
         assert_eq!(
-            late.wanted(None, 7),
+            late.ranges_to_fetch(None, 7),
             [range(None, Some(50)), range(Some(93), None)]
         );
     }
@@ -304,12 +311,12 @@ mod tests {
             for pair in coverage.spans().windows(2) {
                 prop_assert!(Some(pair[0].end) < pair[1].start);
             }
-            let wanted = coverage.wanted(since, lookback);
-            for pair in wanted.windows(2) {
+            let ranges = coverage.ranges_to_fetch(since, lookback);
+            for pair in ranges.windows(2) {
                 prop_assert!(pair[0].end < pair[1].start);
             }
-            prop_assert_eq!(wanted[wanted.len() - 1].end, None);
-            for window in &wanted {
+            prop_assert_eq!(ranges[ranges.len() - 1].end, None);
+            for window in &ranges {
                 prop_assert!(window.start >= since);
                 coverage.add(window, 60);
             }

@@ -17,7 +17,7 @@ use crate::error::{Failure, Kind};
 use crate::storage::sqlite::{ARCHIVE_ID, connect, failure};
 
 /// How long to wait for other programs that use the file: readers finish quickly.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of the page cache, in KiB.
 const CACHE: i64 = 32 * 1024;
 /// The size of the page cache while indexes are built, in KiB.
@@ -51,7 +51,7 @@ impl ArchiveStart {
     }
 
     /// Returns the start of an archive that is extended back to `start`: never later than before.
-    pub(crate) fn reaching(self, start: Option<i64>) -> Option<i64> {
+    pub(crate) fn extended_to(self, start: Option<i64>) -> Option<i64> {
         match (self, start) {
             (Self::Undecided, start) => start,
             (Self::Second(known), Some(start)) => Some(known.min(start)),
@@ -85,7 +85,7 @@ impl Archive {
         };
         if let Err(error) = archive.prepare() {
             let failure = archive.failure(error);
-            archive.undo();
+            archive.rollback();
             archive.close();
             return Err(failure);
         }
@@ -94,7 +94,7 @@ impl Archive {
 
     /// Opens the archive at `path` for reading, as a snapshot.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        Self::read_within(path, PATIENCE)
+        Self::read_within(path, BUSY_TIMEOUT)
     }
 
     /// The same, waiting at most `patience` for other programs that write to it.
@@ -134,7 +134,7 @@ impl Archive {
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {
-        self.db.busy_timeout(PATIENCE)?;
+        self.db.busy_timeout(BUSY_TIMEOUT)?;
         self.db.pragma_update(None, "cache_size", -CACHE)?;
         // Protects against power failures.
         self.db.pragma_update(None, "synchronous", "FULL")?;
@@ -313,7 +313,7 @@ impl Archive {
     }
 
     /// Rolls back the transaction, if there is one.
-    pub(crate) fn undo(&self) {
+    pub(crate) fn rollback(&self) {
         if !self.db.is_autocommit() {
             // If this fails, SQLite rolls back when the archive is next opened.
             let _ = self.db.execute_batch("ROLLBACK");
@@ -334,12 +334,12 @@ impl Archive {
 
     /// Closes the archive, and removes it if this run created it and stored nothing.
     pub(crate) fn close(self) {
-        let nothing_came = || {
+        let is_unused = || {
             self.is_blank().unwrap_or(false)
                 || self.is_empty().unwrap_or(false)
                     && self.coverage().is_ok_and(|coverage| coverage.is_empty())
         };
-        let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created) && nothing_came();
+        let is_litter = self.lock.as_ref().is_some_and(|lock| lock.created) && is_unused();
         let Self { path, db, lock } = self;
         drop(db);
         if is_litter {

@@ -107,9 +107,9 @@ impl ArchivePages<'_> {
             texts.push_str(received);
             Ok(number)
         };
-        if let Some(wanted) = &mut self.rows {
+        if let Some(rows) = &mut self.rows {
             while texts.len() < PAGE
-                && let Some(number) = wanted.next()
+                && let Some(number) = rows.next()
             {
                 let mut rows = self.statement.query([number]).map_err(failure)?;
                 if let Some(row) = rows.next().map_err(failure)? {

@@ -21,19 +21,19 @@ use crate::fetch::{self, DataIssues, FetchedWindow, Pages, ReceivedPages};
 use crate::terminal::Stats;
 
 /// The minimum time between commits. It is also a multiple of the time that the last commit took.
-const PACE: Duration = Duration::from_secs(1);
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// A window that breaks the interface is split until it is at most this long, in seconds.
-const SMALL: i64 = 3600;
+const SMALLEST_WINDOW: i64 = 3600;
 /// The number of such windows after which a run fails.
-const MOST_GAPS: usize = 20;
+const MAX_GAPS: usize = 20;
 /// The number of requests without a complete window that contains batches after which a run fails: the
 /// service is broken, not a batch.
-const MOST_IN_VAIN: u64 = 64;
+const MAX_FRUITLESS_REQUESTS: u64 = 64;
 /// The number of ranges checked again for batches that seem to have vanished.
-const MOST_LOOKS: usize = 32;
+const MAX_RECHECKS: usize = 32;
 /// A larger difference between the clocks is reported, in seconds.
-const CLOCKS: i64 = 60;
+const CLOCK_TOLERANCE: i64 = 60;
 
 /// What to sync.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     let coverage = archive.coverage()?;
     archive.begin()?;
     archive.claim(owner)?;
-    let since = archive.since()?.reaching(order.start);
+    let since = archive.since()?.extended_to(order.start);
     archive.set_since(since)?;
     archive.begin_run(&mut run)?;
     archive.commit(&coverage)?;
@@ -124,25 +124,25 @@ impl Sync<'_> {
         let mut stop = self.stop.clone();
         tokio::select! {
             biased;
-            kind = told(&mut stop) => return Err(stopped(kind)),
+            kind = stop_signal(&mut stop) => return Err(stopped(kind)),
             greeted = self.pages.authenticate() => greeted?,
         }
         let ahead = self.stats.clock_ahead().unwrap_or(0);
         self.run.started = written(begun.saturating_add(ahead));
         self.mark = self.agree_on_time(begun);
-        self.distrust()?;
+        self.drop_future_coverage()?;
         let since = self.archive.since()?.second();
-        let wanted = if order.full {
+        let ranges = if order.full {
             vec![Range {
                 start: since,
                 ..Range::default()
             }]
         } else {
-            self.coverage.wanted(since, order.lookback)
+            self.coverage.ranges_to_fetch(since, order.lookback)
         };
-        self.run.range_start = wanted.first().and_then(|range| range.start).map(written);
+        self.run.range_start = ranges.first().and_then(|range| range.start).map(written);
         self.run.range_end = Some(written(self.mark));
-        self.ranges(wanted.into()).await?;
+        self.ranges(ranges.into()).await?;
         if order.full && self.broken.is_none() {
             self.find_vanished(since).await?;
         }
@@ -155,7 +155,7 @@ impl Sync<'_> {
         // Pages shift while batches are added and removed, and may skip some: those are requested again.
         let mut unseen = self.store.unseen_seconds()?;
         unseen.retain(|second| since.is_none_or(|since| since <= *second));
-        self.ranges(around(unseen).into()).await?;
+        self.ranges(ranges_around(unseen).into()).await?;
         let why = match &self.findings {
             DataIssues { skipped: 1.., .. } => "some batches have no batch_id",
             DataIssues { held_back: 1.., .. } => "version 1 may have left some out",
@@ -171,14 +171,14 @@ impl Sync<'_> {
 
     /// Removes coverage in the future, which a wrong clock has recorded. What was fetched since is not
     /// reliable: only the coverage from before counts.
-    fn distrust(&mut self) -> Result<(), Failure> {
+    fn drop_future_coverage(&mut self) -> Result<(), Failure> {
         let ahead = self.coverage.end().map_or(0, |end| end - self.mark);
         if ahead <= 0 {
             return Ok(());
         }
-        if ahead <= CLOCKS {
+        if ahead <= CLOCK_TOLERANCE {
             // A slow response makes a difference of this size.
-            self.coverage.clip(self.mark - CLOCKS);
+            self.coverage.clip(self.mark - CLOCK_TOLERANCE);
             return Ok(());
         }
         log::warn!(
@@ -201,12 +201,12 @@ impl Sync<'_> {
             let before = self.coverage.clone();
             let ended = self.range(&before).await;
             let (restarts, windows) = self.pages.settled();
-            search.look(windows);
+            search.add_complete(windows);
             let Err(failure) = ended else {
                 continue;
             };
             // If the service ignores dates, or its cursors repeat, splitting the window does not help.
-            let is_final = restarts > 0 || self.is_looping() || search.is_in_vain();
+            let is_final = restarts > 0 || self.is_looping() || search.is_hopeless();
             if failure.kind != Kind::Protocol || is_final {
                 return Err(self.broken.take().unwrap_or(failure));
             }
@@ -217,7 +217,7 @@ impl Sync<'_> {
                 done.add(&fetched.window, i64::MAX);
             }
             let mut parts = Vec::new();
-            if let Some(halves) = fetch::halves(&window, SMALL) {
+            if let Some(halves) = fetch::halves(&window, SMALLEST_WINDOW) {
                 log::info!(
                     "{} breaks the interface; narrowing it down",
                     window.describe()
@@ -250,7 +250,7 @@ impl Sync<'_> {
         let ended = loop {
             let next = tokio::select! {
                 biased;
-                kind = told(&mut stop) => break Err(stopped(kind)),
+                kind = stop_signal(&mut stop) => break Err(stopped(kind)),
                 next = self.pages.next() => next,
             };
             match next {
@@ -333,7 +333,7 @@ impl Sync<'_> {
         }
         if failure.as_ref().is_some_and(is_lost) {
             // What could not be written is lost, and so is its coverage.
-            self.archive.undo();
+            self.archive.rollback();
             (self.run, self.coverage) = self.kept.clone();
         }
         self.run.ended = Some(self.now());
@@ -346,7 +346,7 @@ impl Sync<'_> {
         self.run.message = failure.as_ref().map(ToString::to_string);
         let noted = self.archive.begin().and_then(|()| self.commit());
         if noted.is_err() {
-            self.archive.undo();
+            self.archive.rollback();
         }
         SyncReport {
             run: self.run,
@@ -362,7 +362,7 @@ impl Sync<'_> {
         let Some(ahead) = self.stats.clock_ahead() else {
             return begun;
         };
-        if ahead.unsigned_abs() > CLOCKS.unsigned_abs() {
+        if ahead.unsigned_abs() > CLOCK_TOLERANCE.unsigned_abs() {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
             let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
             log::warn!(
@@ -380,7 +380,7 @@ impl Sync<'_> {
 }
 
 /// Returns a few ranges that contain all of `seconds`.
-fn around(mut seconds: Vec<i64>) -> Vec<Range> {
+fn ranges_around(mut seconds: Vec<i64>) -> Vec<Range> {
     seconds.sort_unstable();
     let mut apart = 1;
     loop {
@@ -393,7 +393,7 @@ fn around(mut seconds: Vec<i64>) -> Vec<Range> {
                 excludes_end: false,
             })
             .collect();
-        if ranges.len() <= MOST_LOOKS {
+        if ranges.len() <= MAX_RECHECKS {
             return ranges;
         }
         apart *= 2;
@@ -401,7 +401,7 @@ fn around(mut seconds: Vec<i64>) -> Vec<Range> {
 }
 
 /// Waits for the signal to stop.
-async fn told(stop: &mut Stop) -> Kind {
+async fn stop_signal(stop: &mut Stop) -> Kind {
     match stop.wait_for(Option::is_some).await.map(|kind| *kind) {
         Ok(Some(kind)) => kind,
         // The sender is gone, so no signal can arrive.
@@ -432,16 +432,16 @@ impl<'a> Search<'a> {
     }
 
     /// Takes complete windows into account.
-    fn look(&mut self, windows: &[FetchedWindow]) {
+    fn add_complete(&mut self, windows: &[FetchedWindow]) {
         if windows.iter().any(|window| window.batches > 0) {
             self.requests = self.stats.requests.get();
         }
     }
 
     /// Returns whether searching further is useless.
-    fn is_in_vain(&self) -> bool {
+    fn is_hopeless(&self) -> bool {
         let requests = self.stats.requests.get() - self.requests;
-        requests > MOST_IN_VAIN || self.gaps >= MOST_GAPS
+        requests > MAX_FRUITLESS_REQUESTS || self.gaps >= MAX_GAPS
     }
 }
 
@@ -455,7 +455,7 @@ impl CommitPace {
     fn new() -> Self {
         Self {
             committed: Instant::now(),
-            wait: PACE,
+            wait: COMMIT_INTERVAL,
         }
     }
 
@@ -465,6 +465,6 @@ impl CommitPace {
 
     fn committed(&mut self, took: Duration) {
         self.committed = Instant::now();
-        self.wait = PACE.max(took * SHARE);
+        self.wait = COMMIT_INTERVAL.max(took * SHARE);
     }
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::database::{Archive, PATIENCE, damaged, later, unreadable};
+use super::database::{Archive, BUSY_TIMEOUT, damaged, later, unreadable};
 use super::schema;
 use crate::error::Failure;
 
 /// How long to wait for other programs that write to the file after the first read: the caller has data
 /// already.
-const MOMENT: Duration = Duration::from_millis(250);
+const SHORT_BUSY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// An archive that is read again after each change.
 pub(crate) struct WatchedArchive {
@@ -46,9 +46,13 @@ impl WatchedArchive {
             Some(open) if open.place == place => open,
             // The file was replaced.
             known => {
-                let patience = if known.is_some() { MOMENT } else { PATIENCE };
+                let patience = if known.is_some() {
+                    SHORT_BUSY_TIMEOUT
+                } else {
+                    BUSY_TIMEOUT
+                };
                 let archive = Archive::read_within(&self.path, patience)?;
-                archive.undo();
+                archive.rollback();
                 known.insert(OpenArchive {
                     archive,
                     place,
@@ -58,8 +62,8 @@ impl WatchedArchive {
         };
         let read = open.read();
         // Holding the lock would block writers.
-        open.archive.undo();
-        open.wait_at_most(MOMENT)?;
+        open.archive.rollback();
+        open.wait_at_most(SHORT_BUSY_TIMEOUT)?;
         read
     }
 
