@@ -58,7 +58,7 @@ impl TableAddress {
             None => 5432,
         };
         let host = or(words.host, "PGHOST");
-        let host = host.map_or_else(|| Ok(Host::usual(port)), |host| Host::parse(&host))?;
+        let host = host.map_or_else(|| Ok(Host::local(port)), |host| Host::parse(&host))?;
         let user = or(words.user, "PGUSER").or_else(|| whoami::username().ok());
         let user = user.ok_or_else(|| malformed("it has no user, and PGUSER is not set"))?;
         let database = or(words.database, "PGDATABASE").unwrap_or_else(|| user.clone());
@@ -300,7 +300,7 @@ impl Host {
     }
 
     /// Returns the default host: a socket on this machine, or localhost.
-    pub(super) fn usual(port: u16) -> Self {
+    pub(super) fn local(port: u16) -> Self {
         let has_socket =
             |folder: &&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
         let folders = ["/var/run/postgresql", "/tmp"];

@@ -15,16 +15,16 @@ use crate::error::{Failure, Kind};
 #[derive(Debug)]
 pub(super) struct PgError {
     pub(super) failure: Failure,
-    pub(super) may_pass: bool,
+    pub(super) is_transient: bool,
     /// The SQLSTATE, if the session continues.
     code: Option<SqlState>,
 }
 
 impl PgError {
     /// An error that a retry may resolve.
-    pub(super) fn passing(failure: Failure) -> Self {
+    pub(super) fn transient(failure: Failure) -> Self {
         Self {
-            may_pass: true,
+            is_transient: true,
             ..failure.into()
         }
     }
@@ -50,7 +50,7 @@ impl From<Failure> for PgError {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
-            may_pass: false,
+            is_transient: false,
             code: None,
         }
     }
@@ -59,22 +59,22 @@ impl From<Failure> for PgError {
 /// Converts an error of connecting.
 pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) -> PgError {
     let server = address.server();
-    if let Some(said) = error.as_db_error() {
-        if may_pass(said) {
+    if let Some(db_error) = error.as_db_error() {
+        if is_transient(db_error) {
             let failure = Failure::new(
                 Kind::Unavailable,
                 format!("PostgreSQL at {server} does not accept connections now"),
             )
-            .caused_by(anyhow::anyhow!(words(said)))
+            .caused_by(anyhow::anyhow!(server_message(db_error)))
             .hint("run the same command again later, or ask the administrator of the server");
-            return PgError::passing(failure);
+            return PgError::transient(failure);
         }
         return Failure::new(
             Kind::Output,
             format!("PostgreSQL at {server} refused the login"),
         )
-        .caused_by(anyhow::anyhow!(words(said)))
-        .hint(access_hint(address, said))
+        .caused_by(anyhow::anyhow!(server_message(db_error)))
+        .hint(access_hint(address, db_error))
         .into();
     }
     let cause = root(error);
@@ -105,7 +105,7 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
     }
     let failure = unreachable(address, &cause);
     if is_cut(error) && TlsProblem::of(error).is_none() {
-        PgError::passing(failure)
+        PgError::transient(failure)
     } else {
         failure.into()
     }
@@ -126,7 +126,7 @@ pub(super) fn unreachable(address: &TableAddress, cause: &str) -> Failure {
 }
 
 /// The error for a timeout.
-pub(super) fn late(address: &TableAddress, doing: &str, limit: Duration) -> Failure {
+pub(super) fn timed_out(address: &TableAddress, doing: &str, limit: Duration) -> Failure {
     Failure::new(
         Kind::Unavailable,
         format!("cannot {doing} in PostgreSQL at {}", address.server()),
@@ -141,30 +141,31 @@ pub(super) fn late(address: &TableAddress, doing: &str, limit: Duration) -> Fail
 /// Converts an error of a statement. `doing` describes it in the message.
 pub(super) fn of(address: &TableAddress, doing: &str, error: &tokio_postgres::Error) -> PgError {
     let message = format!("cannot {doing} in PostgreSQL at {}", address.server());
-    let Some(said) = error.as_db_error() else {
-        return lost(message, error);
+    let Some(db_error) = error.as_db_error() else {
+        return connection_lost(message, error);
     };
-    let passing = may_pass(said);
-    let kind = match said.code() {
-        _ if passing => Kind::Unavailable,
+    let transient = is_transient(db_error);
+    let kind = match db_error.code() {
+        _ if transient => Kind::Unavailable,
         // Class 22, data exceptions: the service sent an invalid value.
         code if code.code().starts_with("22") => Kind::Protocol,
         _ => Kind::Output,
     };
-    let mut failure = Failure::new(kind, message).caused_by(anyhow::anyhow!(words(said)));
-    if let Some(hint) = hint(address, said) {
+    let mut failure =
+        Failure::new(kind, message).caused_by(anyhow::anyhow!(server_message(db_error)));
+    if let Some(hint) = hint(address, db_error) {
         failure = failure.hint(hint);
     }
-    let goes_on = said.parsed_severity() == Some(Severity::Error);
+    let goes_on = db_error.parsed_severity() == Some(Severity::Error);
     PgError {
         failure,
-        may_pass: passing,
-        code: goes_on.then(|| said.code().clone()),
+        is_transient: transient,
+        code: goes_on.then(|| db_error.code().clone()),
     }
 }
 
 /// The error for a lost connection, or another client error.
-fn lost(message: String, error: &tokio_postgres::Error) -> PgError {
+fn connection_lost(message: String, error: &tokio_postgres::Error) -> PgError {
     let cause = root(error);
     if !is_cut(error) {
         return Failure::new(Kind::Output, message)
@@ -174,7 +175,7 @@ fn lost(message: String, error: &tokio_postgres::Error) -> PgError {
     let failure = Failure::new(Kind::Unavailable, message)
         .caused_by(anyhow::anyhow!("the connection was lost: {cause}"))
         .hint("check the log of the server, then run the same command again");
-    PgError::passing(failure)
+    PgError::transient(failure)
 }
 
 /// Returns whether the connection was lost.
@@ -184,8 +185,8 @@ fn is_cut(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Returns whether a retry may succeed.
-fn may_pass(said: &DbError) -> bool {
-    let passing = [
+fn is_transient(db_error: &DbError) -> bool {
+    let transient = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::TOO_MANY_CONNECTIONS,
@@ -206,26 +207,32 @@ fn may_pass(said: &DbError) -> bool {
         "server closed",
         "shutting down",
     ];
-    passing.contains(said.code())
-        || *said.code() == SqlState::PROTOCOL_VIOLATION
-            && pooler.iter().any(|words| said.message().contains(words))
+    transient.contains(db_error.code())
+        || *db_error.code() == SqlState::PROTOCOL_VIOLATION
+            && pooler
+                .iter()
+                .any(|message| db_error.message().contains(message))
 }
 
 /// Formats the server's message with its code.
-fn words(said: &DbError) -> String {
-    let mut words = format!("{} (SQLSTATE {})", said.message(), said.code().code());
-    for more in [said.detail(), said.hint(), said.where_()]
+fn server_message(db_error: &DbError) -> String {
+    let mut message = format!(
+        "{} (SQLSTATE {})",
+        db_error.message(),
+        db_error.code().code()
+    );
+    for more in [db_error.detail(), db_error.hint(), db_error.where_()]
         .into_iter()
         .flatten()
     {
-        words.push_str("; ");
-        words.push_str(more.lines().next().unwrap_or_default());
+        message.push_str("; ");
+        message.push_str(more.lines().next().unwrap_or_default());
     }
-    words
+    message
 }
 
-fn access_hint(address: &TableAddress, said: &DbError) -> String {
-    let code = said.code();
+fn access_hint(address: &TableAddress, db_error: &DbError) -> String {
+    let code = db_error.code();
     if *code == SqlState::INVALID_PASSWORD {
         return "check the user, and the password in ~/.pgpass, PGPASSFILE or PGPASSWORD"
             .to_owned();
@@ -239,7 +246,7 @@ fn access_hint(address: &TableAddress, said: &DbError) -> String {
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
         return "check the user, and pg_hba.conf on the server".to_owned();
     }
-    if said.message().contains("unsupported startup parameter") && address.options.is_some() {
+    if db_error.message().contains("unsupported startup parameter") && address.options.is_some() {
         return format!(
             "a connection pooler does not accept `options` (from the address or PGOPTIONS); remove them and set them for the user instead: alter role {} set …; or connect to the server directly",
             quoted(&address.user)
@@ -248,8 +255,8 @@ fn access_hint(address: &TableAddress, said: &DbError) -> String {
     "run the same command again later, or ask the administrator of the server".to_owned()
 }
 
-fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
-    let code = said.code();
+fn hint(address: &TableAddress, db_error: &DbError) -> Option<String> {
+    let code = db_error.code();
     let table = address.table.quoted();
     Some(if *code == SqlState::INSUFFICIENT_PRIVILEGE {
         format!(
@@ -275,25 +282,25 @@ fn hint(address: &TableAddress, said: &DbError) -> Option<String> {
 }
 
 /// Runs `work`, and retries transient errors as often as `policy` allows.
-pub(super) async fn persist<T>(
+pub(super) async fn with_retries<T>(
     policy: RetryPolicy,
     mut work: impl AsyncFnMut() -> Result<T, PgError>,
 ) -> Result<T, Failure> {
     let mut retry = 1;
     loop {
-        let trouble = match work().await {
+        let error = match work().await {
             Ok(done) => return Ok(done),
-            Err(trouble) => trouble,
+            Err(error) => error,
         };
-        if !trouble.may_pass || retry > policy.retries {
-            return Err(trouble.failure);
+        if !error.is_transient || retry > policy.retries {
+            return Err(error.failure);
         }
         let wait = policy.backoff(retry, 0.75 + fastrand::f64() / 2.0);
-        let cause = trouble.failure.source();
+        let cause = error.failure.source();
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         log::warn!(
             "{}{cause}; trying again in {:.1} s ({retry} of {})",
-            trouble.failure,
+            error.failure,
             wait.as_secs_f64(),
             policy.retries
         );

@@ -4,9 +4,9 @@
 //! while waiting for the service, and server errors at the end can be retried.
 
 use super::address::TableAddress;
-use super::failure::persist;
+use super::failure::with_retries;
 use super::rows::{InexactCell, RowBuffer, RowSpool};
-use super::session::{Connector, Reach, joined, on_thread};
+use super::session::{Connector, Reach, join, spawn_thread};
 use super::table::{EXTRA, Layout};
 use super::upsert::{self, Upsert, UpsertCounts};
 use crate::batch::filter::Fields;
@@ -15,11 +15,11 @@ use crate::error::{Failure, Kind};
 use crate::text;
 
 /// The size of a chunk, in bytes.
-const PIECE: usize = 1 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// Loads batches into a table. If it is dropped without [`CopyLoader::finish`], nothing is written.
 pub(crate) struct CopyLoader {
-    way: Connector,
+    connector: Connector,
     upsert: Upsert,
     rows: RowBuffer,
     spool: RowSpool,
@@ -40,20 +40,20 @@ impl CopyLoader {
             )
             .hint("add `batch_id` to `--fields`"));
         }
-        let way = Connector {
+        let connector = Connector {
             address: address.clone(),
             reach,
         };
         let layout = Layout::new(fields, lenient);
-        let (way, upsert) = joined(on_thread(async move || {
-            let rehearse = async || Upsert::rehearse(&way, layout.clone()).await;
-            let upsert = persist(way.reach.policy, rehearse).await?;
-            Ok((way, upsert))
+        let (connector, upsert) = join(spawn_thread(async move || {
+            let rehearse = async || Upsert::rehearse(&connector, layout.clone()).await;
+            let upsert = with_retries(connector.reach.policy, rehearse).await?;
+            Ok((connector, upsert))
         })?)?;
         Ok(Self {
             rows: RowBuffer::new(upsert.layout().clone()),
             spool: RowSpool::new(),
-            way,
+            connector,
             upsert,
         })
     }
@@ -62,7 +62,7 @@ impl CopyLoader {
         self.rows
             .add(batch)
             .map_err(|inexact| refused(batch, &inexact))?;
-        if self.rows.len() >= PIECE {
+        if self.rows.len() >= CHUNK {
             self.spool.add(&self.rows.take())?;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl CopyLoader {
     /// Writes everything to the table. Also returns the number of texts with escapes.
     pub(crate) fn finish(self) -> Result<(UpsertCounts, u64), Failure> {
         let Self {
-            way,
+            connector,
             upsert,
             mut rows,
             mut spool,
@@ -79,8 +79,10 @@ impl CopyLoader {
         if rows.len() > 0 {
             spool.add(&rows.take())?;
         }
-        let table = way.address.table.quoted();
-        let counts = joined(on_thread(async move || upsert.run(&way, &mut spool).await)?);
+        let table = connector.address.table.quoted();
+        let counts = join(spawn_thread(async move || {
+            upsert.run(&connector, &mut spool).await
+        })?);
         let counts = counts.map_err(|failure| {
             if upsert::may_be_done() {
                 return failure;

@@ -10,7 +10,7 @@ use super::session::{Limit, Parameter, PgSession, milliseconds};
 use crate::error::{Failure, Kind};
 
 /// How long to wait for a lock before logging a message.
-const QUIETLY: Duration = Duration::from_secs(2);
+const QUIET_WAIT: Duration = Duration::from_secs(2);
 
 const SETTING: &str = "lock_timeout";
 
@@ -41,7 +41,7 @@ impl<'a> Locks<'a> {
     /// Sets a lock timeout for the current transaction of `session`.
     pub(super) async fn new(session: &'a PgSession<'a>, table: &'a str) -> Result<Self, PgError> {
         // A pooler may not have passed it on.
-        let given = session.way.option(SETTING);
+        let given = session.connector.option(SETTING);
         if let Some(given) = &given {
             session.set(SETTING, given).await?;
         }
@@ -54,17 +54,17 @@ impl<'a> Locks<'a> {
             table,
             own,
         };
-        locks.be_quiet().await?;
+        locks.use_short_timeout().await?;
         Ok(locks)
     }
 
     /// Sets a short timeout for the next lock, so that a longer wait is logged first.
-    async fn be_quiet(&self) -> Result<(), PgError> {
+    async fn use_short_timeout(&self) -> Result<(), PgError> {
         if self.own.as_deref().is_some_and(|own| own != "0") {
             return Ok(());
         }
-        let quietly = QUIETLY.min(self.session.way.lock_limit() / 2);
-        self.session.set(SETTING, &milliseconds(quietly)).await
+        let short = QUIET_WAIT.min(self.session.connector.lock_limit() / 2);
+        self.session.set(SETTING, &milliseconds(short)).await
     }
 
     /// Runs `work`, which needs a lock that conflicts with `modes`. Logs a message if it has to wait.
@@ -77,16 +77,16 @@ impl<'a> Locks<'a> {
         let savepoint = "savepoint trayscan_lock";
         session.run("begin", Limit::Short, savepoint).await?;
         match work().await {
-            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {}
+            Err(error) if error.is(&SqlState::LOCK_NOT_AVAILABLE) => {}
             other => return other,
         }
         let back = "rollback to savepoint trayscan_lock";
         session.run("roll back", Limit::Short, back).await?;
         let holders = self.holders(modes).await?;
-        let limit = session.way.lock_limit();
+        let limit = session.connector.lock_limit();
         match self.own.as_deref() {
             Some("0") => session.set(SETTING, "0").await?,
-            Some(own) => return Err(self.held(&holders, own)),
+            Some(own) => return Err(self.not_released(&holders, own)),
             None => session.set(SETTING, &milliseconds(limit)).await?,
         }
         let seconds = limit.as_secs_f64();
@@ -95,22 +95,22 @@ impl<'a> Locks<'a> {
             self.table
         );
         match work().await {
-            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
+            Err(error) if error.is(&SqlState::LOCK_NOT_AVAILABLE) => {
                 session.run("roll back", Limit::Short, back).await?;
                 let holders = self.holders(modes).await?;
-                Err(self.held(&holders, &format!("{seconds:.0} s")))
+                Err(self.not_released(&holders, &format!("{seconds:.0} s")))
             }
             Err(other) => Err(other),
             Ok(done) => {
-                self.be_quiet().await?;
+                self.use_short_timeout().await?;
                 Ok(done)
             }
         }
     }
 
     /// The error for a lock that was not released in time.
-    fn held(&self, holders: &str, waited: &str) -> PgError {
-        let server = self.session.way.address.server();
+    fn not_released(&self, holders: &str, waited: &str) -> PgError {
+        let server = self.session.connector.address.server();
         let own = if self.own.is_some() {
             "; `lock_timeout` does not allow a longer wait"
         } else {
@@ -152,7 +152,7 @@ impl<'a> Locks<'a> {
         for row in &rows {
             let holder: String = row
                 .try_get(0)
-                .map_err(|error| failure::of(&self.session.way.address, doing, &error))?;
+                .map_err(|error| failure::of(&self.session.connector.address, doing, &error))?;
             holders.push(holder);
         }
         if holders.is_empty() {

@@ -11,9 +11,9 @@ pub(super) struct PasswordQuery<'a> {
     pub(super) user: &'a str,
 }
 
-/// Finds the password in the `given` file, or in the default one.
-pub(super) fn find(wanted: &PasswordQuery<'_>, given: Option<PathBuf>) -> Option<String> {
-    let path = given.or_else(usual)?;
+/// Finds the password in the file at `path`, or in the default one.
+pub(super) fn find(query: &PasswordQuery<'_>, path: Option<PathBuf>) -> Option<String> {
+    let path = path.or_else(default_path)?;
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn find(wanted: &PasswordQuery<'_>, given: Option<PathBuf>) -> Option
         return None;
     }
     let text = read(&path)?;
-    text.lines().find_map(|line| password(line, wanted))
+    text.lines().find_map(|line| password(line, query))
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -35,13 +35,13 @@ fn read(path: &Path) -> Option<String> {
 }
 
 #[cfg(unix)]
-fn usual() -> Option<PathBuf> {
+fn default_path() -> Option<PathBuf> {
     let dirs = directories::BaseDirs::new()?;
     Some(dirs.home_dir().join(".pgpass"))
 }
 
 #[cfg(not(unix))]
-fn usual() -> Option<PathBuf> {
+fn default_path() -> Option<PathBuf> {
     let dirs = directories::BaseDirs::new()?;
     Some(dirs.config_dir().join("postgresql").join("pgpass.conf"))
 }
@@ -59,13 +59,13 @@ fn is_open(_: &Metadata) -> bool {
 }
 
 /// Returns the password of a matching line.
-fn password(line: &str, wanted: &PasswordQuery<'_>) -> Option<String> {
+fn password(line: &str, query: &PasswordQuery<'_>) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
     let mut rest = line.chars();
-    let port = wanted.port.to_string();
-    for value in [wanted.host.as_str(), &port, wanted.database, wanted.user] {
+    let port = query.port.to_string();
+    for value in [query.host.as_str(), &port, query.database, query.user] {
         let (word, ended) = word(&mut rest);
         let fits = word.text == value || word.is_star();
         if !fits || ended {
@@ -113,13 +113,13 @@ mod tests {
     use super::*;
 
     fn found(line: &str) -> Option<String> {
-        let wanted = PasswordQuery {
+        let query = PasswordQuery {
             host: "db.example".to_owned(),
             port: 5432,
             database: "pla:nts",
             user: "me",
         };
-        password(line, &wanted)
+        password(line, &query)
     }
 
     #[test]

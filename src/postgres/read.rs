@@ -8,17 +8,17 @@ use futures_util::TryStreamExt as _;
 use super::address::TableAddress;
 use super::address::quoted;
 use super::escapes;
-use super::failure::{self, PgError, persist};
-use super::session::{Connector, Limit, PgSession, Purpose, Reach, on_thread};
+use super::failure::{self, PgError, with_retries};
+use super::session::{Connector, Limit, PgSession, Purpose, Reach, spawn_thread};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
 use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
 use crate::error::{self, Failure};
 
 /// The number of rows sent together.
-const TOGETHER: usize = 500;
+const GROUP_ROWS: usize = 500;
 /// The number of such groups that may be queued.
-const WAITING: usize = 2;
+const QUEUED_GROUPS: usize = 2;
 
 /// A table to read.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct TableReader {
     reach: Option<Reach>,
     range: Option<Range>,
     /// The columns to read; `None` for all.
-    wanted: Option<Vec<usize>>,
+    columns_to_read: Option<Vec<usize>>,
 }
 
 /// One row, as plain text.
@@ -72,7 +72,7 @@ impl TableReader {
             address,
             reach: None,
             range: None,
-            wanted: None,
+            columns_to_read: None,
         }
     }
 
@@ -84,7 +84,7 @@ impl TableReader {
     /// Limits reading to batches created in `range`, and to these columns: a table may contain many exports.
     pub(crate) fn limit(&mut self, range: Option<Range>, columns: Option<Vec<usize>>) {
         self.range = range;
-        self.wanted = columns;
+        self.columns_to_read = columns;
     }
 
     /// Starts reading.
@@ -93,22 +93,22 @@ impl TableReader {
             address,
             reach,
             range,
-            wanted,
+            columns_to_read,
         } = self.clone();
         let reach = reach.ok_or_else(|| {
             let why = "no connection settings for the server of the table";
             Failure::new(error::Kind::Internal, why)
         })?;
-        let way = Connector { address, reach };
-        let (tell, answers) = sync_channel(WAITING);
+        let connector = Connector { address, reach };
+        let (sender, answers) = sync_channel(QUEUED_GROUPS);
         // The channel reports how it ended.
-        let _ = on_thread(async move || {
-            let answer = match read(&way, range, wanted.as_deref(), &tell).await {
+        let _ = spawn_thread(async move || {
+            let answer = match read(&connector, range, columns_to_read.as_deref(), &sender).await {
                 Ok(()) => ReadEvent::End,
                 Err(failure) => ReadEvent::Failed(Box::new(failure)),
             };
             // The receiver may be gone.
-            let _ = tell.send(answer);
+            let _ = sender.send(answer);
             Ok(())
         })?;
         match answers.recv() {
@@ -134,31 +134,32 @@ fn ended() -> Failure {
 
 /// Sends all rows.
 async fn read(
-    way: &Connector,
+    connector: &Connector,
     range: Option<Range>,
-    wanted: Option<&[usize]>,
-    tell: &SyncSender<ReadEvent>,
+    columns_to_read: Option<&[usize]>,
+    sender: &SyncSender<ReadEvent>,
 ) -> Result<(), Failure> {
-    let (session, found) = persist(way.reach.policy, async || look(way).await).await?;
-    let (mut fields, has_extra, unknown) = columns(&found, &way.address)?;
-    if let Some(wanted) = wanted {
-        fields.retain(|field| wanted.contains(field));
+    let (session, found) =
+        with_retries(connector.reach.policy, async || open_table(connector).await).await?;
+    let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
+    if let Some(columns_to_read) = columns_to_read {
+        fields.retain(|field| columns_to_read.contains(field));
     }
     let statement = select(&found.name, &fields, has_extra, range);
     let answer = ReadEvent::Table(fields.clone(), has_extra, unknown);
-    if tell.send(answer).is_err() {
+    if sender.send(answer).is_err() {
         return Ok(());
     }
-    let handed_on = hand_on(&session, &statement, &fields, has_extra, tell).await;
+    let handed_on = send_rows(&session, &statement, &fields, has_extra, sender).await;
     session.close().await;
-    handed_on.map_err(|trouble| trouble.failure)
+    handed_on.map_err(|error| error.failure)
 }
 
 /// Finds the table, in a read-only transaction.
-async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError> {
-    let session = way.connect().await?;
+async fn open_table(connector: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError> {
+    let session = connector.connect().await?;
     session.begin(Purpose::Read).await?;
-    let address = &way.address;
+    let address = &connector.address;
     let Some(found) = table::find(&session, &address.table.quoted()).await? else {
         return Err(Failure::new(
             error::Kind::Usage,
@@ -175,15 +176,16 @@ async fn look(way: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError
 }
 
 /// Sends rows until the last one, or until the receiver is gone.
-async fn hand_on(
+async fn send_rows(
     session: &PgSession<'_>,
     statement: &str,
     fields: &[usize],
     has_extra: bool,
-    tell: &SyncSender<ReadEvent>,
+    sender: &SyncSender<ReadEvent>,
 ) -> Result<(), PgError> {
     let doing = "read the table";
-    let failed = |error: tokio_postgres::Error| failure::of(&session.way.address, doing, &error);
+    let failed =
+        |error: tokio_postgres::Error| failure::of(&session.connector.address, doing, &error);
     let mut coming = std::pin::pin!(session.stream(doing, statement).await?);
     let mut rows = Vec::new();
     loop {
@@ -193,9 +195,9 @@ async fn hand_on(
         if let Some(next) = next {
             rows.push(row(&next, fields, has_extra).map_err(failed)?);
         }
-        if is_last || rows.len() == TOGETHER {
+        if is_last || rows.len() == GROUP_ROWS {
             let rows = ReadEvent::Rows(std::mem::take(&mut rows));
-            if tell.send(rows).is_err() || is_last {
+            if sender.send(rows).is_err() || is_last {
                 return Ok(());
             }
         }

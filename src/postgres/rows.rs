@@ -29,7 +29,7 @@ pub(super) struct RowChunk {
 /// Rows to be sent.
 pub(super) struct RowBuffer {
     layout: Layout,
-    piece: RowChunk,
+    chunk: RowChunk,
     /// The number of texts with escapes.
     pub(super) escaped: u64,
 }
@@ -46,7 +46,7 @@ impl RowBuffer {
     pub(super) fn new(layout: Layout) -> Self {
         let mut rows = Self {
             layout,
-            piece: RowChunk::default(),
+            chunk: RowChunk::default(),
             escaped: 0,
         };
         rows.take();
@@ -55,7 +55,7 @@ impl RowBuffer {
 
     /// Returns the number of buffered bytes.
     pub(super) fn len(&self) -> usize {
-        self.piece.columns.iter().map(Vec::len).sum()
+        self.chunk.columns.iter().map(Vec::len).sum()
     }
 
     /// Takes the buffered rows.
@@ -64,11 +64,11 @@ impl RowBuffer {
             rows: 0,
             columns: vec![Vec::new(); self.layout.fields.len()],
         };
-        std::mem::replace(&mut self.piece, empty)
+        std::mem::replace(&mut self.chunk, empty)
     }
 
     pub(super) fn add(&mut self, batch: &Batch) -> Result<(), InexactCell> {
-        for (field, cells) in self.layout.fields.iter().zip(&mut self.piece.columns) {
+        for (field, cells) in self.layout.fields.iter().zip(&mut self.chunk.columns) {
             let before = cells.len();
             let inexact = |why: &str| InexactCell {
                 column: field.column,
@@ -82,7 +82,7 @@ impl RowBuffer {
                 return Err(inexact("the column does not allow null"));
             }
         }
-        self.piece.rows += 1;
+        self.chunk.rows += 1;
         Ok(())
     }
 }
@@ -236,7 +236,7 @@ const IN_MEMORY: usize = 4 << 20;
 /// A temporary file of encoded rows.
 pub(super) struct RowSpool {
     file: SpooledTempFile,
-    pieces: u64,
+    chunks: u64,
     /// The total number of rows.
     pub(super) rows: u64,
 }
@@ -245,21 +245,21 @@ impl RowSpool {
     pub(super) fn new() -> Self {
         Self {
             file: SpooledTempFile::new(IN_MEMORY),
-            pieces: 0,
+            chunks: 0,
             rows: 0,
         }
     }
 
-    pub(super) fn add(&mut self, piece: &RowChunk) -> Result<(), Failure> {
-        self.append(piece).map_err(unkept)?;
-        self.pieces += 1;
-        self.rows += u64::from(piece.rows);
+    pub(super) fn add(&mut self, chunk: &RowChunk) -> Result<(), Failure> {
+        self.append(chunk).map_err(cannot_buffer)?;
+        self.chunks += 1;
+        self.rows += u64::from(chunk.rows);
         Ok(())
     }
 
-    fn append(&mut self, piece: &RowChunk) -> io::Result<()> {
-        self.file.write_all(&piece.rows.to_be_bytes())?;
-        for cells in &piece.columns {
+    fn append(&mut self, chunk: &RowChunk) -> io::Result<()> {
+        self.file.write_all(&chunk.rows.to_be_bytes())?;
+        for cells in &chunk.columns {
             let length = cells.len() as u64;
             self.file.write_all(&length.to_be_bytes())?;
             self.file.write_all(cells)?;
@@ -269,10 +269,10 @@ impl RowSpool {
 
     /// Reads all chunks, with `columns` columns each, from the start.
     pub(super) fn read(&mut self, columns: usize) -> Result<SpooledRows<'_>, Failure> {
-        self.file.rewind().map_err(unread)?;
+        self.file.rewind().map_err(cannot_read_back)?;
         Ok(SpooledRows {
             columns,
-            left: self.pieces,
+            left: self.chunks,
             spool: self,
         })
     }
@@ -292,7 +292,7 @@ impl SpooledRows<'_> {
             return Ok(None);
         }
         self.left -= 1;
-        self.take().map(Some).map_err(unread)
+        self.take().map(Some).map_err(cannot_read_back)
     }
 
     fn take(&mut self) -> io::Result<RowChunk> {
@@ -315,7 +315,7 @@ impl SpooledRows<'_> {
     }
 }
 
-fn unkept(error: io::Error) -> Failure {
+fn cannot_buffer(error: io::Error) -> Failure {
     let folder = std::env::temp_dir();
     Failure::new(
         Kind::Output,
@@ -328,7 +328,7 @@ fn unkept(error: io::Error) -> Failure {
     .hint("free some space there, or set TMPDIR to another folder")
 }
 
-fn unread(error: io::Error) -> Failure {
+fn cannot_read_back(error: io::Error) -> Failure {
     Failure::new(
         Kind::Output,
         "cannot read back the batches buffered for PostgreSQL",
@@ -450,20 +450,20 @@ mod tests {
     #[test]
     fn pieces_come_back_as_often_as_they_are_asked_for() {
         let mut spool = RowSpool::new();
-        let pieces: Vec<RowChunk> = (1..4)
+        let chunks: Vec<RowChunk> = (1..4)
             .map(|rows| RowChunk {
                 rows,
                 columns: vec![vec![7; IN_MEMORY / 2], Vec::new()],
             })
             .collect();
-        for piece in &pieces {
-            spool.add(piece).expect("kept");
+        for chunk in &chunks {
+            spool.add(chunk).expect("kept");
         }
         assert_eq!(spool.rows, 6);
         for _ in 0..2 {
             let mut back = spool.read(2).expect("read");
-            for piece in &pieces {
-                assert_eq!(back.next().expect("read").as_ref(), Some(piece));
+            for chunk in &chunks {
+                assert_eq!(back.next().expect("read").as_ref(), Some(chunk));
             }
             assert_eq!(back.next().expect("read"), None);
         }

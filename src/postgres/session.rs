@@ -22,7 +22,7 @@ use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
 /// How long to wait for a session to close.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much longer than for a lock to wait for a response, so that the server can report the lock timeout
 /// first.
 const GRACE: Duration = Duration::from_secs(1);
@@ -158,7 +158,7 @@ impl Connector {
         let Ok(connected) = timeout(wait, config.connect(tls)).await else {
             let cause = format!("no answer within {:.1} s", wait.as_secs_f64());
             let failure = failure::unreachable(&self.address, &cause);
-            return Err(PgError::passing(failure));
+            return Err(PgError::transient(failure));
         };
         let (client, mut connection) =
             connected.map_err(|error| failure::connecting(&self.address, &error))?;
@@ -176,7 +176,7 @@ impl Connector {
             }
         });
         Ok(PgSession {
-            way: self,
+            connector: self,
             client,
             driver: Cell::new(Some(Driver(driver))),
             is_open: Cell::new(false),
@@ -186,7 +186,7 @@ impl Connector {
 
 /// A session on the server. Dropping it closes the connection and rolls back.
 pub(super) struct PgSession<'a> {
-    pub(super) way: &'a Connector,
+    pub(super) connector: &'a Connector,
     client: Client,
     driver: Cell<Option<Driver>>,
     /// Whether a transaction is open and the connection is usable.
@@ -214,7 +214,7 @@ impl PgSession<'_> {
         self.run("begin", Limit::Short, &format!("begin {mode}"))
             .await?;
         self.is_open.set(true);
-        let limit = self.way.limit(Limit::Long).saturating_add(BACKSTOP);
+        let limit = self.connector.limit(Limit::Long).saturating_add(BACKSTOP);
         // Rows are read as fast as the caller takes them.
         let statement = if purpose == Purpose::Read {
             Duration::ZERO
@@ -229,7 +229,7 @@ impl PgSession<'_> {
             // Servers from version 14 on stop statements whose client has disconnected.
             ("client_connection_check_interval", "10s".to_owned()),
         ] {
-            let wanted = self.way.option(name).unwrap_or(ours);
+            let wanted = self.connector.option(name).unwrap_or(ours);
             values.push(format!("('{name}', '{}')", wanted.replace('\'', "''")));
         }
         let statement = format!(
@@ -275,8 +275,8 @@ impl PgSession<'_> {
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, PgError> {
-        let asked = self.client.query_typed(statement, parameters);
-        self.within(doing, limit, asked).await
+        let query = self.client.query_typed(statement, parameters);
+        self.within(doing, limit, query).await
     }
 
     /// Runs a query, and returns the rows as a stream.
@@ -286,8 +286,8 @@ impl PgSession<'_> {
         statement: &str,
     ) -> Result<RowStream, PgError> {
         let none: [(&(dyn ToSql + Sync), Type); 0] = [];
-        let asked = self.client.query_typed_raw(statement, none);
-        self.within(doing, Limit::Long, asked).await
+        let query = self.client.query_typed_raw(statement, none);
+        self.within(doing, Limit::Long, query).await
     }
 
     /// Runs a statement that changes rows, and returns their number.
@@ -297,8 +297,8 @@ impl PgSession<'_> {
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<u64, PgError> {
-        let asked = self.client.execute_typed(statement, parameters);
-        self.within(doing, Limit::Long, asked).await
+        let query = self.client.execute_typed(statement, parameters);
+        self.within(doing, Limit::Long, query).await
     }
 
     /// Waits for a response up to the limit.
@@ -308,16 +308,16 @@ impl PgSession<'_> {
         limit: Limit,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, PgError> {
-        let address = &self.way.address;
-        let wait = self.way.limit(limit);
+        let address = &self.connector.address;
+        let wait = self.connector.limit(limit);
         let error = match timeout(wait, work).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => error,
             Err(_) => {
                 self.is_open.set(false);
-                let failure = failure::late(address, doing, wait);
+                let failure = failure::timed_out(address, doing, wait);
                 return Err(match limit {
-                    Limit::Short => PgError::passing(failure),
+                    Limit::Short => PgError::transient(failure),
                     // A retry would take as long again.
                     Limit::Long => failure.into(),
                 });
@@ -326,7 +326,7 @@ impl PgSession<'_> {
         // The connection task knows why the connection was closed.
         let driver = error.is_closed().then(|| self.driver.take()).flatten();
         if let Some(mut driver) = driver
-            && let Ok(Ok(Some(cause))) = timeout(FAREWELL, &mut driver.0).await
+            && let Ok(Ok(Some(cause))) = timeout(CLOSE_TIMEOUT, &mut driver.0).await
         {
             return Err(failure::of(address, doing, &cause));
         }
@@ -343,7 +343,7 @@ impl PgSession<'_> {
     where
         T: tokio_postgres::types::FromSql<'r>,
     {
-        let address = &self.way.address;
+        let address = &self.connector.address;
         let row = rows.first().ok_or_else(|| {
             Failure::new(
                 Kind::Internal,
@@ -364,11 +364,11 @@ impl PgSession<'_> {
             ..
         } = self;
         if is_open.get() {
-            let _ = timeout(FAREWELL, client.batch_execute("rollback")).await;
+            let _ = timeout(CLOSE_TIMEOUT, client.batch_execute("rollback")).await;
         }
         drop(client);
         if let Some(mut driver) = driver.take() {
-            let _ = timeout(FAREWELL, &mut driver.0).await;
+            let _ = timeout(CLOSE_TIMEOUT, &mut driver.0).await;
         }
     }
 }
@@ -379,7 +379,7 @@ pub(super) fn milliseconds(duration: Duration) -> String {
 }
 
 /// Runs `work` on a thread with its own runtime: the caller may be on a runtime, which must not block.
-pub(super) fn on_thread<T, W>(work: W) -> Result<thread::JoinHandle<Result<T, Failure>>, Failure>
+pub(super) fn spawn_thread<T, W>(work: W) -> Result<thread::JoinHandle<Result<T, Failure>>, Failure>
 where
     T: Send + 'static,
     W: AsyncFnOnce() -> Result<T, Failure> + Send + 'static,
@@ -400,7 +400,7 @@ where
 }
 
 /// Waits for a thread.
-pub(super) fn joined<T>(thread: thread::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn join<T>(thread: thread::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

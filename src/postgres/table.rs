@@ -229,7 +229,7 @@ pub(super) async fn find(
     session: &PgSession<'_>,
     table: &str,
 ) -> Result<Option<ExistingTable>, PgError> {
-    let (doing, address) = ("look for the table", &session.way.address);
+    let (doing, address) = ("look for the table", &session.connector.address);
     let parameters: [Parameter<'_>; 1] = [(&table, Type::TEXT)];
     let tables = session
         .rows(
@@ -309,7 +309,7 @@ impl ExistingTable {
         session: &PgSession<'_>,
         layout: &mut Layout,
     ) -> Result<(), PgError> {
-        let (name, address) = (&self.name, &session.way.address);
+        let (name, address) = (&self.name, &session.connector.address);
         let unfit = |why: &str| {
             Failure::new(
                 Kind::Output,
@@ -368,7 +368,7 @@ impl ExistingTable {
 
     /// Checks the permissions on the whole table: those on columns alone do not allow locking it.
     async fn check_rights(&self, session: &PgSession<'_>) -> Result<(), PgError> {
-        let (doing, address) = ("check the permissions", &session.way.address);
+        let (doing, address) = ("check the permissions", &session.connector.address);
         let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
         let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];
         let rows = session

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::address::quoted;
-use super::failure::{PgError, persist};
+use super::failure::{PgError, with_retries};
 use super::locks::{AGAINST_READERS, AGAINST_ROWS, AGAINST_THE_TABLE, Locks};
 use super::rows::{RowChunk, RowSpool};
 use super::session::{Connector, Limit, Parameter, PgSession, Purpose};
@@ -54,8 +54,8 @@ enum CommitOutcome {
 impl Upsert {
     /// Finds the table, or its future schema, and checks that batches fit. Runs all statements without
     /// batches, in a transaction that is rolled back: missing permissions are detected now.
-    pub(super) async fn rehearse(way: &Connector, layout: Layout) -> Result<Self, PgError> {
-        let session = way.connect().await?;
+    pub(super) async fn rehearse(connector: &Connector, layout: Layout) -> Result<Self, PgError> {
+        let session = connector.connect().await?;
         let rehearsed = Self::go_through(&session, layout).await;
         session.close().await;
         rehearsed
@@ -63,7 +63,7 @@ impl Upsert {
 
     async fn go_through(session: &PgSession<'_>, mut layout: Layout) -> Result<Self, PgError> {
         session.begin(Purpose::Write).await?;
-        let found = table::find(session, &session.way.address.table.quoted()).await?;
+        let found = table::find(session, &session.connector.address.table.quoted()).await?;
         let table = match &found {
             Some(found) => {
                 found.check(session, &mut layout).await?;
@@ -77,9 +77,9 @@ impl Upsert {
             table,
             exists: found.is_some(),
         };
-        match upsert.try_out(session).await {
+        match upsert.dry_run(session).await {
             // The lock is waited for when there is something to write.
-            Err(trouble) if trouble.is(&SqlState::LOCK_NOT_AVAILABLE) => {
+            Err(error) if error.is(&SqlState::LOCK_NOT_AVAILABLE) => {
                 log::info!("{} is currently locked by another session", upsert.table);
             }
             other => other?,
@@ -93,15 +93,15 @@ impl Upsert {
 
     /// Lets the server plan all statements, which checks names, types and permissions. Nothing is written
     /// except two empty tables at most, which are rolled back.
-    async fn try_out(&self, session: &PgSession<'_>) -> Result<(), PgError> {
+    async fn dry_run(&self, session: &PgSession<'_>) -> Result<(), PgError> {
         let locks = Locks::new(session, &self.table).await?;
-        let staging = self.layout.create_staging(self.present());
+        let staging = self.layout.create_staging(self.existing());
         session
             .run("create a temporary table", Limit::Long, &staging)
             .await?;
         if !self.exists {
             // Another export that is creating it has checked that already.
-            if !self.try_turn(session).await? {
+            if !self.try_advisory_lock(session).await? {
                 return Ok(());
             }
             self.create(session, &locks).await?;
@@ -120,20 +120,20 @@ impl Upsert {
     }
 
     /// Returns the table if it existed at the start.
-    fn present(&self) -> Option<&str> {
+    fn existing(&self) -> Option<&str> {
         self.exists.then_some(self.table.as_str())
     }
 
     /// The name of the advisory lock for exports that create the same table.
-    fn turn(&self) -> String {
+    fn advisory_key(&self) -> String {
         format!("trayscan {}", self.table)
     }
 
     /// Returns whether no other export is creating the table.
-    async fn try_turn(&self, session: &PgSession<'_>) -> Result<bool, PgError> {
-        let (doing, turn) = ("wait for another export", self.turn());
+    async fn try_advisory_lock(&self, session: &PgSession<'_>) -> Result<bool, PgError> {
+        let (doing, lock_key) = ("wait for another export", self.advisory_key());
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
-        let parameters: [Parameter<'_>; 1] = [(&turn, Type::TEXT)];
+        let parameters: [Parameter<'_>; 1] = [(&lock_key, Type::TEXT)];
         let rows = session
             .rows(doing, Limit::Short, statement, &parameters)
             .await?;
@@ -142,11 +142,11 @@ impl Upsert {
 
     /// Creates the table if it does not exist; one export at a time, to avoid conflicts.
     async fn create(&self, session: &PgSession<'_>, locks: &Locks<'_>) -> Result<(), PgError> {
-        let (turn, create) = (self.turn(), self.layout.create(&self.table));
+        let (lock_key, create) = (self.advisory_key(), self.layout.create(&self.table));
         locks
             .wait(&[], async || {
                 let statement = "select pg_advisory_xact_lock(hashtext($1))";
-                let parameters: [Parameter<'_>; 1] = [(&turn, Type::TEXT)];
+                let parameters: [Parameter<'_>; 1] = [(&lock_key, Type::TEXT)];
                 session
                     .rows(
                         "wait for another export",
@@ -158,9 +158,9 @@ impl Upsert {
                 session.run("create the table", Limit::Long, &create).await
             })
             .await
-            .map_err(|mut trouble| {
-                trouble.may_pass |= trouble.is_created_meanwhile();
-                trouble
+            .map_err(|mut error| {
+                error.is_transient |= error.is_created_meanwhile();
+                error
             })
     }
 
@@ -189,44 +189,47 @@ impl Upsert {
     /// Writes the buffered rows to the table: all of them, or none.
     pub(super) async fn run(
         &self,
-        way: &Connector,
+        connector: &Connector,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, Failure> {
-        persist(way.reach.policy, async || self.attempt(way, spool).await).await
+        with_retries(connector.reach.policy, async || {
+            self.attempt(connector, spool).await
+        })
+        .await
     }
 
     async fn attempt(
         &self,
-        way: &Connector,
+        connector: &Connector,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, PgError> {
-        let session = way.connect().await?;
+        let session = connector.connect().await?;
         let (counts, number) = match self.prepare(&session, spool).await {
             Ok(prepared) => prepared,
-            Err(trouble) => {
+            Err(error) => {
                 session.close().await;
-                return Err(trouble);
+                return Err(error);
             }
         };
         COMMITTING.store(true, Ordering::SeqCst);
-        let Err(trouble) = session.commit().await else {
+        let Err(error) = session.commit().await else {
             session.close().await;
             return Ok(counts);
         };
         drop(session);
-        let fate = if trouble.is_refusal() {
+        let outcome = if error.is_refusal() {
             Ok(CommitOutcome::Aborted)
         } else {
-            log::warn!("{}; asking the server for the result", trouble.failure);
-            fate(way, number).await
+            log::warn!("{}; asking the server for the result", error.failure);
+            commit_outcome(connector, number).await
         };
-        match fate {
+        match outcome {
             Ok(CommitOutcome::Committed) => Ok(counts),
             Ok(CommitOutcome::Aborted) => {
                 COMMITTING.store(false, Ordering::SeqCst);
-                Err(trouble)
+                Err(error)
             }
-            Ok(CommitOutcome::Unknown) => Err(self.uncertain(trouble.failure).into()),
+            Ok(CommitOutcome::Unknown) => Err(self.uncertain(error.failure).into()),
             Err(failure) => Err(self.uncertain(failure).into()),
         }
     }
@@ -253,7 +256,7 @@ impl Upsert {
     ) -> Result<UpsertCounts, PgError> {
         let table = &self.table;
         let locks = Locks::new(session, table).await?;
-        let staging = self.layout.create_staging(self.present());
+        let staging = self.layout.create_staging(self.existing());
         locks
             .wait(AGAINST_READERS, async || {
                 session
@@ -333,13 +336,18 @@ impl Upsert {
     }
 
     /// The error if the server did not write all rows, but reported no error.
-    fn refused(&self, session: &PgSession<'_>, written: (u64, u64), wanted: (u64, u64)) -> Failure {
+    fn refused(
+        &self,
+        session: &PgSession<'_>,
+        written: (u64, u64),
+        expected: (u64, u64),
+    ) -> Failure {
         let table = &self.table;
         Failure::new(
             Kind::Output,
             format!(
                 "PostgreSQL at {} did not write every batch to {table}: it added {} of {} new ones and updated {} of {} that differ",
-                session.way.address.server(), written.0, wanted.0, written.1, wanted.1
+                session.connector.address.server(), written.0, expected.0, written.1, expected.1
             ),
         )
         .hint(format!(
@@ -352,9 +360,9 @@ impl Upsert {
         let doing = "copy batches";
         let fields = &self.layout.fields;
         let statement = self.layout.copy();
-        let mut pieces = spool.read(fields.len())?;
-        while let Some(piece) = pieces.next()? {
-            let RowChunk { rows, columns } = &piece;
+        let mut chunks = spool.read(fields.len())?;
+        while let Some(chunk) = chunks.next()? {
+            let RowChunk { rows, columns } = &chunk;
             let mut arrays = Vec::new();
             for (field, cells) in fields.iter().zip(columns) {
                 let (cell, array) = field.types();
@@ -384,29 +392,29 @@ impl Upsert {
 }
 
 /// Asks the server for the result of a transaction, until it has ended.
-async fn fate(way: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
+async fn commit_outcome(connector: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
-    persist(way.reach.policy, async || {
-        let session = way.connect().await?;
+    with_retries(connector.reach.policy, async || {
+        let session = connector.connect().await?;
         loop {
             let parameters: [Parameter<'_>; 1] = [(&number, Type::INT8)];
-            let asked = session
+            let answer = session
                 .rows(doing, Limit::Short, "select txid_status($1)", &parameters)
                 .await;
-            let status: Option<String> = match asked {
+            let status: Option<String> = match answer {
                 Ok(rows) => session.value(doing, &rows, 0)?,
                 // A server that does not know the transaction considers its ID to be in the future.
-                Err(trouble) if trouble.is(&SqlState::INVALID_PARAMETER_VALUE) => {
+                Err(error) if error.is(&SqlState::INVALID_PARAMETER_VALUE) => {
                     return Ok(CommitOutcome::Aborted);
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             };
             match status.as_deref() {
                 Some("committed") => return Ok(CommitOutcome::Committed),
                 Some("aborted") => return Ok(CommitOutcome::Aborted),
-                Some("in progress") if begun.elapsed() < way.lock_limit() => {
-                    tokio::time::sleep(PAUSE.min(way.reach.timeout)).await;
+                Some("in progress") if begun.elapsed() < connector.lock_limit() => {
+                    tokio::time::sleep(PAUSE.min(connector.reach.timeout)).await;
                 }
                 _ => return Ok(CommitOutcome::Unknown),
             }
@@ -452,7 +460,7 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
 
 /// Returns the schema for a new table.
 async fn place(session: &PgSession<'_>) -> Result<String, PgError> {
-    let (doing, address) = ("look for a schema", &session.way.address);
+    let (doing, address) = ("look for a schema", &session.connector.address);
     let table = &address.table;
     if table.schema.is_some() {
         return Ok(table.quoted());
