@@ -115,8 +115,8 @@ fn differences(old: &str, new: &str) -> Vec<FieldChange> {
             });
         }
     };
-    for (place, column) in COLUMNS.iter().enumerate() {
-        compare(column.name, old.json(place), new.json(place));
+    for (index, column) in COLUMNS.iter().enumerate() {
+        compare(column.name, old.json(index), new.json(index));
     }
     let before: HashMap<&str, &str> = old.unknown().collect();
     let after: HashMap<&str, &str> = new.unknown().collect();

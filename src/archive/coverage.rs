@@ -52,8 +52,8 @@ impl Coverage {
             }
             apart
         });
-        let place = self.spans.partition_point(|span| span.start < added.start);
-        self.spans.insert(place, added);
+        let index = self.spans.partition_point(|span| span.start < added.start);
+        self.spans.insert(index, added);
     }
 
     /// Removes the inside of `window`, which turned out to be incomplete. Its bounds belong to the
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_complete_that_has_not_happened() {
+    fn coverage_never_extends_into_the_future() {
         let mut coverage = Coverage::default();
         coverage.add(&range(Some(10), None), 100);
         coverage.add(&range(Some(200), Some(300)), 100);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_missing_behind_what_has_no_end() {
+    fn nothing_is_missing_after_an_open_end() {
         let mut coverage = Coverage::default();
         coverage.add(&range(Some(10), None), i64::MAX);
         assert_eq!(coverage.missing(&range(Some(20), None)), []);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_out_not_to_be_complete_is_forgotten() {
+    fn incomplete_windows_are_removed() {
         let without = |start, end| {
             let mut coverage = covered(&[(None, 100), (Some(200), 300)]);
             coverage.remove(&range(start, end));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_the_end_are_fetched_with_the_time_before_them() {
+    fn gaps_and_the_end_are_fetched_with_a_lookback() {
         let everything = Coverage::default();
         assert_eq!(everything.ranges_to_fetch(None, 7), [range(None, None)]);
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_of_a_range_lies_between_what_is_there() {
+    fn missing_parts_of_a_range_are_between_the_spans() {
         let there = covered(&[(Some(10), 20), (Some(40), 50)]);
         assert_eq!(
             there.missing(&range(Some(0), Some(100))),
@@ -289,7 +289,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn spans_are_what_was_added_and_what_is_wanted_closes_every_gap(
+        fn spans_match_what_was_added_and_ranges_to_fetch_close_every_gap(
             windows in prop::collection::vec((prop::option::of(0_i64..60), 0_i64..60), 0..12),
             since in prop::option::of(0_i64..60), lookback in 0_i64..20,
         ) {

@@ -399,12 +399,12 @@ fn inspect(path: &Path, file: &mut File) -> Result<FileContent, Failure> {
         return Err(no_archive(path, "it is not an SQLite database"));
     }
     // Offsets in the SQLite file header.
-    let number = |place: usize| {
+    let number = |offset: usize| {
         u32::from_be_bytes([
-            head[place],
-            head[place + 1],
-            head[place + 2],
-            head[place + 3],
+            head[offset],
+            head[offset + 1],
+            head[offset + 2],
+            head[offset + 3],
         ])
     };
     if number(68) != ARCHIVE_ID {

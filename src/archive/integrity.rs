@@ -49,13 +49,13 @@ impl Archive {
 
 /// Returns the first column of a row that differs from `batch`.
 fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
-    for (place, column) in COLUMNS.iter().enumerate() {
-        let expected = match place {
-            BATCH_ID => batch.plain(place),
-            _ => batch.typed(place),
+    for (index, column) in COLUMNS.iter().enumerate() {
+        let expected = match index {
+            BATCH_ID => batch.plain(index),
+            _ => batch.typed(index),
         };
         let expected = expected.as_deref();
-        let same = match (row.get_ref(place)?, column.kind) {
+        let same = match (row.get_ref(index)?, column.kind) {
             (ValueRef::Null, FieldType::Integer) => {
                 expected.is_none_or(|text| text.parse::<i64>().is_err())
             }
@@ -77,7 +77,7 @@ fn differing(row: &Row<'_>, batch: &Batch) -> rusqlite::Result<Option<usize>> {
             _ => false,
         };
         if !same {
-            return Ok(Some(place));
+            return Ok(Some(index));
         }
     }
     Ok(None)

@@ -78,20 +78,20 @@ impl<'a> BatchStore<'a> {
         let prepare = || {
             let db = &archive.db;
             let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
-            let places: Vec<String> = (1..=names.len() + OWN.len())
-                .map(|place| format!("?{place}"))
+            let parameters: Vec<String> = (1..=names.len() + OWN.len())
+                .map(|number| format!("?{number}"))
                 .collect();
             let insert = format!(
                 "INSERT INTO batches ({}, {}) VALUES ({}) ON CONFLICT DO NOTHING",
                 names.join(", "),
                 OWN.join(", "),
-                places.join(", ")
+                parameters.join(", ")
             );
             let sets: Vec<String> = names
                 .iter()
                 .zip(1..)
                 .skip(1)
-                .map(|(name, place)| format!("{name} = ?{place}"))
+                .map(|(name, number)| format!("{name} = ?{number}"))
                 .collect();
             let replace = format!(
                 "UPDATE batches SET {}, received = ?19, last_changed = ?20 WHERE batch_id = ?1",

@@ -21,7 +21,7 @@ pub(crate) struct WatchedArchive {
 
 struct OpenArchive {
     archive: Archive,
-    place: FileId,
+    id: FileId,
     /// SQLite's data version of the last read.
     version: Option<i64>,
 }
@@ -41,9 +41,9 @@ impl WatchedArchive {
 
     /// Returns the content if it has changed since the last call; `None` if not.
     pub(crate) fn read(&mut self) -> Result<Option<ArchiveContent>, Failure> {
-        let place = FileId::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
+        let id = FileId::of(&self.path).map_err(|error| unreadable(&self.path, error))?;
         let open = match &mut self.open {
-            Some(open) if open.place == place => open,
+            Some(open) if open.id == id => open,
             // The file was replaced.
             known => {
                 let patience = if known.is_some() {
@@ -55,7 +55,7 @@ impl WatchedArchive {
                 archive.rollback();
                 known.insert(OpenArchive {
                     archive,
-                    place,
+                    id,
                     version: None,
                 })
             }
@@ -67,9 +67,9 @@ impl WatchedArchive {
         read
     }
 
-    /// The error for a row at `place` that does not contain a batch.
-    pub(crate) fn damaged(&self, content: &ArchiveContent, place: usize) -> Failure {
-        damaged(&self.path, content.rows[place])
+    /// The error for a row at `index` that does not contain a batch.
+    pub(crate) fn damaged(&self, content: &ArchiveContent, index: usize) -> Failure {
+        damaged(&self.path, content.rows[index])
     }
 }
 

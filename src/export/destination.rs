@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_tells_format_and_compression() {
+    fn the_extension_selects_format_and_compression() {
         for (name, format, compression) in [
             ("a.csv", Format::Csv, Compression::None),
             ("a.JSONL", Format::Ndjson, Compression::None),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_caught() {
+    fn likely_mistakes_are_refused() {
         for name in [
             "json",
             "csv",

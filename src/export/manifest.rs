@@ -136,19 +136,19 @@ pub(crate) struct Draft {
 impl Draft {
     /// Opens the target of the manifest, and creates its folder if `make_folder` is set.
     pub(crate) fn open(path: &Path, no_clobber: bool, make_folder: bool) -> Result<Self, Failure> {
-        let place = Location::new(Some(path))?;
+        let location = Location::new(Some(path))?;
         let mut folders = Folders::default();
-        if let Location::File(path) = &place
+        if let Location::File(path) = &location
             && make_folder
         {
             folders.create_for(path).map_err(|error| {
-                let name = place.name();
+                let name = location.name();
                 Failure::new(Kind::Output, format!("cannot create the folder of {name}"))
                     .caused_by(error)
                     .hint("choose another location with `--manifest`")
             })?;
         }
-        let target = OutputTarget::open(&place, no_clobber)?;
+        let target = OutputTarget::open(&location, no_clobber)?;
         Ok(Self {
             output: EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?,
             _folders: folders,

@@ -84,7 +84,7 @@ struct Partition {
 }
 
 impl Partition {
-    fn place(&self) -> Result<Location, Failure> {
+    fn location(&self) -> Result<Location, Failure> {
         // A file with this name, not standard output.
         let name = if self.name == "-" { "./-" } else { &self.name };
         Location::new(Some(Path::new(name)))
@@ -124,14 +124,14 @@ impl PartitionedWriter {
             return Ok(());
         }
         let parts = &mut self.parts;
-        let place = *self.names.entry(name).or_insert_with_key(|name| {
+        let index = *self.names.entry(name).or_insert_with_key(|name| {
             parts.push(Partition {
                 name: name.clone(),
                 ..Partition::default()
             });
             parts.len() - 1
         });
-        let part = &mut parts[place];
+        let part = &mut parts[index];
         part.batches += 1;
         part.lines.extend_from_slice(batch.text().as_bytes());
         part.lines.push(b'\n');
@@ -167,18 +167,18 @@ impl PartitionedWriter {
         parts.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         let mut folders = Folders::default();
         let mut part_files = self.temporary_files(&parts, &mut folders)?;
-        let mut places: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let mut resolved_paths: HashMap<PathBuf, PathBuf> = HashMap::new();
         let mut report = WriterReport::default();
         let mut written = Vec::with_capacity(parts.len());
         let mut all = Vec::with_capacity(parts.len());
         for part in parts {
-            let file = part.place()?;
+            let file = part.location()?;
             if let Location::File(path) = &file {
                 folders
                     .create_for(path)
                     .map_err(|error| cannot_make(path, error))?;
-                if let Some(place) = resolved(path)
-                    && let Some(other) = places.insert(place, path.clone())
+                if let Some(resolved) = resolved(path)
+                    && let Some(other) = resolved_paths.insert(resolved, path.clone())
                 {
                     return Err(same_file_error(&other, path));
                 }
@@ -197,7 +197,7 @@ impl PartitionedWriter {
             marker.remove()?;
         }
         if let Some(pending) = &self.options.pending {
-            pending.write(written.iter().map(|(place, _)| place.address()))?;
+            pending.write(written.iter().map(|(location, _)| location.address()))?;
         }
         let published = FinishedOutput::publish(all)?;
         let written = written.into_iter().zip(published);
@@ -215,14 +215,14 @@ impl PartitionedWriter {
         parts: &[Partition],
         folders: &mut Folders,
     ) -> Result<Option<PartFiles>, Failure> {
-        let mut places = BTreeSet::new();
+        let mut part_folders = BTreeSet::new();
         for part in parts {
-            if let Location::File(path) = part.place()? {
+            if let Location::File(path) = part.location()? {
                 let path = follow_links(&path).unwrap_or(path);
-                places.insert(folder_of(&path).to_owned());
+                part_folders.insert(folder_of(&path).to_owned());
             }
         }
-        if places.is_empty() {
+        if part_folders.is_empty() {
             return Ok(None);
         }
         let inside = self.template.folder().join("name");
@@ -230,7 +230,7 @@ impl PartitionedWriter {
             .create_for(&inside)
             .map_err(|error| cannot_make(&inside, error))?;
         let base = folder_of(&inside);
-        let parts = PartFiles::new(base, &places);
+        let parts = PartFiles::new(base, &part_folders);
         parts.map(Some).map_err(|error| cannot_write(base, error))
     }
 
@@ -248,8 +248,8 @@ impl PartitionedWriter {
             output = output.hashed();
         }
         let mut writer = (self.options.new_writer)(output)?;
-        for (place, length) in &part.chunks {
-            let lines = self.read_spilled(*place, *length);
+        for (offset, length) in &part.chunks {
+            let lines = self.read_spilled(*offset, *length);
             let lines = lines.map_err(Failure::from_output)?;
             for_each_batch(lines, |batch| {
                 add(batch, writer.as_mut(), digest.as_mut(), kept)
@@ -268,8 +268,8 @@ impl PartitionedWriter {
         Ok((output.seal()?, share))
     }
 
-    fn read_spilled(&mut self, place: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.spill_file.seek(SeekFrom::Start(place))?;
+    fn read_spilled(&mut self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.spill_file.seek(SeekFrom::Start(offset))?;
         let mut lines = vec![0; length];
         self.spill_file.read_exact(&mut lines)?;
         Ok(lines)
@@ -296,14 +296,14 @@ fn for_each_batch(
     // It was valid when it was written.
     let modified = || Failure::new(Kind::Internal, "the temporary file was modified");
     let lines = Arc::new(String::from_utf8(lines).map_err(|_| modified())?);
-    let mut place = 0;
-    while let Some(length) = memchr(b'\n', &lines.as_bytes()[place..]) {
-        let batch = match Batch::scan(&lines, place) {
+    let mut offset = 0;
+    while let Some(length) = memchr(b'\n', &lines.as_bytes()[offset..]) {
+        let batch = match Batch::scan(&lines, offset) {
             Some((batch, scanned)) if scanned == length => Some(batch),
-            _ => Batch::read(&lines[place..place + length]).batch,
+            _ => Batch::read(&lines[offset..offset + length]).batch,
         };
         take(&batch.ok_or_else(modified)?)?;
-        place += length + 1;
+        offset += length + 1;
     }
     Ok(())
 }
@@ -328,12 +328,12 @@ fn same_file_error(first: &Path, second: &Path) -> Failure {
     .hint("remove the link, or choose another location with `-o`")
 }
 
-fn manifest_conflict(place: &Location) -> Failure {
+fn manifest_conflict(location: &Location) -> Failure {
     Failure::new(
         Kind::Output,
         format!(
             "`--manifest` and a file of `-o` have the same name: {}",
-            place.name()
+            location.name()
         ),
     )
     .hint("give the manifest a name that the template cannot produce")

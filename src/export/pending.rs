@@ -20,7 +20,7 @@ use crate::storage::temp_file::{self, sync_folder};
 
 /// The list of files that a run is about to change.
 pub(crate) struct Pending {
-    place: Location,
+    location: Location,
     template: String,
     /// Files that may be removed, or that an earlier run did not finish.
     pub(crate) others: BTreeSet<String>,
@@ -37,7 +37,7 @@ impl Pending {
     /// Returns the list that belongs to `manifest`.
     pub(crate) fn new(manifest: &Path, template: &Template) -> Result<Self, Failure> {
         Ok(Self {
-            place: Location::new(Some(&pending_path(manifest)))?,
+            location: Location::new(Some(&pending_path(manifest)))?,
             template: template.text(),
             others: BTreeSet::new(),
         })
@@ -76,7 +76,7 @@ impl Pending {
             return Ok(());
         }
         let text = serde_json::to_vec(&list).map_err(|error| Failure::from_output(error.into()))?;
-        match &self.place {
+        match &self.location {
             Location::File(path) => self.write_file(path, &text),
             Location::Object(address) => {
                 let mut upload = Upload::begin(address, false, false)?;
@@ -103,7 +103,7 @@ impl Pending {
         write().map_err(|error| {
             Failure::new(
                 Kind::Output,
-                format!("cannot write to {}", self.place.name()),
+                format!("cannot write to {}", self.location.name()),
             )
             .caused_by(error)
             .hint("check that there is enough space, and that you have write permission for its folder")
@@ -112,7 +112,7 @@ impl Pending {
 
     /// Removes the list once the manifest is up to date.
     pub(crate) fn remove(&self) -> Result<(), Failure> {
-        self.place.remove()
+        self.location.remove()
     }
 }
 

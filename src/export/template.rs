@@ -155,7 +155,7 @@ impl Template {
         let crop = batch.typed(CROP_TYPE);
         let crop = crop.as_deref().filter(|crop| !crop.is_empty());
         let mut name = String::new();
-        for (place, part) in self.parts.iter().enumerate() {
+        for (index, part) in self.parts.iter().enumerate() {
             let value = match part {
                 TemplatePart::Text(text) => Some(text.as_str()),
                 TemplatePart::Value(Placeholder::Year) => piece(0, 4),
@@ -164,7 +164,7 @@ impl Template {
                 TemplatePart::Value(Placeholder::CropType) => crop.map(|crop| crops.name(crop)),
             };
             let null = || {
-                if self.is_hive_folder(place) {
+                if self.is_hive_folder(index) {
                     HIVE_NULL
                 } else {
                     UNKNOWN
@@ -175,16 +175,16 @@ impl Template {
         name
     }
 
-    /// Returns whether the value at `place` is a whole folder value, as in `key={value}/`.
-    fn is_hive_folder(&self, place: usize) -> bool {
-        let text = |place: Option<usize>| match place.and_then(|place| self.parts.get(place)) {
+    /// Returns whether the value at `index` is a whole folder value, as in `key={value}/`.
+    fn is_hive_folder(&self, index: usize) -> bool {
+        let text = |index: Option<usize>| match index.and_then(|index| self.parts.get(index)) {
             Some(TemplatePart::Text(text)) => text.as_str(),
             _ => "",
         };
-        let key = text(place.checked_sub(1));
+        let key = text(index.checked_sub(1));
         let key = key.rsplit(std::path::is_separator).next();
         let has_key = key.is_some_and(|key| key.len() > 1 && key.find('=') == Some(key.len() - 1));
-        has_key && text(Some(place + 1)).starts_with(std::path::is_separator)
+        has_key && text(Some(index + 1)).starts_with(std::path::is_separator)
     }
 }
 
@@ -262,10 +262,10 @@ fn safe(value: &str) -> Cow<'_, str> {
     let last = value.chars().count().saturating_sub(1);
     let mut name = String::new();
     let mut bytes = [0; 4];
-    for (place, (at, character)) in value.char_indices().enumerate() {
-        let at_an_end = (place == 0 || place == last) && matches!(character, '.' | ' ');
-        let is_special = place == 0 && matches!(character, '-' | '_');
-        let must_go = at_an_end || is_special || (is_reserved && place == 0) || mark == Some(at);
+    for (index, (at, character)) in value.char_indices().enumerate() {
+        let at_an_end = (index == 0 || index == last) && matches!(character, '.' | ' ');
+        let is_special = index == 0 && matches!(character, '-' | '_');
+        let must_go = at_an_end || is_special || (is_reserved && index == 0) || mark == Some(at);
         if is_plain(character) && !must_go {
             name.push(character);
             continue;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_where_their_names_stood() {
+    fn placeholders_are_replaced_by_values() {
         let batch = batch("2026-05-01T06:00:00Z", r#""Tomato""#);
         for (path, name) in [
             (
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_what_comes_before_all_values() {
+    fn the_folder_ends_before_the_first_placeholder() {
         for (path, folder) in [
             ("{year}.csv", ""),
             ("lake/year={year}/b.csv", "lake/"),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leaves_its_place() {
+    fn values_cannot_escape_their_path_segment() {
         let names = template("{crop_type}.csv");
         let name_of = |crop: &str| {
             let batch = batch("2026-05-01T06:00:00Z", crop);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_one_file_lie_within_its_span() {
+    fn batches_of_one_file_are_within_its_date_span() {
         for (path, span) in [
             ("{year}.csv", Some(["2025-12-31T23:59:60", "2026~"])),
             (
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crop_has_one_name_and_the_first_that_came_keeps_its_own() {
+    fn a_crop_has_one_name_and_the_first_keeps_its_own() {
         let names = template("{crop_type}/{year}.csv");
         let mut crops = Crops::default();
         let mut folder = |date: &str, crop: &str| {

@@ -113,7 +113,7 @@ impl TableAddress {
 
     /// Describes server, database and user in messages.
     pub(super) fn server(&self) -> String {
-        let place = match &self.host {
+        let server = match &self.host {
             Host::Name(name) if name.contains(':') => format!("[{name}]:{}", self.port),
             Host::Name(name) => format!("{name}:{}", self.port),
             Host::Socket(folder) => {
@@ -121,7 +121,7 @@ impl TableAddress {
             }
         };
         format!(
-            "{place} (database `{}`, user `{}`)",
+            "{server} (database `{}`, user `{}`)",
             self.database, self.user
         )
     }
@@ -179,8 +179,8 @@ const PARAMETERS: &str = "table, host, port, user, password, dbname, sslmode, ss
 impl UrlParts {
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         let (_, rest) = text.split_once("://").unwrap_or_default();
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = base.split_once('/').unwrap_or((base, ""));
         // This is probably part of a password, and must not be shown as a name.
         if database.contains(['/', '@']) {
             return Err(malformed("its database contains a `/` or an `@`")
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_everything_or_leaves_it_to_variables() {
+    fn missing_parts_of_an_address_are_taken_from_variables() {
         let full = parse(
             "postgresql://me:p%40ss@db.example:5433/plants?table=farm.batches&sslmode=require",
             &[("PGHOST", "other"), ("PGPASSWORD", "other")],
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_needs_no_certificate() {
+    fn only_local_connections_need_no_certificate() {
         for (text, security) in [
             ("postgres://me@localhost/db", Security::Prefer),
             ("postgres://me@127.0.0.2/db", Security::Prefer),
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_means_the_same() {
+    fn a_displayed_address_parses_to_the_same() {
         for text in [
             "postgres://me@host/db?table=%22a.b%22.%22c%22%22d%22",
             "postgres://m%2Fe@/d%2Fb?host=/tmp/x&table=a%3B%20b",
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_the_password() {
+    fn errors_do_not_show_the_password() {
         for (text, why) in [
             ("postgres://me:hunter2@host:x/db", "port"),
             ("postgres://me:hunter2@host:0/db", "port"),
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_as_they_are() {
+    fn table_names_are_quoted() {
         for (table, sql) in [
             ("batches", r#""batches""#),
             ("Batches", r#""Batches""#),

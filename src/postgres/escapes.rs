@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_what_must_be_is_escaped() {
+    fn only_necessary_escapes_are_added() {
         for text in ["", "plain", r"\", r"\u{1}", r"\u{00}", r"\\n", "\u{1}"] {
             assert_eq!(visible(text), None, "{text}");
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_in_json_become_visible() {
+    fn zeros_in_json_are_escaped() {
         for (json, expected) in [
             (r#"{"a":"x"}"#, Ok(None)),
             (r#"{"a":"\\u0000"}"#, Ok(None)),
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escapes_can_be_undone(text in r"(\\|u\{|0|5c|\}|\\u\{(0|5c|00)\}|[\x00é])*") {
+        fn escapes_can_be_decoded(text in r"(\\|u\{|0|5c|\}|\\u\{(0|5c|00)\}|[\x00é])*") {
             let escaped = visible(&text).unwrap_or_else(|| text.clone());
             prop_assert!(!escaped.contains('\0'));
             prop_assert_eq!(undone(&escaped), text);
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escapes_in_json_are_undone(text in r"(\\|\x00|u\{0\}|u\{5c\}|a|é){0,12}") {
+        fn escapes_in_json_can_be_decoded(text in r"(\\|\x00|u\{0\}|u\{5c\}|a|é){0,12}") {
             let json = serde_json::to_string(&text).expect("text is JSON");
             for json in [json.clone(), json.replace(r"\\", r"\u005c")] {
                 let escaped = visible_in_json(&json).expect("no half pairs").unwrap_or(json);

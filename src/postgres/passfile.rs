@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_fits_word_by_word() {
+    fn lines_match_field_by_field() {
         for (line, expected) in [
             (r"db.example:5432:pla\:nts:me:secret", Some("secret")),
             (r"*:*:*:*:se\:cr\\et", Some(r"se:cr\et")),

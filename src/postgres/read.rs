@@ -214,8 +214,8 @@ fn row(
         texts: [const { None }; COLUMNS.len()],
         extra: None,
     };
-    for (place, &column) in fields.iter().enumerate() {
-        let text: Option<&str> = from.try_get(place)?;
+    for (index, &column) in fields.iter().enumerate() {
+        let text: Option<&str> = from.try_get(index)?;
         row.texts[column] = text.map(|text| match COLUMNS[column].kind {
             FieldType::Text => escapes::undone(text).into_owned(),
             _ => text.to_owned(),

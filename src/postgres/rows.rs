@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_past_every_limit_are_none() {
+    fn numbers_beyond_the_limits_are_refused() {
         assert!(numeric(&"9".repeat(WHOLE_LIMIT)).is_some());
         assert!(numeric(&"9".repeat(WHOLE_LIMIT + 1)).is_none());
         assert!(numeric(&format!("0.{}", "9".repeat(FRACTION_LIMIT))).is_some());
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_few_digits_takes_what_fits() {
+    fn a_column_with_few_digits_accepts_what_fits() {
         for (text, expected) in [
             ("9999999999.99", true),
             ("-87.5", true),
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_microseconds_since_2000_however_utc_is_written() {
+    fn dates_are_microseconds_since_2000() {
         let cells = |date: &str| {
             let fields = Fields::parse("batch_creation_date").expect("fields");
             let mut rows = RowBuffer::new(Layout::new(&fields, false));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_its_cells() {
+    fn a_row_consists_of_its_cells() {
         let fields = Fields::parse("batch_id,crop_type,number_of_images,warnings").expect("fields");
         let mut rows = RowBuffer::new(Layout::new(&fields, false));
         let batch = Batch::read(
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_back_as_often_as_they_are_asked_for() {
+    fn chunks_can_be_read_repeatedly() {
         let mut spool = RowSpool::new();
         let chunks: Vec<RowChunk> = (1..4)
             .map(|rows| RowChunk {

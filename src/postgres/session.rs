@@ -447,7 +447,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_is_found_however_it_is_written() {
+    fn a_setting_is_found_in_every_notation() {
         for (options, expected) in [
             ("-c statement_timeout=5s", Some("5s")),
             ("-cstatement_timeout=5000", Some("5000")),

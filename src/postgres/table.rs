@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_fields_make_a_small_statement() {
+    fn few_fields_make_short_statements() {
         let two = Fields::parse("comment,batch_id").expect("fields");
         let layout = Layout::new(&two, false);
         assert_eq!(

@@ -69,7 +69,7 @@ impl Upsert {
                 found.check(session, &mut layout).await?;
                 found.name.clone()
             }
-            None => place(session).await?,
+            None => new_table_name(session).await?,
         };
         refuse_temporary(&table)?;
         let upsert = Self {
@@ -458,8 +458,8 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
     .hint("name a table in another schema: `table=schema.name`"))
 }
 
-/// Returns the schema for a new table.
-async fn place(session: &PgSession<'_>) -> Result<String, PgError> {
+/// Returns the full name of a new table, quoted for SQL.
+async fn new_table_name(session: &PgSession<'_>) -> Result<String, PgError> {
     let (doing, address) = ("look for a schema", &session.connector.address);
     let table = &address.table;
     if table.schema.is_some() {

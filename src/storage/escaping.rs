@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_do_not_depend_on_where_the_text_is_cut() {
+    fn escapes_do_not_depend_on_how_the_text_is_split() {
         let text = "é\u{1b}[2J,\u{202e}\r\n\"\t\ré\u{9b}\"\r\n🌱\u{7f}\r";
         let expected = "é\\u{1b}[2J,\\u{202e}\r\n\"\t\\u{d}é\\u{9b}\"\r\n🌱\\u{7f}\\u{d}";
         for size in 1..=text.len() {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_json() {
+    fn escaped_json_stays_valid() {
         let text = "{\"a\":\r\n\t\"x\u{7f}\u{202e}\u{9b}é\"}\n";
         for size in 1..=text.len() {
             let shown = escaped(Escapes::Json, text, size);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_no_addresses() {
+    fn file_names_are_not_addresses() {
         for text in ["a.csv", "s3:/b/a.csv", "./s3://b/a.csv", "-", "S3/a.csv"] {
             assert_eq!(parse(text).expect(text), None, "{text}");
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn addresses_are_taken_apart_and_put_together() {
+    fn addresses_are_parsed_and_formatted() {
         for (text, provider, bucket, key) in [
             ("s3://b/a.csv", Provider::S3, "b", "a.csv"),
             ("gs://b.c/d e/a?#.csv", Provider::Gcs, "b.c", "d e/a?#.csv"),
@@ -145,7 +145,7 @@ mod tests {
 
     #[cfg(feature = "cloud")]
     #[test]
-    fn what_names_no_object_is_refused() {
+    fn invalid_object_names_are_refused() {
         for text in [
             "s3://",
             "s3://b",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_without_object_storage_says_so_and_how_to_get_it() {
+    fn a_build_without_object_storage_says_how_to_get_it() {
         for text in ["s3://b/a.csv", "gs://b/a.csv", "az://b/a.csv"] {
             let failure = match parse(text) {
                 Err(failure) if cfg!(not(feature = "cloud")) => failure,

@@ -13,7 +13,7 @@ pub(crate) struct Upload(Infallible);
 
 impl Upload {
     pub(crate) fn begin(_: &ObjectAddress, _: bool, _: bool) -> Result<Self, Failure> {
-        Err(absent())
+        Err(unsupported())
     }
 
     pub(crate) fn send_file(&mut self, _: &std::path::Path) -> io::Result<()> {
@@ -24,7 +24,7 @@ impl Upload {
         match self.0 {}
     }
 
-    pub(crate) fn arrive(&mut self) -> Result<(), Failure> {
+    pub(crate) fn wait(&mut self) -> Result<(), Failure> {
         match self.0 {}
     }
 
@@ -50,7 +50,7 @@ impl Write for Upload {
     }
 }
 
-fn absent() -> Failure {
+fn unsupported() -> Failure {
     Failure::new(
         Kind::Internal,
         "this build of trayscan does not support object storage",
@@ -58,19 +58,19 @@ fn absent() -> Failure {
 }
 
 pub(crate) fn check(_: &ObjectAddress) -> Result<(), Failure> {
-    Err(absent())
+    Err(unsupported())
 }
 
 pub(crate) fn sizes(_: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
-    Err(absent())
+    Err(unsupported())
 }
 
 pub(crate) fn remove(_: &ObjectAddress) -> Result<(), Failure> {
-    Err(absent())
+    Err(unsupported())
 }
 
 pub(crate) fn download(_: &ObjectAddress) -> Result<Scratch, Failure> {
-    Err(absent())
+    Err(unsupported())
 }
 
 #[allow(

@@ -39,8 +39,8 @@ pub(crate) fn download(address: &ObjectAddress) -> Result<Scratch, Failure> {
         length: 0,
         tag: None,
     };
-    let place = address.clone();
-    let fetched = requests::wait(async move { download.fetch(&place).await });
+    let location = address.clone();
+    let fetched = requests::wait(async move { download.fetch(&location).await });
     match fetched.map_err(DownloadError::File).flatten() {
         Ok(()) => Ok(scratch),
         Err(DownloadError::Request(error)) => Err(error.of_reading(address)),

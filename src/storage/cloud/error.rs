@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_the_provider_are_told_and_nothing_else() {
+    fn only_the_message_of_the_provider_is_shown() {
         let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist.</Message><BucketName>b</BucketName></Error>";
         let found = StoreError::of_answer(404, &HeaderMap::new(), body.as_bytes());
         assert_eq!(
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn these_answers_are_tried_again_and_no_others() {
+    fn only_transient_errors_are_retried() {
         let again: Vec<u16> = (100..600)
             .filter(|&status| StoreError::of_answer(status, &HeaderMap::new(), b"").is_transient())
             .collect();

@@ -261,9 +261,9 @@ fn options(
 /// Returns the sizes of the objects in the folder of `inside`, and below, by address.
 pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Failure> {
     let bucket = bucket(inside)?;
-    let place = inside.clone();
-    let folder = place.key.rsplit_once('/').map(|(folder, _)| folder);
-    let prefix = folder.map(key_of(&place)).transpose()?;
+    let location = inside.clone();
+    let folder = location.key.rsplit_once('/').map(|(folder, _)| folder);
+    let prefix = folder.map(key_of(&location)).transpose()?;
     let listed = requests::wait(async move {
         let list = async || {
             let objects = bucket.store.list(prefix.as_ref());
@@ -271,15 +271,15 @@ pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Fail
                 .map_ok(|object| {
                     let address = ObjectAddress {
                         key: object.location.to_string(),
-                        ..place.clone()
+                        ..location.clone()
                     };
                     (address.to_string(), object.size)
                 })
                 .try_collect()
                 .await
         };
-        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), list).await;
-        tried.result.map_err(|error| error.of_reading(&place))
+        let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), list).await;
+        tried.result.map_err(|error| error.of_reading(&location))
     });
     listed.map_err(Failure::from_output)?
 }
@@ -287,13 +287,13 @@ pub(crate) fn sizes(inside: &ObjectAddress) -> Result<HashMap<String, u64>, Fail
 /// Removes the object at `address` if it exists.
 pub(crate) fn remove(address: &ObjectAddress) -> Result<(), Failure> {
     let bucket = bucket(address)?;
-    let place = address.clone();
+    let location = address.clone();
     let key = key_of(address)(&address.key)?;
     let removed = requests::wait(async move {
         let delete = || bucket.store.delete(&key);
-        let tried = attempt(bucket.policy, &place, &watch::Sender::new(false), delete).await;
+        let tried = attempt(bucket.policy, &location, &watch::Sender::new(false), delete).await;
         match tried.result {
-            Err(error) if !error.is_missing() => Err(error.of_writing(&place)),
+            Err(error) if !error.is_missing() => Err(error.of_writing(&location)),
             _ => Ok(()),
         }
     });

@@ -165,9 +165,9 @@ impl Upload {
             .map(|(upload, content)| (Arc::clone(&upload.object), content, upload.replace))
             .collect();
         let published = requests::wait(publish_all(objects)).map_err(Failure::from_output)?;
-        for &place in &published.new {
-            uploads[place].published = true;
-            pending::published(uploads[place].number);
+        for &index in &published.new {
+            uploads[index].published = true;
+            pending::published(uploads[index].number);
         }
         let Some(failure) = published.failure else {
             return Ok(());
@@ -282,19 +282,19 @@ async fn publish_all(objects: Vec<(Arc<ObjectContext>, ObjectContent, bool)>) ->
     let mut running = JoinSet::new();
     loop {
         while published.failure.is_none() && running.len() < OBJECTS_AT_ONCE {
-            let Some((place, (object, content, replace))) = waiting.next() else {
+            let Some((index, (object, content, replace))) = waiting.next() else {
                 break;
             };
             match pending::publish(&object) {
                 Ok(()) => {
-                    running.spawn(async move { (place, object.publish(content, replace).await) });
+                    running.spawn(async move { (index, object.publish(content, replace).await) });
                 }
                 Err(error) => published.failure = Some(Failure::from_output(error)),
             }
         }
         match running.join_next().await {
             None => break,
-            Some(Ok((place, Ok(())))) => published.new.push(place),
+            Some(Ok((index, Ok(())))) => published.new.push(index),
             Some(Ok((_, Err(failure)))) => {
                 published.failure.get_or_insert(failure);
             }
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_thousand_parts_hold_all_that_an_object_may() {
+    fn ten_thousand_parts_exceed_the_object_size_limit() {
         let all: u64 = (0..10_000).map(|part| part_size(part) as u64).sum();
         assert!(all > 5 << 40, "{all}");
         assert!((0..10_000).all(|part| part_size(part) <= part_size(part + 1)));
