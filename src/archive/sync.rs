@@ -243,7 +243,7 @@ impl Sync<'_> {
         self.received.is_looping() || self.pages.is_looping()
     }
 
-    /// Fetches the range of the pages; `before` is the coverage outside it.
+    /// Fetches the range of the pages; `before` is the coverage before it started.
     async fn range(&mut self, before: &Coverage) -> Result<(), Failure> {
         let mut stop = self.stop.clone();
         let mut known = (0, 0);
@@ -366,7 +366,7 @@ impl Sync<'_> {
             let which = if ahead < 0 { "ahead of" } else { "behind" };
             let apart = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs()));
             log::warn!(
-                "the clock of this machine is {apart} {which} that of the service; the archive uses the earlier one"
+                "the clock of this machine is {apart} {which} the service's; the archive uses the earlier one"
             );
         }
         begun.saturating_add(ahead.min(0))

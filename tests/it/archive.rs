@@ -640,7 +640,12 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
     let unknown = ["--fault", "unknown-fields"];
     expect(path, &unknown, 2, "cannot be used with `--archive`");
     kept.db().pragma_update(None, "user_version", 2).unwrap();
-    expect(path, &[], 8, "a later trayscan (schema 2, here 1)");
+    expect(
+        path,
+        &[],
+        8,
+        "a later version of trayscan (schema 2, supported 1)",
+    );
     kept.db().pragma_update(None, "user_version", 1).unwrap();
     kept.change("UPDATE batches SET received = '[]' WHERE rowid = 9");
     expect(path, &[], 7, "row 9 of `");

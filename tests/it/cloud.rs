@@ -651,7 +651,9 @@ fn what_cannot_be_written_is_found_out_before_the_first_request() {
             let failed = bucket.export(&server, &["-o", &address]);
             assert_code(&failed, 8);
             assert!(
-                failed.stderr.contains("no-such-place`: make it first"),
+                failed
+                    .stderr
+                    .contains("no-such-place` may not exist: create it first"),
                 "{failed:?}"
             );
         }
@@ -787,10 +789,7 @@ fn an_account_that_is_not_known_is_told_too() {
         command.env("GOOGLE_APPLICATION_CREDENTIALS", &other);
         let failed = bucket.ended(&mut command);
         assert_code(&failed, code);
-        for part in [
-            "answered 401 Auth",
-            "look at GOOGLE_APPLICATION_CREDENTIALS",
-        ] {
+        for part in ["answered 401 Auth", "check GOOGLE_APPLICATION_CREDENTIALS"] {
             assert!(failed.stderr.contains(part), "{failed:?}");
         }
     }

@@ -929,5 +929,8 @@ fn a_line_break_in_a_name_is_shown_as_an_escape() {
     assert!(ended.stderr.contains("a\\nerror: b.csv"), "{ended:?}");
     let kept = self::ended(&mut export_to(&server, &path, &["--no-clobber"]));
     assert_eq!(kept.code, Some(8), "{kept:?}");
-    assert!(kept.stderr.contains("a\\nerror: b.csv` exists"), "{kept:?}");
+    assert!(
+        kept.stderr.contains("a\\nerror: b.csv` already exists"),
+        "{kept:?}"
+    );
 }

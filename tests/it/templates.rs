@@ -456,7 +456,7 @@ fn values_that_a_link_makes_one_file_are_refused() {
     let args = ["-o", template.to_str().unwrap()];
     let ended = export_with(service.address, "secret", &args);
     assert_eq!(ended.code, Some(8), "{ended:?}");
-    for part in ["Leek.csv` and `", "Tomato.csv` are one file"] {
+    for part in ["Leek.csv` and `", "Tomato.csv` are the same file"] {
         assert!(ended.stderr.contains(part), "{ended:?}");
     }
     assert_eq!(fs::read(folder.path().join("Leek.csv")).unwrap(), b"old");

@@ -108,7 +108,7 @@ fn a_locked_table_is_rehearsed_no_further_and_waited_for_at_the_end() {
     let _maker = Holder::start(database, &name, "create table other (a text)");
     let ended = service.export(&other, &["--timeout", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    let waiting = "waiting for \"public\".\"other\", which another session holds";
+    let waiting = "waiting for \"public\".\"other\", which is locked by another session";
     assert!(ended.stderr.contains(waiting), "{ended:?}");
 }
 
