@@ -1,10 +1,25 @@
-//! Formats: batches to bytes. Writers know nothing of where batches come from.
+//! Formats: batches to bytes and back.
 //!
-//! A batch goes to [`Files`]: to one writer, or by way of a [`Spool`] to one for each value in a name.
-//! A new format is a file here, a word in `cli::Format`, and a line in [`new_writer`].
+//! Start with [`writer`] (the trait that every format implements) and [`record`] (what every reader
+//! produces). Each format has a folder with `write.rs` and `read.rs`; a table is for people and has only a
+//! writer. Readers share nothing with the writers but the list of fields, so they see what other programs
+//! see.
+//!
+//! To add a format, add a folder, a variant of [`Format`], an arm in [`new_writer`], and, if it can be
+//! verified, a case in [`detect`]. Where the bytes go is up to `storage`; which files are written, to
+//! `export`.
+
+mod format;
+
+// The writing side: the trait and its options, and the choice of the writer.
+mod create;
+mod writer;
+
+// The reading side: what a reader returns, and which format a file has.
+pub(crate) mod detect;
+pub(crate) mod record;
 
 pub(crate) mod csv;
-mod format;
 pub(crate) mod json;
 pub(crate) mod parquet;
 pub(crate) mod singer;
@@ -12,186 +27,12 @@ pub(crate) mod sqlite;
 mod table;
 pub(crate) mod xlsx;
 
-// What every format must pass.
-pub(crate) mod detect;
-pub(crate) mod record;
+// Tests that every writer must pass.
 #[cfg(test)]
 mod suite;
 
-use std::collections::BTreeSet;
-use std::io;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
-
-use crate::storage::EncodedOutput;
-use crate::storage::Escapes;
-use csv::CsvOptions;
+pub(crate) use create::new_writer;
 pub(crate) use format::Format;
-
-use crate::batch::filter::{Fields, Sorting};
-use crate::batch::{Batch, unquote};
-use crate::error::Failure;
-
-/// Writes batches in one format.
-pub(crate) trait BatchWriter: Send {
-    fn write(&mut self, batch: &Batch) -> io::Result<()>;
-
-    /// Hands on what is held back, where somebody waits for it.
-    fn flush(&mut self) -> io::Result<()>;
-
-    /// Ends the output; the only road to a complete one. Dropped without it, a file is not published
-    /// and a JSON array stays open.
-    fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)>;
-}
-
-/// What a writer noticed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WriterReport {
-    /// Text cells that a spreadsheet would run as formulas.
-    pub(crate) formula_cells: u64,
-    /// Fields that the format has no place for.
-    pub(crate) left_out: Vec<String>,
-    /// Columns for which the terminal has no room.
-    pub(crate) hidden_columns: usize,
-    /// Text cells with visible escapes for what the format cannot carry.
-    pub(crate) escaped_cells: u64,
-    /// What became of the batches in a table that may have had some before.
-    #[cfg(feature = "postgres")]
-    pub(crate) counts: Option<crate::postgres::UpsertCounts>,
-}
-
-impl WriterReport {
-    pub(crate) fn add(&mut self, more: Self) {
-        self.formula_cells += more.formula_cells;
-        self.escaped_cells += more.escaped_cells;
-        self.hidden_columns = self.hidden_columns.max(more.hidden_columns);
-        for field in more.left_out {
-            if self.left_out.len() <= LEFT_OUT_LIMIT && !self.left_out.contains(&field) {
-                self.left_out.push(field);
-            }
-        }
-    }
-}
-
-/// How many names of fields are kept for a warning: a service may send any number of them.
-pub(crate) const LEFT_OUT_LIMIT: usize = 20;
-
-/// Fields that nobody announced, in a format that has no place for them.
-#[derive(Default)]
-pub(crate) struct LeftOut(pub(crate) BTreeSet<String>);
-
-impl LeftOut {
-    /// Notes those of `batch`, unless other fields were asked for by name.
-    pub(crate) fn note(&mut self, batch: &Batch, fields: &Fields) {
-        if fields.named {
-            return;
-        }
-        for (name, _) in batch.unknown() {
-            // One more than the limit tells that there are others.
-            if self.0.len() > LEFT_OUT_LIMIT {
-                return;
-            }
-            let name = unquote(name);
-            if !self.0.contains(name.as_ref()) {
-                self.0.insert(name.into_owned());
-            }
-        }
-    }
-
-    pub(crate) fn names(self) -> Vec<String> {
-        self.0.into_iter().collect()
-    }
-}
-
-/// What all formats need to know.
-#[derive(Clone)]
-pub(crate) struct WriterOptions {
-    pub(crate) fields: Fields,
-    /// JSON: decimals as numbers.
-    pub(crate) numbers: bool,
-    pub(crate) csv: CsvOptions,
-    /// Columns of the terminal that a table must fit; nothing where there is none.
-    pub(crate) width: Option<usize>,
-    pub(crate) color: bool,
-    /// When the batches were asked for.
-    pub(crate) extracted: String,
-    /// The date that an earlier run ended with.
-    pub(crate) bookmark: Option<String>,
-    pub(crate) facts: Arc<ExportInfo>,
-}
-
-/// What a file tells of the export that it comes from.
-#[derive(Debug, Default)]
-pub(crate) struct ExportInfo {
-    /// Of dates, in words.
-    pub(crate) range: String,
-    /// What else chose the batches, in words.
-    pub(crate) filters: Vec<String>,
-    /// The address of the service; empty where it is not known.
-    pub(crate) source: String,
-    /// The version of the interface: known once the batches have come.
-    pub(crate) version: OnceLock<String>,
-    /// The order of the batches; nothing where they come as the service sends them.
-    pub(crate) sorting: Option<Sorting>,
-    /// `--limit` left batches out: known once they have come.
-    pub(crate) is_cut: AtomicBool,
-}
-
-/// Makes the writer for `format`.
-pub(crate) fn new_writer(
-    format: Format,
-    output: EncodedOutput,
-    style: WriterOptions,
-) -> Result<Box<dyn BatchWriter>, Failure> {
-    let mut output = output;
-    match format {
-        Format::Json | Format::Ndjson | Format::Singer => output.escape_on_terminal(Escapes::Json),
-        Format::Csv | Format::Tsv => output.escape_on_terminal(Escapes::Text),
-        // A table escapes its cells itself, and the others are not for terminals.
-        _ => {}
-    }
-    Ok(match format {
-        Format::Json => Box::new(json::write::Json::array(
-            output,
-            style.fields,
-            style.numbers,
-        )),
-        Format::Ndjson => Box::new(json::write::Json::lines(
-            output,
-            style.fields,
-            style.numbers,
-        )),
-        Format::Csv => Box::new(csv::write::Csv::new(
-            output,
-            style.fields,
-            csv::write::Dialect::new(&style.csv, b',')?,
-        )),
-        Format::Tsv => Box::new(csv::write::Csv::new(
-            output,
-            style.fields,
-            csv::write::Dialect::new(&style.csv, b'\t')?,
-        )),
-        Format::Table => Box::new(table::Table::new(output, style)),
-        Format::Parquet => Box::new(parquet::write::Parquet::new(
-            output,
-            &style.fields,
-            &style.facts,
-            style.extracted,
-        )?),
-        Format::Sqlite => Box::new(sqlite::write::Sqlite::new(output, &style.fields)?),
-        Format::Xlsx => Box::new(xlsx::write::Xlsx::new(output, style)?),
-        Format::Singer => Box::new(singer::write::Singer::new(
-            output,
-            style.fields,
-            style.extracted,
-            style.bookmark,
-            style.facts,
-        )?),
-        // Rows go to a table, which has no bytes.
-        #[cfg(feature = "postgres")]
-        Format::Postgres => {
-            let why = "a table is not written as a file";
-            return Err(Failure::new(crate::error::Kind::Internal, why));
-        }
-    })
-}
+pub(crate) use writer::{
+    BatchWriter, ExportInfo, LEFT_OUT_LIMIT, LeftOut, WriterOptions, WriterReport,
+};

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::csv::write::CsvOptions;
+use super::csv::CsvOptions;
 use super::format::Format;
 use super::{BatchWriter, WriterOptions, new_writer};
 use crate::batch::{Batch, COLUMNS, FieldType};

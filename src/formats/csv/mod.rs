@@ -1,7 +1,15 @@
 //! `csv` and `tsv`.
+//!
+//! Writing: [`dialect`] turns the flags into a dialect, [`write`] writes rows in it. Reading: [`detect`]
+//! finds out the dialect of a file, `lines` rejects what other programs would read differently, and
+//! [`read()`] reads the rows.
 
 pub(crate) mod dialect;
-pub(crate) mod read;
 pub(crate) mod write;
+
+mod detect;
+mod lines;
+pub(crate) mod read;
+
+pub(crate) use dialect::CsvOptions;
 pub(crate) use read::read;
-pub(crate) use write::CsvOptions;

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
-use super::dialect::{DetectedDialect, MARK, with_point};
+use super::detect::{DetectedDialect, MARK, with_point};
+use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
-use crate::formats::json::lines::{BadLine, LineChecker};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
 
 /// The most that one row may hold: a batch is well below a kilobyte. Without a bound, one quote too many

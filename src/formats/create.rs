@@ -1,0 +1,66 @@
+//! Creates the writer for a format.
+
+use super::csv::dialect::Dialect;
+use super::csv::write::Csv;
+use super::format::Format;
+use super::json::write::Json;
+use super::parquet::write::Parquet;
+use super::singer::write::Singer;
+use super::sqlite::write::Sqlite;
+use super::table::Table;
+use super::writer::{BatchWriter, WriterOptions};
+use super::xlsx::write::Xlsx;
+use crate::error::Failure;
+#[cfg(feature = "postgres")]
+use crate::error::Kind;
+use crate::storage::{EncodedOutput, Escapes};
+
+/// Creates the writer for `format`.
+pub(crate) fn new_writer(
+    format: Format,
+    mut output: EncodedOutput,
+    options: WriterOptions,
+) -> Result<Box<dyn BatchWriter>, Failure> {
+    match format {
+        Format::Json | Format::Ndjson | Format::Singer => output.escape_on_terminal(Escapes::Json),
+        Format::Csv | Format::Tsv => output.escape_on_terminal(Escapes::Text),
+        // A table escapes its own cells. The other formats never go to a terminal.
+        _ => {}
+    }
+    Ok(match format {
+        Format::Json => Box::new(Json::array(output, options.fields, options.numbers)),
+        Format::Ndjson => Box::new(Json::lines(output, options.fields, options.numbers)),
+        Format::Csv => Box::new(Csv::new(
+            output,
+            options.fields,
+            Dialect::new(&options.csv, b',')?,
+        )),
+        Format::Tsv => Box::new(Csv::new(
+            output,
+            options.fields,
+            Dialect::new(&options.csv, b'\t')?,
+        )),
+        Format::Table => Box::new(Table::new(output, options)),
+        Format::Parquet => Box::new(Parquet::new(
+            output,
+            &options.fields,
+            &options.facts,
+            options.extracted,
+        )?),
+        Format::Sqlite => Box::new(Sqlite::new(output, &options.fields)?),
+        Format::Xlsx => Box::new(Xlsx::new(output, options)?),
+        Format::Singer => Box::new(Singer::new(
+            output,
+            options.fields,
+            options.extracted,
+            options.bookmark,
+            options.facts,
+        )?),
+        // Rows go to the server, not to a file.
+        #[cfg(feature = "postgres")]
+        Format::Postgres => {
+            let why = "a PostgreSQL table is not written as a file";
+            return Err(Failure::new(Kind::Internal, why));
+        }
+    })
+}
