@@ -1,19 +1,22 @@
 //! `parquet`: the columns of an export, or of what others made of one, a few thousand rows at a time.
 
-// What values mean.
-mod logical_type;
-
-// What pages take, and those that would take too much.
-mod delta;
-mod guard;
-mod pages;
-
-// What the file says of itself and of its values, and whether it holds.
-mod filter;
+// The description of the file: its footer, and the Thrift structs that it consists of.
 mod footer;
 mod layout;
-mod statistics;
+mod node;
 mod thrift;
+
+// What the file says about its values, and whether that is true.
+mod audit;
+mod filter;
+mod index;
+mod pages;
+mod statistics;
+
+// Memory limits for pages, and the meaning of values.
+mod delta;
+mod guard;
+mod logical_type;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -35,11 +38,11 @@ use crate::formats::record::{
     Each, EmbeddedDigest, FileInfo, ReadError, Record, RecordPlace, version,
 };
 use crate::terminal;
+use audit::{Claims, ColumnAudit, Sorted};
 use footer::Footer;
-use guard::PageGuard;
+use guard::{PageGuard, Room};
 use logical_type::{ColumnType, form, whole, written};
-use pages::{Refused, Room};
-use statistics::{Claims, ColumnAudit, Sorted};
+use node::Refused;
 
 /// So many rows are taken at a time.
 const ROWS: usize = 4096;

@@ -5,12 +5,9 @@
 //! hold exactly is refused, never rounded. Rows of a group are sorted by date unless `--sort` is given.
 
 // The types of the columns, values until they make a row group, and the order of its rows.
-mod held;
+mod column_buffer;
 mod order;
 mod schema;
-
-// Decimals as whole numbers.
-mod hundredths;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -27,7 +24,7 @@ use crate::error::{self, Failure};
 use crate::formats::{BatchWriter, ExportInfo, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
-use held::{ColumnBuffer, Inexact};
+use column_buffer::{ColumnBuffer, Inexact};
 use order::RowOrder;
 use schema::properties;
 
@@ -72,7 +69,7 @@ impl Parquet {
         });
         let order = RowOrder::new(fields, about.sorting);
         let writer = schema.and_then(|schema| {
-            let properties = properties(&columns, order.declared(&columns));
+            let properties = properties(&columns, order.declared(&columns), GROUP_ROWS);
             let properties = Arc::new(properties);
             SerializedFileWriter::new(SharedOutput(Some(output)), Arc::new(schema), properties)
         });

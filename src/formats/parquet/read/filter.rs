@@ -6,9 +6,10 @@ use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 
 use ::parquet::bloom_filter::Sbbf;
 
+use super::guard::Room;
 use super::layout::BLOOM_FILTER;
-use super::pages::{Refused, Room};
-use super::thrift::Node;
+use super::node::{Node, Refused};
+use super::thrift;
 
 /// The longest header; a usual one has 15 bytes.
 const HEADER: u64 = 1024;
@@ -43,7 +44,7 @@ impl Filter {
         file.seek(SeekFrom::Start(offset))?;
         let mut file = BufReader::new(file);
         let mut bytes = (&mut file).take(HEADER);
-        let header = Node::read_as(&BLOOM_FILTER, &mut bytes)?;
+        let header = thrift::read(&BLOOM_FILTER, &mut bytes)?;
         let start = HEADER - bytes.limit();
         if ![2, 3, 4].iter().all(|id| is_known(&header, *id)) {
             return Err(Refused::Foreign(

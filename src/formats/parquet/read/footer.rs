@@ -8,11 +8,15 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::basic::Type as Physical;
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use super::audit::Sorted;
 use super::filter::Filter;
+use super::guard::Room;
+use super::index::{check_offset_index, column_index};
 use super::layout::{self, StructLayout};
-use super::pages::{DataPage, Refused, Room};
-use super::statistics::{Claimed, SortOrder, Sorted, check_offset_index, column_index};
-use super::thrift::Node;
+use super::node::{Node, Refused};
+use super::pages::DataPage;
+use super::statistics::{Claimed, SortOrder};
+use super::thrift;
 
 /// The longest footer: what is read of it takes many times its size.
 const FOOTER: u32 = 16 << 20;
@@ -50,7 +54,7 @@ impl Footer {
         };
         file.seek(SeekFrom::Start(start))?;
         let mut bytes = BufReader::new(file.take(size.into()));
-        let root = Node::read_as(&layout::FOOTER, &mut bytes)?;
+        let root = thrift::read(&layout::FOOTER, &mut bytes)?;
         if bytes.fill_buf().is_ok_and(|rest| !rest.is_empty()) && root.field(8).is_none() {
             return Err(Refused::broken("its description is shorter than it says"));
         }
@@ -177,7 +181,7 @@ impl Footer {
         };
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = BufReader::new(file.take(length));
-        let index = Node::read_as(layout, &mut bytes)?;
+        let index = thrift::read(layout, &mut bytes)?;
         if bytes.fill_buf()?.is_empty() {
             Ok(Some(index))
         } else {

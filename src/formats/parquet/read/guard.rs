@@ -6,9 +6,47 @@ use ::parquet::errors::{ParquetError, Result};
 use ::parquet::schema::types::ColumnDescriptor;
 
 use super::delta;
+use super::node::Refused;
 
+/// The most memory for the unpacked pages of all columns that are open at a time.
+const HELD: u64 = 512 << 20;
+/// The most memory for the page headers of a row group.
+const HEADERS: u64 = 64 << 20;
 /// What the texts of one page may take that share their beginnings.
 const TEXTS: u64 = 224 << 20;
+
+/// What the pages of a row group may still take.
+pub(super) struct Room {
+    held: u64,
+    headers: u64,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self {
+            held: HELD,
+            headers: HEADERS,
+        }
+    }
+
+    pub(super) fn take(&mut self, held: u64) -> Result<(), Refused> {
+        let rest = self.held.checked_sub(held);
+        self.held = rest.ok_or_else(|| {
+            let why = format!("its pages unpack to more than {} MiB", HELD >> 20);
+            Refused::Broken(why)
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn keep(&mut self, header: u64) -> Result<(), Refused> {
+        let rest = self.headers.checked_sub(header);
+        self.headers = rest.ok_or_else(|| {
+            let why = format!("its page headers take more than {} MiB", HEADERS >> 20);
+            Refused::Broken(why)
+        })?;
+        Ok(())
+    }
+}
 
 /// Checks pages as they are read.
 pub(super) struct PageGuard {

@@ -1,8 +1,7 @@
 //! The structs of the format: which fields they have, of which types. Other readers refuse a file in which a
 //! field has another type, or lack the field then; the parquet crate does not mind.
 
-use super::pages::Refused;
-use super::thrift::Node;
+use super::node::{Node, Refused};
 
 /// The type of a field.
 #[derive(Clone, Copy)]

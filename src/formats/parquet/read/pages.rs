@@ -9,51 +9,24 @@ use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::basic::Compression;
 use ::parquet::file::metadata::ColumnChunkMetaData;
 
+use super::guard::Room;
 use super::layout::PAGE_HEADER;
+use super::node::{Node, Refused};
 use super::statistics::Claimed;
-use super::thrift::Node;
+use super::thrift;
 use crate::terminal;
 
-/// What one page may take (DuckDB makes them of up to 100 MB), and what the pages of all columns may that
-/// are held at a time.
+/// The largest page, unpacked: DuckDB writes pages of up to 100 MB.
 const PAGE: u64 = 112 << 20;
-const HELD: u64 = 512 << 20;
 /// What a value of a dictionary takes besides its letters.
 const EACH_VALUE: u64 = 40;
 /// The longest header: it may quote the smallest and the largest value.
 const HEADER: u64 = 16 << 20;
-/// What is kept of all headers of a row group.
-const HEADERS: u64 = 64 << 20;
 
 /// Types of pages.
 const DATA: i64 = 0;
 const DICTIONARY: i64 = 2;
 const DATA_V2: i64 = 3;
-
-/// Why a file is not read.
-#[derive(Debug)]
-pub(super) enum Refused {
-    Io(io::Error),
-    /// It makes no sense, or is too large.
-    Broken(String),
-    /// It is of a kind that is not read.
-    Foreign(String),
-}
-
-impl Refused {
-    pub(super) fn broken(why: impl Into<String>) -> Self {
-        Self::Broken(why.into())
-    }
-}
-
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::broken("it ends too early"),
-            _ => Self::Io(error),
-        }
-    }
-}
 
 /// A page of data.
 #[derive(Debug, PartialEq)]
@@ -65,39 +38,6 @@ pub(super) struct DataPage {
     pub(super) values: u64,
     /// What its header says of them.
     pub(super) claimed: Claimed,
-}
-
-/// What the pages of a row group may still take.
-pub(super) struct Room {
-    held: u64,
-    headers: u64,
-}
-
-impl Room {
-    pub(super) fn new() -> Self {
-        Self {
-            held: HELD,
-            headers: HEADERS,
-        }
-    }
-
-    pub(super) fn take(&mut self, held: u64) -> Result<(), Refused> {
-        let rest = self.held.checked_sub(held);
-        self.held = rest.ok_or_else(|| {
-            let why = format!("its pages unpack to more than {} MiB", HELD >> 20);
-            Refused::Broken(why)
-        })?;
-        Ok(())
-    }
-
-    fn keep(&mut self, header: u64) -> Result<(), Refused> {
-        let rest = self.headers.checked_sub(header);
-        self.headers = rest.ok_or_else(|| {
-            let why = format!("its page headers take more than {} MiB", HEADERS >> 20);
-            Refused::Broken(why)
-        })?;
-        Ok(())
-    }
 }
 
 /// Reads the headers of all pages of a column, which lie before `end`.
@@ -153,7 +93,7 @@ impl PageWalk<'_> {
     /// Reads the page at `at`; returns its length.
     fn page(&mut self, at: u64, is_first: bool, room: &mut Room) -> Result<u64, Refused> {
         let mut bytes = (&mut self.file).take(HEADER);
-        let header = Node::read_as(&PAGE_HEADER, &mut bytes)?;
+        let header = thrift::read(&PAGE_HEADER, &mut bytes)?;
         let length = HEADER - bytes.limit();
         let size = |id: i16| header.int(id).and_then(|size| u64::try_from(size).ok());
         let (Some(unpacked), Some(packed)) = (size(2), size(3)) else {

@@ -1,16 +1,12 @@
 //! What a file says of its values, held against the values: engines skip whole files by it.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 
 use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::filter::Filter;
 use super::logical_type::whole;
-use super::pages::{DataPage, Refused};
-use super::thrift::Node;
+use super::node::{Node, Refused};
 
 /// How the values of a column are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +60,7 @@ impl SortOrder {
     }
 
     /// Compares two values in their plain encoding; `None` if one is no such value.
-    fn compare(self, one: &[u8], other: &[u8]) -> Option<Ordering> {
+    pub(super) fn compare(self, one: &[u8], other: &[u8]) -> Option<Ordering> {
         match self {
             Self::Signed => Some(signed(one)?.cmp(&signed(other)?)),
             Self::Unsigned => Some(unsigned(one)?.cmp(&unsigned(other)?)),
@@ -107,7 +103,7 @@ pub(super) struct Claimed {
     /// The same by fields that are out of use.
     old: [Option<Vec<u8>>; 2],
     nulls: Option<i64>,
-    distinct: Option<i64>,
+    pub(super) distinct: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -146,8 +142,16 @@ impl Claimed {
         }
     }
 
+    /// Returns what is said of values that are all null.
+    pub(super) fn of_nulls(nulls: Option<i64>) -> Self {
+        Self {
+            nulls,
+            ..Self::default()
+        }
+    }
+
     /// Notes bounds that may be shorter than the values.
-    fn of_index(least: &[u8], greatest: &[u8], nulls: Option<i64>) -> Self {
+    pub(super) fn of_index(least: &[u8], greatest: &[u8], nulls: Option<i64>) -> Self {
         let bound = |value: &[u8]| {
             let value = value.to_vec();
             Some(ClaimedBound { value, exact: None })
@@ -161,7 +165,7 @@ impl Claimed {
     }
 
     /// Holds it against values.
-    fn check(&self, order: SortOrder, found: &FoundValues) -> Result<(), String> {
+    pub(super) fn check(&self, order: SortOrder, found: &FoundValues) -> Result<(), String> {
         let count = |number: Option<i64>, found: u64| {
             number.is_none_or(|number| u64::try_from(number) == Ok(found))
         };
@@ -227,8 +231,8 @@ impl ClaimedBound {
 
 /// What is known of values that went by.
 #[derive(Debug, Default)]
-struct FoundValues {
-    count: u64,
+pub(super) struct FoundValues {
+    pub(super) count: u64,
     nulls: u64,
     least: Option<Vec<u8>>,
     greatest: Option<Vec<u8>>,
@@ -237,7 +241,7 @@ struct FoundValues {
 }
 
 impl FoundValues {
-    fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
+    pub(super) fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
         self.count += 1;
         match value {
             None => self.nulls += 1,
@@ -260,7 +264,7 @@ impl FoundValues {
         }
     }
 
-    fn merge(&mut self, order: SortOrder, other: &Self) {
+    pub(super) fn merge(&mut self, order: SortOrder, other: &Self) {
         self.count += other.count;
         self.nulls += other.nulls;
         self.is_odd |= other.is_odd;
@@ -305,267 +309,5 @@ fn widen(
         }
         Some(_) => {}
         None => *is_odd |= order != SortOrder::Float,
-    }
-}
-
-/// Holds the values of a column of a row group against all that is said of them.
-pub(super) struct ColumnAudit {
-    name: String,
-    /// The level of values that are not null.
-    level: i16,
-    order: SortOrder,
-    claimed: Claimed,
-    pages: std::vec::IntoIter<DataPage>,
-    /// The bounds of each page, as the column index has them.
-    index: std::vec::IntoIter<Claimed>,
-    page: Option<(DataPage, Option<Claimed>)>,
-    in_page: FoundValues,
-    all: FoundValues,
-    distinct: Option<HashSet<u64>>,
-    filter: Option<Filter>,
-    /// Whether rows are said to be sorted by it, and how.
-    sorted: Option<Sorted>,
-}
-
-/// How rows are said to be sorted by a column, and how they are.
-pub(super) struct Sorted {
-    descending: bool,
-    nulls_first: bool,
-    last: LastValue,
-    steps: Vec<Ordering>,
-}
-
-/// The value before another.
-enum LastValue {
-    /// There was none.
-    None,
-    Null,
-    Value(Vec<u8>),
-}
-
-impl Sorted {
-    pub(super) fn new(descending: bool, nulls_first: bool) -> Self {
-        Self {
-            descending,
-            nulls_first,
-            last: LastValue::None,
-            steps: Vec::new(),
-        }
-    }
-
-    /// Takes the next value: `Less` if the one before it is before it in the order, too.
-    fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
-        let step = match (&self.last, value) {
-            (LastValue::Null, None) => Ordering::Equal,
-            (LastValue::Null, Some(_)) if !self.nulls_first => Ordering::Greater,
-            (LastValue::Value(_), None) if self.nulls_first => Ordering::Greater,
-            (LastValue::Value(last), Some(value)) => match order.compare(last, value) {
-                Some(step) if self.descending => step.reverse(),
-                Some(step) => step,
-                // Nothing is known of values that cannot be compared.
-                None => Ordering::Less,
-            },
-            _ => Ordering::Less,
-        };
-        self.steps.push(step);
-        match (&mut self.last, value) {
-            (LastValue::Value(last), Some(value)) => {
-                last.clear();
-                last.extend_from_slice(value);
-            }
-            (last, Some(value)) => *last = LastValue::Value(value.to_vec()),
-            (last, None) => *last = LastValue::Null,
-        }
-    }
-}
-
-/// All that is said of a column of a row group.
-pub(super) struct Claims {
-    pub(super) column: Claimed,
-    pub(super) pages: Vec<DataPage>,
-    pub(super) index: Vec<Claimed>,
-    pub(super) filter: Option<Filter>,
-    pub(super) sorted: Option<Sorted>,
-}
-
-impl ColumnAudit {
-    pub(super) fn new(column: &ColumnDescriptor, claims: Claims) -> Self {
-        Self {
-            name: column.path().string(),
-            level: column.max_def_level(),
-            order: SortOrder::of(column),
-            distinct: claims.column.distinct.map(|_| HashSet::new()),
-            claimed: claims.column,
-            pages: claims.pages.into_iter(),
-            index: claims.index.into_iter(),
-            page: None,
-            in_page: FoundValues::default(),
-            all: FoundValues::default(),
-            filter: claims.filter,
-            sorted: claims.sorted,
-        }
-    }
-
-    /// Returns the definition level of values that are not null.
-    pub(super) fn level(&self) -> i16 {
-        self.level
-    }
-
-    /// Takes the next value.
-    pub(super) fn add(&mut self, value: Option<&[u8]>) -> Result<(), String> {
-        while self
-            .page
-            .as_ref()
-            .is_none_or(|(page, _)| page.values == self.in_page.count)
-        {
-            self.end_page()?;
-            let Some(page) = self.pages.next() else {
-                return Err(format!("`{}` has more values than its pages", self.name));
-            };
-            self.page = Some((page, self.index.next()));
-        }
-        self.in_page.add(self.order, value);
-        if let Some(value) = value {
-            if let Some(distinct) = &mut self.distinct {
-                distinct.insert(xxh3_64(value));
-            }
-            if let Some(filter) = &mut self.filter {
-                filter.add(value);
-            }
-        }
-        if let Some(sorted) = &mut self.sorted {
-            sorted.add(self.order, value);
-        }
-        Ok(())
-    }
-
-    /// Returns how each value since the last call compares to the one before; nothing if no order is claimed.
-    pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
-        let sorted = self.sorted.as_mut()?;
-        Some(std::mem::take(&mut sorted.steps))
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn end_page(&mut self) -> Result<(), String> {
-        if let Some((page, index)) = self.page.take() {
-            let found = std::mem::take(&mut self.in_page);
-            for claimed in [Some(page.claimed), index].into_iter().flatten() {
-                let checked = claimed.check(self.order, &found);
-                checked.map_err(|why| format!("a page of `{}` {why}", self.name))?;
-            }
-            self.all.merge(self.order, &found);
-        }
-        Ok(())
-    }
-
-    /// Ends the column, which must have `rows` values.
-    pub(super) fn finish(mut self, rows: u64) -> Result<(), String> {
-        self.end_page()?;
-        // Pages without values say nothing.
-        let is_whole = self.pages.all(|page| page.values == 0) && self.all.count == rows;
-        if !is_whole {
-            return Err(format!(
-                "`{}` has more or fewer rows than the file says",
-                self.name
-            ));
-        }
-        let distinct = self.distinct.as_ref().map(HashSet::len);
-        let is_distinct = match (self.claimed.distinct, distinct) {
-            (Some(claimed), Some(found)) => usize::try_from(claimed) == Ok(found),
-            _ => true,
-        };
-        if !is_distinct {
-            return Err(format!(
-                "the statistics of `{}` count other distinct values than there are",
-                self.name
-            ));
-        }
-        if let Some(Err(why)) = self.filter.as_ref().map(Filter::check) {
-            return Err(format!("the Bloom filter of `{}` {why}", self.name));
-        }
-        let checked = self.claimed.check(self.order, &self.all);
-        checked.map_err(|why| format!("the statistics of `{}`: it {why}", self.name))
-    }
-}
-
-/// Reads the column index: what it says of each page.
-pub(super) fn column_index(
-    index: &Node,
-    order: SortOrder,
-    pages: &[DataPage],
-) -> Result<Vec<Claimed>, Refused> {
-    let wrong = || Refused::broken("the column index does not fit its pages");
-    let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
-    let nulls = index.list(5);
-    let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
-        && (nulls.is_empty() || nulls.len() == pages.len());
-    if !fits {
-        return Err(wrong());
-    }
-    let mut claims = Vec::new();
-    let mut bounds: Vec<[&[u8]; 2]> = Vec::new();
-    for (place, page) in pages.iter().enumerate() {
-        let count = match nulls.get(place) {
-            Some(Node::Int(_, count)) => Some(*count),
-            Some(_) => return Err(wrong()),
-            None => None,
-        };
-        match (&empty[place], &least[place], &greatest[place]) {
-            (Node::Bool(true), _, _) => {
-                let all = i64::try_from(page.values).map_err(|_| wrong())?;
-                let mut claimed = Claimed {
-                    nulls: count,
-                    ..Claimed::default()
-                };
-                claimed.expect_nulls(all).map_err(|_| wrong())?;
-                claims.push(claimed);
-            }
-            (Node::Bool(false), Node::Bytes(least), Node::Bytes(greatest)) => {
-                bounds.push([least, greatest]);
-                claims.push(Claimed::of_index(least, greatest, count));
-            }
-            _ => return Err(wrong()),
-        }
-    }
-    let wrong_order = match index.int(4) {
-        Some(1) => Some(Ordering::Greater),
-        Some(2) => Some(Ordering::Less),
-        Some(0) => None,
-        _ => return Err(wrong()),
-    };
-    let is_sorted = |pair: &[[&[u8]; 2]]| {
-        (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != wrong_order)
-    };
-    if wrong_order.is_some() && order != SortOrder::Undefined && !bounds.windows(2).all(is_sorted) {
-        return Err(Refused::broken(
-            "the column index says that its pages are sorted, and they are not",
-        ));
-    }
-    Ok(claims)
-}
-
-/// Holds the offset index against the pages.
-pub(super) fn check_offset_index(index: &Node, pages: &[DataPage]) -> Result<(), Refused> {
-    let locations = index.list(1);
-    let mut row = 0;
-    let fits = |(page, location): (&DataPage, &Node)| {
-        let number = |id: i16| {
-            location
-                .int(id)
-                .and_then(|number| u64::try_from(number).ok())
-        };
-        let expected = [page.offset, page.size, row].map(Some);
-        row += page.values;
-        [1, 2, 3].map(number) == expected
-    };
-    if locations.len() == pages.len() && pages.iter().zip(locations).all(fits) {
-        Ok(())
-    } else {
-        Err(Refused::broken(
-            "the offset index does not point to its pages",
-        ))
     }
 }

@@ -3,81 +3,27 @@
 use std::io::{self, Read};
 
 use super::layout::StructLayout;
-use super::pages::Refused;
+use super::node::{Node, Refused};
 
 /// Structs do not go deeper than this.
 const DEPTH: usize = 16;
 /// One struct has no more parts than this: each takes far more memory than its bytes in the file.
 const NODES: usize = 4 << 20;
 
-/// A value of Thrift.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
-    Bool(bool),
-    /// How many bits it may take, and the number.
-    Int(u8, i64),
-    Double([u8; 8]),
-    Bytes(Vec<u8>),
-    List(Vec<Node>),
-    /// Fields by their numbers.
-    Struct(Vec<(i16, Node)>),
+/// Reads the struct with this layout at the start of `bytes`.
+pub(super) fn read(layout: &StructLayout, bytes: impl Read) -> Result<Node, Refused> {
+    let node = read_any(bytes)?;
+    layout.check(&node)?;
+    Ok(node)
 }
 
-impl Node {
-    /// Reads the struct at the start of `bytes`.
-    fn read(bytes: impl Read) -> Result<Self, Refused> {
-        let mut compact = Compact {
-            bytes,
-            nodes: NODES,
-        };
-        compact.fields(0)
-    }
-
-    /// Reads the struct of such a layout at the start of `bytes`.
-    pub(super) fn read_as(layout: &StructLayout, bytes: impl Read) -> Result<Self, Refused> {
-        let node = Self::read(bytes)?;
-        layout.check(&node)?;
-        Ok(node)
-    }
-
-    pub(super) fn field(&self, id: i16) -> Option<&Self> {
-        match self {
-            Self::Struct(fields) => fields
-                .iter()
-                .find(|(field, _)| *field == id)
-                .map(|(_, node)| node),
-            _ => None,
-        }
-    }
-
-    pub(super) fn int(&self, id: i16) -> Option<i64> {
-        match self.field(id)? {
-            Self::Int(_, number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn bool(&self, id: i16) -> Option<bool> {
-        match self.field(id)? {
-            Self::Bool(flag) => Some(*flag),
-            _ => None,
-        }
-    }
-
-    pub(super) fn bytes(&self, id: i16) -> Option<&[u8]> {
-        match self.field(id)? {
-            Self::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// Returns the elements of a list; none if it is absent.
-    pub(super) fn list(&self, id: i16) -> &[Self] {
-        match self.field(id) {
-            Some(Self::List(nodes)) => nodes,
-            _ => &[],
-        }
-    }
+/// Reads the struct at the start of `bytes`.
+fn read_any(bytes: impl Read) -> Result<Node, Refused> {
+    let mut compact = Compact {
+        bytes,
+        nodes: NODES,
+    };
+    compact.fields(0)
 }
 
 struct Compact<R> {
@@ -203,7 +149,7 @@ mod tests {
             0x15, 0, 0x15, 20, 0x15, 22, 0x2c, 0x15, 6, 0x15, 16, 0x2c, 0x18, 1, b'a', 0x18, 2,
             b'b', b'c', 0x19, 0x25, 2, 4, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0,
         ];
-        let header = Node::read(&bytes[..]).expect("a header");
+        let header = read_any(&bytes[..]).expect("a header");
         assert_eq!((header.int(2), header.int(3)), (Some(10), Some(11)));
         let page = header.field(5).expect("a page");
         assert_eq!((page.int(1), page.int(2)), (Some(3), Some(8)));
@@ -237,7 +183,7 @@ mod tests {
             &[0x1d, 1],
             &[],
         ] {
-            assert!(Node::read(bytes).is_err(), "{bytes:?}");
+            assert!(read_any(bytes).is_err(), "{bytes:?}");
         }
     }
 }

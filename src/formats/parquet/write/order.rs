@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use ::parquet::file::metadata::SortingColumn;
 
-use super::held::ColumnBuffer;
+use super::column_buffer::ColumnBuffer;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{BATCH_ID, CREATION_DATE};
 

@@ -10,12 +10,8 @@ use ::parquet::file::metadata::SortingColumn;
 use ::parquet::file::properties::{BloomFilterPosition, WriterProperties};
 use ::parquet::schema::types::{ColumnPath, Type};
 
-use super::GROUP_ROWS;
-use super::held::ColumnBuffer;
+use super::column_buffer::{ColumnBuffer, EXTRA};
 use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType};
-
-/// The column of fields that nobody announced.
-pub(super) const EXTRA: &str = "extra";
 
 /// DECIMAL(18,2): all that 64 bits hold.
 const PRECISION: i32 = 18;
@@ -61,6 +57,7 @@ impl ColumnBuffer {
 pub(super) fn properties(
     columns: &[ColumnBuffer],
     sorted_by: Option<Vec<SortingColumn>>,
+    group_rows: usize,
 ) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let id = ColumnPath::from(COLUMNS[BATCH_ID].name);
@@ -70,7 +67,7 @@ pub(super) fn properties(
         .set_compression(zstd)
         .set_sorting_columns(sorted_by)
         .set_column_bloom_filter_fpp(id.clone(), FALSE_POSITIVES)
-        .set_column_bloom_filter_max_ndv(id, GROUP_ROWS as u64)
+        .set_column_bloom_filter_max_ndv(id, group_rows as u64)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
     // Where no two values are alike, a dictionary is only in the way.
     let unlike = columns.iter().map(ColumnBuffer::name).filter(|name| {
@@ -81,15 +78,4 @@ pub(super) fn properties(
         properties.set_column_dictionary_enabled(ColumnPath::from(name), false)
     };
     unlike.fold(properties, plain).build()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batch::find_column;
-
-    #[test]
-    fn the_columns_of_a_batch_have_no_extra() {
-        assert_eq!(find_column(EXTRA), None);
-    }
 }

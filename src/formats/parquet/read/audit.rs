@@ -1,0 +1,194 @@
+//! Compares the values of a column with everything that the file says about them.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use ::parquet::schema::types::ColumnDescriptor;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::filter::Filter;
+use super::pages::DataPage;
+use super::statistics::{Claimed, FoundValues, SortOrder};
+
+/// Holds the values of a column of a row group against all that is said of them.
+pub(super) struct ColumnAudit {
+    name: String,
+    /// The level of values that are not null.
+    level: i16,
+    order: SortOrder,
+    claimed: Claimed,
+    pages: std::vec::IntoIter<DataPage>,
+    /// The bounds of each page, as the column index has them.
+    index: std::vec::IntoIter<Claimed>,
+    page: Option<(DataPage, Option<Claimed>)>,
+    in_page: FoundValues,
+    all: FoundValues,
+    distinct: Option<HashSet<u64>>,
+    filter: Option<Filter>,
+    /// Whether rows are said to be sorted by it, and how.
+    sorted: Option<Sorted>,
+}
+
+/// How rows are said to be sorted by a column, and how they are.
+pub(super) struct Sorted {
+    descending: bool,
+    nulls_first: bool,
+    last: LastValue,
+    steps: Vec<Ordering>,
+}
+
+/// The value before another.
+enum LastValue {
+    /// There was none.
+    None,
+    Null,
+    Value(Vec<u8>),
+}
+
+impl Sorted {
+    pub(super) fn new(descending: bool, nulls_first: bool) -> Self {
+        Self {
+            descending,
+            nulls_first,
+            last: LastValue::None,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Takes the next value: `Less` if the one before it is before it in the order, too.
+    fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
+        let step = match (&self.last, value) {
+            (LastValue::Null, None) => Ordering::Equal,
+            (LastValue::Null, Some(_)) if !self.nulls_first => Ordering::Greater,
+            (LastValue::Value(_), None) if self.nulls_first => Ordering::Greater,
+            (LastValue::Value(last), Some(value)) => match order.compare(last, value) {
+                Some(step) if self.descending => step.reverse(),
+                Some(step) => step,
+                // Nothing is known of values that cannot be compared.
+                None => Ordering::Less,
+            },
+            _ => Ordering::Less,
+        };
+        self.steps.push(step);
+        match (&mut self.last, value) {
+            (LastValue::Value(last), Some(value)) => {
+                last.clear();
+                last.extend_from_slice(value);
+            }
+            (last, Some(value)) => *last = LastValue::Value(value.to_vec()),
+            (last, None) => *last = LastValue::Null,
+        }
+    }
+}
+
+/// All that is said of a column of a row group.
+pub(super) struct Claims {
+    pub(super) column: Claimed,
+    pub(super) pages: Vec<DataPage>,
+    pub(super) index: Vec<Claimed>,
+    pub(super) filter: Option<Filter>,
+    pub(super) sorted: Option<Sorted>,
+}
+
+impl ColumnAudit {
+    pub(super) fn new(column: &ColumnDescriptor, claims: Claims) -> Self {
+        Self {
+            name: column.path().string(),
+            level: column.max_def_level(),
+            order: SortOrder::of(column),
+            distinct: claims.column.distinct.map(|_| HashSet::new()),
+            claimed: claims.column,
+            pages: claims.pages.into_iter(),
+            index: claims.index.into_iter(),
+            page: None,
+            in_page: FoundValues::default(),
+            all: FoundValues::default(),
+            filter: claims.filter,
+            sorted: claims.sorted,
+        }
+    }
+
+    /// Returns the definition level of values that are not null.
+    pub(super) fn level(&self) -> i16 {
+        self.level
+    }
+
+    /// Takes the next value.
+    pub(super) fn add(&mut self, value: Option<&[u8]>) -> Result<(), String> {
+        while self
+            .page
+            .as_ref()
+            .is_none_or(|(page, _)| page.values == self.in_page.count)
+        {
+            self.end_page()?;
+            let Some(page) = self.pages.next() else {
+                return Err(format!("`{}` has more values than its pages", self.name));
+            };
+            self.page = Some((page, self.index.next()));
+        }
+        self.in_page.add(self.order, value);
+        if let Some(value) = value {
+            if let Some(distinct) = &mut self.distinct {
+                distinct.insert(xxh3_64(value));
+            }
+            if let Some(filter) = &mut self.filter {
+                filter.add(value);
+            }
+        }
+        if let Some(sorted) = &mut self.sorted {
+            sorted.add(self.order, value);
+        }
+        Ok(())
+    }
+
+    /// Returns how each value since the last call compares to the one before; nothing if no order is claimed.
+    pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
+        let sorted = self.sorted.as_mut()?;
+        Some(std::mem::take(&mut sorted.steps))
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn end_page(&mut self) -> Result<(), String> {
+        if let Some((page, index)) = self.page.take() {
+            let found = std::mem::take(&mut self.in_page);
+            for claimed in [Some(page.claimed), index].into_iter().flatten() {
+                let checked = claimed.check(self.order, &found);
+                checked.map_err(|why| format!("a page of `{}` {why}", self.name))?;
+            }
+            self.all.merge(self.order, &found);
+        }
+        Ok(())
+    }
+
+    /// Ends the column, which must have `rows` values.
+    pub(super) fn finish(mut self, rows: u64) -> Result<(), String> {
+        self.end_page()?;
+        // Pages without values say nothing.
+        let is_whole = self.pages.all(|page| page.values == 0) && self.all.count == rows;
+        if !is_whole {
+            return Err(format!(
+                "`{}` has more or fewer rows than the file says",
+                self.name
+            ));
+        }
+        let distinct = self.distinct.as_ref().map(HashSet::len);
+        let is_distinct = match (self.claimed.distinct, distinct) {
+            (Some(claimed), Some(found)) => usize::try_from(claimed) == Ok(found),
+            _ => true,
+        };
+        if !is_distinct {
+            return Err(format!(
+                "the statistics of `{}` count other distinct values than there are",
+                self.name
+            ));
+        }
+        if let Some(Err(why)) = self.filter.as_ref().map(Filter::check) {
+            return Err(format!("the Bloom filter of `{}` {why}", self.name));
+        }
+        let checked = self.claimed.check(self.order, &self.all);
+        checked.map_err(|why| format!("the statistics of `{}`: it {why}", self.name))
+    }
+}

@@ -1,0 +1,83 @@
+//! The indexes of the pages of a column, compared with the pages.
+
+use std::cmp::Ordering;
+
+use super::node::{Node, Refused};
+use super::pages::DataPage;
+use super::statistics::{Claimed, SortOrder};
+
+/// Reads the column index: what it says of each page.
+pub(super) fn column_index(
+    index: &Node,
+    order: SortOrder,
+    pages: &[DataPage],
+) -> Result<Vec<Claimed>, Refused> {
+    let wrong = || Refused::broken("the column index does not fit its pages");
+    let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
+    let nulls = index.list(5);
+    let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
+        && (nulls.is_empty() || nulls.len() == pages.len());
+    if !fits {
+        return Err(wrong());
+    }
+    let mut claims = Vec::new();
+    let mut bounds: Vec<[&[u8]; 2]> = Vec::new();
+    for (place, page) in pages.iter().enumerate() {
+        let count = match nulls.get(place) {
+            Some(Node::Int(_, count)) => Some(*count),
+            Some(_) => return Err(wrong()),
+            None => None,
+        };
+        match (&empty[place], &least[place], &greatest[place]) {
+            (Node::Bool(true), _, _) => {
+                let all = i64::try_from(page.values).map_err(|_| wrong())?;
+                let mut claimed = Claimed::of_nulls(count);
+                claimed.expect_nulls(all).map_err(|_| wrong())?;
+                claims.push(claimed);
+            }
+            (Node::Bool(false), Node::Bytes(least), Node::Bytes(greatest)) => {
+                bounds.push([least, greatest]);
+                claims.push(Claimed::of_index(least, greatest, count));
+            }
+            _ => return Err(wrong()),
+        }
+    }
+    let wrong_order = match index.int(4) {
+        Some(1) => Some(Ordering::Greater),
+        Some(2) => Some(Ordering::Less),
+        Some(0) => None,
+        _ => return Err(wrong()),
+    };
+    let is_sorted = |pair: &[[&[u8]; 2]]| {
+        (0..2).all(|side| order.compare(pair[0][side], pair[1][side]) != wrong_order)
+    };
+    if wrong_order.is_some() && order != SortOrder::Undefined && !bounds.windows(2).all(is_sorted) {
+        return Err(Refused::broken(
+            "the column index says that its pages are sorted, and they are not",
+        ));
+    }
+    Ok(claims)
+}
+
+/// Holds the offset index against the pages.
+pub(super) fn check_offset_index(index: &Node, pages: &[DataPage]) -> Result<(), Refused> {
+    let locations = index.list(1);
+    let mut row = 0;
+    let fits = |(page, location): (&DataPage, &Node)| {
+        let number = |id: i16| {
+            location
+                .int(id)
+                .and_then(|number| u64::try_from(number).ok())
+        };
+        let expected = [page.offset, page.size, row].map(Some);
+        row += page.values;
+        [1, 2, 3].map(number) == expected
+    };
+    if locations.len() == pages.len() && pages.iter().zip(locations).all(fits) {
+        Ok(())
+    } else {
+        Err(Refused::broken(
+            "the offset index does not point to its pages",
+        ))
+    }
+}

@@ -1,0 +1,82 @@
+//! A value read from the description of a file, and why a file is rejected.
+
+use std::io;
+
+/// Why a file is not read.
+#[derive(Debug)]
+pub(super) enum Refused {
+    Io(io::Error),
+    /// It makes no sense, or is too large.
+    Broken(String),
+    /// It is of a kind that is not read.
+    Foreign(String),
+}
+
+impl Refused {
+    pub(super) fn broken(why: impl Into<String>) -> Self {
+        Self::Broken(why.into())
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::broken("it ends too early"),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// A value of Thrift.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Bool(bool),
+    /// How many bits it may take, and the number.
+    Int(u8, i64),
+    Double([u8; 8]),
+    Bytes(Vec<u8>),
+    List(Vec<Node>),
+    /// Fields by their numbers.
+    Struct(Vec<(i16, Node)>),
+}
+
+impl Node {
+    pub(super) fn field(&self, id: i16) -> Option<&Self> {
+        match self {
+            Self::Struct(fields) => fields
+                .iter()
+                .find(|(field, _)| *field == id)
+                .map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    pub(super) fn int(&self, id: i16) -> Option<i64> {
+        match self.field(id)? {
+            Self::Int(_, number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bool(&self, id: i16) -> Option<bool> {
+        match self.field(id)? {
+            Self::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self, id: i16) -> Option<&[u8]> {
+        match self.field(id)? {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Returns the elements of a list; none if it is absent.
+    pub(super) fn list(&self, id: i16) -> &[Self] {
+        match self.field(id) {
+            Some(Self::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+}
