@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use crate::storage::sqlite::ARCHIVE_ID;
 
 use crate::batch::COLUMNS;
-use crate::formats::sqlite::database::column_definition;
+use crate::formats::sqlite::column_definition;
 
 /// Increased when older versions of trayscan would misread what newer ones write.
 pub(super) const VERSION: u32 = 1;

@@ -1,10 +1,19 @@
-//! `sqlite`: the table of batches that an export made.
+//! `sqlite`: reads the table of batches that an export wrote.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::database::{ExportRow, ExportTable};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::batch::{COLUMNS, Column, FieldType, Values, find_column};
+use crate::error::{self, Failure};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
+use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, tells_damage};
+
+/// The column of fields that the interface does not know.
+const EXTRA: &str = "extra";
 
 /// Refuses a file that is shorter than its beginning says.
 pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
@@ -58,5 +67,229 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
     };
     match table.each(&mut take).map_err(ReadError::Aborted)? {
         ControlFlow::Continue(()) | ControlFlow::Break(()) => Ok(remarks),
+    }
+}
+
+/// The table of a database that an export made.
+struct ExportTable {
+    path: PathBuf,
+    db: Connection,
+    /// Fields that have a column.
+    columns: Vec<usize>,
+    /// It has a column for fields that the interface does not know.
+    has_extra: bool,
+    /// Columns that no batch has.
+    unknown: Vec<String>,
+}
+
+/// What takes the rows of a table, one by one, until it has enough.
+type Take<'a> = dyn FnMut(&ExportRow) -> Result<ControlFlow<()>, Failure> + 'a;
+
+/// A row, as plain text.
+struct ExportRow {
+    texts: [Option<String>; COLUMNS.len()],
+    /// Unknown fields, as JSON.
+    extra: Option<String>,
+}
+
+impl Values for ExportRow {
+    fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
+        self.texts[column].as_deref().map(Cow::Borrowed)
+    }
+
+    fn unknown_fields(&self) -> Option<Cow<'_, str>> {
+        self.extra.as_deref().map(Cow::Borrowed)
+    }
+}
+
+impl ExportTable {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let refused = || {
+            let message = format!(
+                "`{}` is no archive, and has no table `batches` of an export",
+                path.display()
+            );
+            Failure::new(error::Kind::Usage, message)
+                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive")
+        };
+        let failure =
+            |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
+        let db = connect(path, flags).map_err(failure)?;
+        check_table(&db, path)?;
+        let (mut columns, mut unknown) = (Vec::new(), Vec::new());
+        for name in column_names(&db).map_err(failure)? {
+            match find_column(&name) {
+                Some(column) => columns.push(column),
+                None => unknown.push(name),
+            }
+        }
+        if columns.is_empty() {
+            return Err(refused());
+        }
+        let has_extra = unknown.iter().any(|name| name == EXTRA);
+        unknown.retain(|name| name != EXTRA);
+        Ok(Self {
+            path: path.to_owned(),
+            db,
+            columns,
+            has_extra,
+            unknown,
+        })
+    }
+
+    /// Returns whether it keeps fields that the interface does not know.
+    fn keeps_unknown_fields(&self) -> bool {
+        self.has_extra
+    }
+
+    /// Returns the names of columns that no batch has.
+    fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// Returns the fields that have a column, one bit each.
+    fn columns(&self) -> u32 {
+        self.columns.iter().fold(0, |all, column| all | 1 << column)
+    }
+
+    /// Hands each row to `take`.
+    fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
+        let failure = |error| {
+            damaged(&self.path, error).unwrap_or_else(|error| sqlite::failure(&self.path, error))
+        };
+        let extra = self.has_extra.then_some(EXTRA);
+        let names: Vec<&str> = self
+            .columns
+            .iter()
+            .map(|&column| COLUMNS[column].name)
+            .chain(extra)
+            .collect();
+        let sql = format!("SELECT {} FROM batches", names.join(", "));
+        let mut rows = self.db.prepare(&sql).map_err(failure)?;
+        let mut rows = rows.query([]).map_err(failure)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(failure)? {
+            count += 1;
+            let mut texts = [const { None }; COLUMNS.len()];
+            for (place, &column) in self.columns.iter().enumerate() {
+                let cell = row.get_ref(place).map_err(failure)?;
+                match text(cell, COLUMNS[column].kind) {
+                    Ok(text) => texts[column] = text,
+                    Err(found) => {
+                        let Column { name, kind, .. } = COLUMNS[column];
+                        return Err(self.wrong_type(count, name, kind, found));
+                    }
+                }
+            }
+            let mut extra = None;
+            if self.has_extra {
+                let cell = row.get_ref(self.columns.len()).map_err(failure)?;
+                extra = text(cell, FieldType::Text)
+                    .map_err(|found| self.wrong_type(count, EXTRA, FieldType::Text, found))?;
+            }
+            if take(&ExportRow { texts, extra })? == ControlFlow::Break(()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            // Who takes only the first row wants to know the columns, and that should not take long.
+            if count == 1 {
+                check_pages(&self.db, &self.path)?;
+            }
+        }
+        if count == 0 {
+            check_pages(&self.db, &self.path)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn wrong_type(&self, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {
+        // Damage explains it better, if there is any.
+        if let Err(failure) = check_pages(&self.db, &self.path) {
+            return failure;
+        }
+        let expected = match kind {
+            FieldType::Text | FieldType::Date => "text",
+            FieldType::Integer => "an integer",
+            FieldType::Decimal => "a number",
+            FieldType::Boolean => "0 or 1",
+        };
+        let path = self.path.display();
+        let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
+        Failure::new(error::Kind::Protocol, message)
+            .hint("somebody has changed the database; export it again")
+    }
+}
+
+/// Tells of an error that comes of damage; hands back any other.
+fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
+    if tells_damage(&error) {
+        Ok(damage(path, error.into()))
+    } else {
+        Err(error)
+    }
+}
+
+/// Returns the names of the columns of the table.
+fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut names = db.prepare("SELECT name FROM pragma_table_info('batches')")?;
+    let names = names.query_map([], |row| row.get(0))?;
+    names.collect()
+}
+
+/// Returns what a cell says; an error names what it is, where its column does not hold that.
+fn text(cell: ValueRef<'_>, kind: FieldType) -> Result<Option<String>, &'static str> {
+    Ok(Some(match (cell, kind) {
+        (ValueRef::Null, _) => return Ok(None),
+        (ValueRef::Integer(number @ 0..=1), FieldType::Boolean) => (number == 1).to_string(),
+        (ValueRef::Integer(number), FieldType::Integer | FieldType::Decimal) => number.to_string(),
+        // The shortest text that gives the same number: the digits that were written.
+        (ValueRef::Real(number), FieldType::Decimal) if number.is_finite() => number.to_string(),
+        (ValueRef::Text(text), FieldType::Text | FieldType::Date) => {
+            match std::str::from_utf8(text) {
+                Ok(text) => text.to_owned(),
+                Err(_) => return Err("not UTF-8"),
+            }
+        }
+        (ValueRef::Integer(_), _) => return Err("an integer"),
+        (ValueRef::Real(_), _) => return Err("a floating-point number"),
+        (ValueRef::Text(_), _) => return Err("text"),
+        (ValueRef::Blob(_), _) => return Err("a blob"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_the_types_of_their_columns() {
+        for (cell, kind, expected) in [
+            (ValueRef::Null, FieldType::Decimal, Ok(None)),
+            (ValueRef::Integer(1), FieldType::Boolean, Ok(Some("true"))),
+            (ValueRef::Integer(2), FieldType::Boolean, Err("an integer")),
+            (ValueRef::Integer(7), FieldType::Integer, Ok(Some("7"))),
+            (ValueRef::Integer(87), FieldType::Decimal, Ok(Some("87"))),
+            (ValueRef::Integer(7), FieldType::Text, Err("an integer")),
+            (ValueRef::Real(87.5), FieldType::Decimal, Ok(Some("87.5"))),
+            (
+                ValueRef::Real(f64::INFINITY),
+                FieldType::Decimal,
+                Err("a floating-point number"),
+            ),
+            (
+                ValueRef::Real(7.0),
+                FieldType::Integer,
+                Err("a floating-point number"),
+            ),
+            (ValueRef::Text(b"87.5"), FieldType::Decimal, Err("text")),
+            (ValueRef::Text(b"true"), FieldType::Boolean, Err("text")),
+            (ValueRef::Text(b"a\0b"), FieldType::Text, Ok(Some("a\0b"))),
+            (ValueRef::Text(b"\xff"), FieldType::Text, Err("not UTF-8")),
+            (ValueRef::Blob(b"a"), FieldType::Text, Err("a blob")),
+        ] {
+            let found = text(cell, kind);
+            let found = found.as_ref().map(Option::as_deref).map_err(|found| *found);
+            assert_eq!(found, expected, "{cell:?} as {kind:?}");
+        }
     }
 }

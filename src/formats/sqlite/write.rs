@@ -1,19 +1,30 @@
-//! `sqlite`: a database with one table, for those who ask questions.
+//! `sqlite`: writes a database with one table, `batches`, and nothing of an archive's own.
 
 use std::io;
+use std::path::Path;
 
-use super::database::ExportDatabase;
+use rusqlite::{CachedStatement, Connection, OpenFlags};
+
 use crate::batch::filter::Fields;
-use crate::batch::{Batch, COLUMNS};
+use crate::batch::{
+    BATCH_ID, Batch, COLUMNS, CREATION_DATE, CROP_TYPE, Column, EXACT_DIGITS, FieldType,
+    significant_digits,
+};
 use crate::error::{Failure, Kind};
 use crate::formats::{BatchWriter, WriterReport};
 use crate::storage::EncodedOutput;
-use crate::storage::sqlite::io_error;
+use crate::storage::sqlite::{connect, io_error};
 use crate::text;
+
+/// Pages of the file that are kept in memory, in KiB.
+const CACHE: i64 = 2 * 1024;
+
+/// The column of fields that the interface does not know.
+const EXTRA: &str = "extra";
 
 pub(crate) struct Sqlite {
     /// Closed before its file is published or removed.
-    plain: ExportDatabase,
+    database: ExportDatabase,
     output: EncodedOutput,
 }
 
@@ -21,15 +32,16 @@ impl Sqlite {
     pub(crate) fn new(mut output: EncodedOutput, fields: &Fields) -> Result<Self, Failure> {
         output.expect_database()?;
         let path = output.hand_out().map_err(Failure::from_output)?;
-        let plain = ExportDatabase::create(&path, &fields.columns, !fields.named);
-        let plain = plain.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
-        Ok(Self { plain, output })
+        let database = ExportDatabase::create(&path, &fields.columns, !fields.named);
+        let database =
+            database.map_err(|error| Failure::from_output(output.blame(io_error(error))))?;
+        Ok(Self { database, output })
     }
 }
 
 impl BatchWriter for Sqlite {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let added = self.plain.add(batch);
+        let added = self.database.add(batch);
         let added = added.map_err(|error| self.output.blame(io_error(error)))?;
         added.map_err(|too_long| {
             let name = COLUMNS[too_long.column].name;
@@ -54,9 +66,136 @@ impl BatchWriter for Sqlite {
     }
 
     fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        let Self { plain, output } = *self;
-        let finished = plain.finish();
+        let Self { database, output } = *self;
+        let finished = database.finish();
         finished.map_err(|error| output.blame(io_error(error)))?;
         Ok((output, WriterReport::default()))
     }
+}
+
+/// A database in the making.
+struct ExportDatabase {
+    db: Connection,
+    insert: String,
+    columns: Vec<usize>,
+    /// Fields that nobody announced go into a column of their own.
+    has_extra: bool,
+}
+
+/// A number that a column cannot hold as it is.
+#[derive(Debug)]
+struct TooLong {
+    column: usize,
+}
+
+impl ExportDatabase {
+    /// Begins a database with these columns in the empty file at `path`. Nobody else knows the file yet, so
+    /// no journal is needed: it is published whole or not at all.
+    fn create(path: &Path, columns: &[usize], has_extra: bool) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = connect(path, flags)?;
+        db.pragma_update(None, "journal_mode", "OFF")?;
+        db.pragma_update(None, "synchronous", "OFF")?;
+        db.pragma_update(None, "cache_size", -CACHE)?;
+        let mut definitions: Vec<String> = columns
+            .iter()
+            .map(|&column| column_definition(column))
+            .collect();
+        let mut names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column].name).collect();
+        if has_extra {
+            definitions.push(format!("{EXTRA} TEXT"));
+            names.push(EXTRA);
+        }
+        let places: Vec<String> = (1..=names.len()).map(|place| format!("?{place}")).collect();
+        db.execute_batch(&format!(
+            "BEGIN; CREATE TABLE batches (\n    {}\n) STRICT",
+            definitions.join(",\n    ")
+        ))?;
+        Ok(Self {
+            db,
+            insert: format!(
+                "INSERT INTO batches ({}) VALUES ({})",
+                names.join(", "),
+                places.join(", ")
+            ),
+            columns: columns.to_vec(),
+            has_extra,
+        })
+    }
+
+    /// Adds `batch`; tells where a number of it cannot be kept.
+    fn add(&self, batch: &Batch) -> rusqlite::Result<Result<(), TooLong>> {
+        let mut insert = self.db.prepare_cached(&self.insert)?;
+        for (place, &column) in (1..).zip(&self.columns) {
+            if let Err(too_long) = bind(&mut insert, place, batch, column)? {
+                insert.clear_bindings();
+                return Ok(Err(too_long));
+            }
+        }
+        if self.has_extra {
+            insert.raw_bind_parameter(self.columns.len() + 1, batch.extra())?;
+        }
+        insert.raw_execute()?;
+        Ok(Ok(()))
+    }
+
+    /// Builds the indexes that people want, and ends the one transaction.
+    fn finish(self) -> rusqlite::Result<()> {
+        // What sorting takes comes in the place of what was kept, and not beside it.
+        self.db.release_memory()?;
+        for column in [CREATION_DATE, CROP_TYPE] {
+            if self.columns.contains(&column) {
+                let name = COLUMNS[column].name;
+                let sql = format!("CREATE INDEX batches_by_{name} ON batches ({name})");
+                self.db.execute_batch(&sql)?;
+            }
+        }
+        self.db.execute_batch("COMMIT")?;
+        self.db.close().map_err(|(_, error)| error)
+    }
+}
+
+fn bind(
+    insert: &mut CachedStatement<'_>,
+    place: usize,
+    batch: &Batch,
+    column: usize,
+) -> rusqlite::Result<Result<(), TooLong>> {
+    if column == BATCH_ID {
+        return insert.raw_bind_parameter(place, batch.id()).map(Ok);
+    }
+    let value = batch.typed(column);
+    let text = value.as_deref();
+    match COLUMNS[column].kind {
+        FieldType::Text | FieldType::Date => insert.raw_bind_parameter(place, text)?,
+        FieldType::Boolean => insert.raw_bind_parameter(place, text.map(|text| text == "true"))?,
+        FieldType::Integer => match text.map(str::parse::<i64>).transpose() {
+            Ok(number) => insert.raw_bind_parameter(place, number)?,
+            Err(_) => return Ok(Err(TooLong { column })),
+        },
+        FieldType::Decimal => {
+            if text.is_some_and(|text| significant_digits(text) > EXACT_DIGITS) {
+                return Ok(Err(TooLong { column }));
+            }
+            let number = text.and_then(|text| text.parse::<f64>().ok());
+            insert.raw_bind_parameter(place, number)?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Says what the column for a field of a batch is.
+pub(crate) fn column_definition(column: usize) -> String {
+    let Column { name, kind, .. } = COLUMNS[column];
+    let kind = match kind {
+        FieldType::Text | FieldType::Date => "TEXT",
+        FieldType::Integer | FieldType::Boolean => "INTEGER",
+        FieldType::Decimal => "REAL",
+    };
+    let key = if column == BATCH_ID {
+        " PRIMARY KEY NOT NULL"
+    } else {
+        ""
+    };
+    format!("{name} {kind}{key}")
 }
