@@ -1,12 +1,15 @@
 //! `xlsx`: the sheets of batches in a workbook, row by row, whoever saved it last.
 
-// How large it is, unpacked, and whether its parts fit each other.
+// The zip archive: its layout, and how large its parts are once unpacked.
+mod zip_limits;
+mod zip_structure;
+
+// The parts: XML that other programs accept, and references that lead where they say.
 mod links;
 mod markup;
 mod package;
 mod vocabulary;
 mod wellformed;
-mod zip_limits;
 
 use std::borrow::Cow;
 use std::io::{Read, Seek};

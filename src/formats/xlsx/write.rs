@@ -3,16 +3,14 @@
 //! Rows go to a file without a name beside the output, which is packed at the end: whatever their number,
 //! they take no memory. Text stands in its cells and in no table of its own, for the same reason.
 
-// What stands in a cell, how it looks, and how wide its column is.
-mod cell;
-mod styles;
+// The sheet `About`.
+mod about;
 
-// Instants in days, and text that XML can carry.
+// The content of a cell: text that XML can carry, dates in days, formats and widths.
+mod cell;
 mod escapes;
 mod excel_date;
-
-// The sheet that tells what the others are.
-mod about;
+mod styles;
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -22,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rust_xlsxwriter::{
-    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, Worksheet, XlsxError,
+    Color, DocProperties, ExcelDateTime, Format, IgnoreError, Workbook, XlsxError,
 };
 
 use crate::batch::digest::SetDigest;
@@ -33,24 +31,23 @@ use crate::formats::{BatchWriter, ExportInfo, LeftOut, WriterOptions, WriterRepo
 use crate::storage::EncodedOutput;
 use crate::terminal;
 use crate::text;
+use about::AboutInfo;
 use cell::{Cell, cell};
-use styles::{CellStyles, HEADER_HEIGHT, Widths, shown_as};
+use styles::{CellStyles, HEADER_HEIGHT, Widths, prepare_printing, shown_as};
 
 /// Rows of a sheet, its header among them.
 const ROWS: u32 = 1_048_576;
 /// Links of a sheet: past them, Excel calls the file damaged.
 const LINKS: u32 = 65_530;
-/// As the format counts kinds of paper.
-const A4: u8 = 9;
 
 pub(crate) struct Xlsx {
     book: Workbook,
     path: PathBuf,
     output: EncodedOutput,
     fields: Fields,
-    facts: Arc<ExportInfo>,
+    info: Arc<ExportInfo>,
     extracted: String,
-    looks: [CellStyles; 2],
+    styles: [CellStyles; 2],
     widths: Widths,
     digest: SetDigest,
     sheets: Vec<Sheet>,
@@ -65,11 +62,11 @@ struct Sheet {
     rows: u32,
     links: u32,
     /// Links that are text for want of room.
-    dead: u32,
+    plain_links: u32,
 }
 
 impl Xlsx {
-    pub(crate) fn new(mut output: EncodedOutput, style: WriterOptions) -> Result<Self, Failure> {
+    pub(crate) fn new(mut output: EncodedOutput, options: WriterOptions) -> Result<Self, Failure> {
         let path = output.hand_out().map_err(Failure::from_output)?;
         let mut book = Workbook::new();
         if let Some(folder) = path.parent() {
@@ -81,12 +78,12 @@ impl Xlsx {
             book,
             path,
             output,
-            digest: SetDigest::new(&style.fields.columns),
-            widths: Widths::new(&style.fields.columns),
-            fields: style.fields,
-            facts: style.facts,
-            extracted: style.extracted,
-            looks: [CellStyles::new(&Format::new()), CellStyles::new(&marked)],
+            digest: SetDigest::new(&options.fields.columns),
+            widths: Widths::new(&options.fields.columns),
+            fields: options.fields,
+            info: options.facts,
+            extracted: options.extracted,
+            styles: [CellStyles::new(&Format::new()), CellStyles::new(&marked)],
             sheets: Vec::new(),
             limits: (ROWS, LINKS),
             escaped_cells: 0,
@@ -109,15 +106,15 @@ impl Xlsx {
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
             sheet.set_row_height(0, HEADER_HEIGHT)?;
             for (place, &column) in (0..).zip(columns) {
-                let look = shown_as(&MEANINGS[column].heading());
-                sheet.write_string_with_format(0, place, COLUMNS[column].name, &look)?;
+                let format = shown_as(&MEANINGS[column].heading());
+                sheet.write_string_with_format(0, place, COLUMNS[column].name, &format)?;
             }
             Ok(())
         })?;
         self.sheets.push(Sheet {
             rows: 1,
             links: 0,
-            dead: 0,
+            plain_links: 0,
         });
         Ok(())
     }
@@ -129,9 +126,7 @@ impl Xlsx {
             "leave the field out with `--fields`, or write json or csv, which keep everything";
         io::Error::other(Failure::new(error::Kind::Protocol, message).hint(hint))
     }
-}
 
-impl Xlsx {
     fn add(&mut self, batch: &Batch) -> io::Result<()> {
         if self
             .sheets
@@ -154,7 +149,7 @@ impl Xlsx {
             self.widths.fit(place, cell.width());
             if let Cell::Link { text, .. } = cell {
                 if sheet.links == self.limits.1 {
-                    sheet.dead += 1;
+                    sheet.plain_links += 1;
                     *cell = Cell::Text(std::mem::take(text));
                 } else {
                     sheet.links += 1;
@@ -165,13 +160,13 @@ impl Xlsx {
             }
         }
         let is_marked = batch.typed(WARNINGS).as_deref() == Some("true");
-        let looks = &self.looks[usize::from(is_marked)];
+        let styles = &self.styles[usize::from(is_marked)];
         let row = sheet.rows;
         let book = &mut self.book;
         checked(|| {
             let page = book.worksheet_from_index(index)?;
             for (place, cell) in (0..).zip(&cells) {
-                cell.write(page, (row, place), looks, is_marked)?;
+                cell.write(page, (row, place), styles, is_marked)?;
             }
             Ok(())
         })?;
@@ -184,7 +179,16 @@ impl Xlsx {
     /// Packs everything that was written into one file.
     fn pack(&mut self) -> io::Result<()> {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
-        self.write_about()?;
+        let info = AboutInfo {
+            export: &self.info,
+            extracted: &self.extracted,
+            digest: &self.digest,
+            columns: &self.fields.columns,
+            link_limit: self.limits.1,
+            plain_links: self.sheets.iter().map(|sheet| sheet.plain_links).sum(),
+        };
+        let ([styles, _], book) = (&self.styles, &mut self.book);
+        checked(|| about::write(book, &info, styles))?;
         let (book, sheets, path) = (&mut self.book, &self.sheets, &self.path);
         let (widths, columns) = (&self.widths, &self.fields.columns);
         checked(|| {
@@ -235,16 +239,6 @@ impl BatchWriter for Xlsx {
         };
         Ok((self.output, notes))
     }
-}
-
-/// Has a sheet printed across, all columns on one page, with its name and page below.
-fn prepare_printing(sheet: &mut Worksheet) -> &mut Worksheet {
-    sheet
-        .set_landscape()
-        .set_paper_size(A4)
-        .set_print_fit_to_pages(1, 0)
-        .set_margins(0.4, 0.4, 0.5, 0.6, 0.3, 0.3)
-        .set_footer("&L&A&RPage &P of &N")
 }
 
 /// Does `work` on the workbook. Where a file cannot be written, rust_xlsxwriter panics: that is no bug
@@ -299,7 +293,7 @@ mod tests {
         let path = folder.path().join("a.xlsx");
         let target = OutputTarget::open(&Location::File(path.clone()), false).expect("a target");
         let output = EncodedOutput::new(target, Compression::None).expect("an output");
-        let style = WriterOptions {
+        let options = WriterOptions {
             fields: Fields::all(),
             numbers: false,
             csv: CsvOptions::default(),
@@ -309,7 +303,7 @@ mod tests {
             bookmark: None,
             facts: Arc::default(),
         };
-        let mut writer = Box::new(Xlsx::new(output, style).expect("a writer"));
+        let mut writer = Box::new(Xlsx::new(output, options).expect("a writer"));
         writer.limits = (4, 2);
         for number in 0..7 {
             writer.write(&batch(number)).expect("written");

@@ -9,8 +9,9 @@ use memchr::{memchr, memchr3};
 use zip::ZipArchive;
 
 use super::markup::attribute;
-use super::package::{Package, PackagePart, Relation, SheetLink, check_zip};
+use super::package::{Package, PackagePart, Relation, SheetLink};
 use super::wellformed::WellFormed;
+use super::zip_structure;
 use crate::formats::record::ReadError;
 use crate::text;
 
@@ -39,7 +40,7 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
         why,
         hint: Some("it is no export, or somebody altered it: export it again"),
     };
-    check_zip(&mut bytes).map_err(broken)?;
+    zip_structure::check(&mut bytes).map_err(broken)?;
     let Ok(mut archive) = ZipArchive::new(bytes) else {
         return Ok(package);
     };

@@ -1,73 +1,77 @@
-//! The sheet that tells what the others are, line by line.
+//! The sheet `About`: where the batches are from, and what the columns mean.
 
-use std::io;
-
-use rust_xlsxwriter::{Format, FormatAlign, Worksheet, XlsxError};
+use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
 use super::escapes::visible;
 use super::excel_date::serial;
-use super::styles::{CellStyles, heading};
-use super::{Xlsx, checked, prepare_printing};
-use crate::batch::digest;
+use super::styles::{CellStyles, heading, prepare_printing};
+use crate::batch::digest::{self, SetDigest};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
+use crate::formats::ExportInfo;
 
-impl Xlsx {
-    /// Adds the sheet that tells what the others are.
-    pub(super) fn write_about(&mut self) -> io::Result<()> {
-        let dead: u32 = self.sheets.iter().map(|sheet| sheet.dead).sum();
-        let [looks, _] = &self.looks;
-        let (book, facts) = (&mut self.book, &self.facts);
-        let (extracted, digest) = (&self.extracted, &self.digest);
-        let links = self.limits.1;
-        let columns = &self.fields.columns;
-        checked(|| {
-            let sheet = book.add_worksheet_with_constant_memory()?;
-            prepare_printing(sheet.set_name("About")?);
-            for (place, width) in (0..).zip([28, 84, 10, 32]) {
-                sheet.set_column_width(place, width)?;
-            }
-            let version = facts.version.get().map_or("", String::as_str);
-            let program = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
-            let mut about = About {
-                sheet,
-                row: 0,
-                bold: Format::new().set_bold().set_indent(1),
-            };
-            about.text("Range", &facts.range, looks)?;
-            for filter in &facts.filters {
-                about.text("Filter", filter, looks)?;
-            }
-            about.text("Service", &facts.source, looks)?;
-            about.text("Version", version, looks)?;
-            if let Some(moment) = serial(extracted) {
-                about.number("Asked (UTC)", moment.days, &looks.second)?;
-            }
-            // More than 15 digits of batches fit on no disk.
-            #[allow(clippy::cast_precision_loss)]
-            let count = digest.count() as f64;
-            let look = looks
-                .integer
-                .clone()
-                .set_align(FormatAlign::Left)
-                .set_indent(1);
-            about.number("Batches", count, &look)?;
-            about.text("Set digest", &digest.finish(), looks)?;
-            about.number("Digest version", f64::from(digest::VERSION), &look)?;
-            about.text("Written by", program, looks)?;
-            let marks = "Rows with a fill are batches with warnings";
-            about.text("Marks", marks, looks)?;
-            if dead > 0 {
-                let why = format!(
-                    "Excel takes {links} live links in a sheet: the {dead} beyond are text"
-                );
-                about.text("Links", &why, looks)?;
-            }
-            about.fields(columns, looks)
-        })
-    }
+/// What the sheet says about the export.
+pub(super) struct AboutInfo<'a> {
+    pub(super) export: &'a ExportInfo,
+    pub(super) extracted: &'a str,
+    pub(super) digest: &'a SetDigest,
+    pub(super) columns: &'a [usize],
+    /// Links that one sheet may have, and how many links were written as plain text for that reason.
+    pub(super) link_limit: u32,
+    pub(super) plain_links: u32,
 }
 
-/// Lines of the sheet that tells what the others are.
+/// Adds the sheet `About` to the workbook.
+pub(super) fn write(
+    book: &mut Workbook,
+    info: &AboutInfo<'_>,
+    styles: &CellStyles,
+) -> Result<(), XlsxError> {
+    let sheet = book.add_worksheet_with_constant_memory()?;
+    prepare_printing(sheet.set_name("About")?);
+    for (place, width) in (0..).zip([28, 84, 10, 32]) {
+        sheet.set_column_width(place, width)?;
+    }
+    let version = info.export.version.get().map_or("", String::as_str);
+    let program = concat!("trayscan ", env!("CARGO_PKG_VERSION"));
+    let mut about = About {
+        sheet,
+        row: 0,
+        bold: Format::new().set_bold().set_indent(1),
+    };
+    about.text("Range", &info.export.range, styles)?;
+    for filter in &info.export.filters {
+        about.text("Filter", filter, styles)?;
+    }
+    about.text("Service", &info.export.source, styles)?;
+    about.text("Version", version, styles)?;
+    if let Some(moment) = serial(info.extracted) {
+        about.number("Asked (UTC)", moment.days, &styles.second)?;
+    }
+    // No disk has room for so many batches that their number needs more than 15 digits.
+    #[allow(clippy::cast_precision_loss)]
+    let count = info.digest.count() as f64;
+    let format = styles
+        .integer
+        .clone()
+        .set_align(FormatAlign::Left)
+        .set_indent(1);
+    about.number("Batches", count, &format)?;
+    about.text("Set digest", &info.digest.finish(), styles)?;
+    about.number("Digest version", f64::from(digest::VERSION), &format)?;
+    about.text("Written by", program, styles)?;
+    let marks = "Rows with a fill are batches with warnings";
+    about.text("Marks", marks, styles)?;
+    if info.plain_links > 0 {
+        let why = format!(
+            "Excel takes {} live links in a sheet: the {} beyond are text",
+            info.link_limit, info.plain_links
+        );
+        about.text("Links", &why, styles)?;
+    }
+    about.fields(info.columns, styles)
+}
+
+/// The sheet, written line by line.
 struct About<'a> {
     sheet: &'a mut Worksheet,
     row: u32,
@@ -83,29 +87,30 @@ impl About<'_> {
         Ok(row)
     }
 
-    fn text(&mut self, label: &str, text: &str, looks: &CellStyles) -> Result<(), XlsxError> {
+    fn text(&mut self, label: &str, text: &str, styles: &CellStyles) -> Result<(), XlsxError> {
         if !text.is_empty() {
             let row = self.label(label)?;
             let text = visible(text).unwrap_or_else(|| text.to_owned());
             self.sheet
-                .write_string_with_format(row, 1, text, &looks.text)?;
+                .write_string_with_format(row, 1, text, &styles.text)?;
         }
         Ok(())
     }
 
-    fn number(&mut self, label: &str, number: f64, look: &Format) -> Result<(), XlsxError> {
+    fn number(&mut self, label: &str, number: f64, format: &Format) -> Result<(), XlsxError> {
         let row = self.label(label)?;
-        self.sheet.write_number_with_format(row, 1, number, look)?;
+        self.sheet
+            .write_number_with_format(row, 1, number, format)?;
         Ok(())
     }
 
-    /// Tells what stands in the columns, and what programs call them.
-    fn fields(&mut self, columns: &[usize], looks: &CellStyles) -> Result<(), XlsxError> {
+    /// Lists the columns: heading, meaning, unit and field name.
+    fn fields(&mut self, columns: &[usize], styles: &CellStyles) -> Result<(), XlsxError> {
         self.row += 1;
-        let look = heading();
+        let format = heading();
         for (place, heading) in (0..).zip(["Column", "Meaning", "Unit", "Field"]) {
             self.sheet
-                .write_string_with_format(self.row, place, heading, &look)?;
+                .write_string_with_format(self.row, place, heading, &format)?;
         }
         for &column in columns {
             self.row += 1;
@@ -113,7 +118,7 @@ impl About<'_> {
             let cells = [title, text, unit, COLUMNS[column].name];
             for (place, cell) in (0..).zip(cells) {
                 self.sheet
-                    .write_string_with_format(self.row, place, cell, &looks.text)?;
+                    .write_string_with_format(self.row, place, cell, &styles.text)?;
             }
         }
         Ok(())

@@ -60,44 +60,46 @@ impl Cell<'_> {
         &self,
         sheet: &mut Worksheet,
         (row, place): (u32, u16),
-        looks: &CellStyles,
+        styles: &CellStyles,
         is_marked: bool,
     ) -> Result<(), XlsxError> {
         match self {
             // The first one is always there, so that no row is lost.
-            Self::Empty if is_marked || place == 0 => sheet.write_blank(row, place, &looks.text)?,
+            Self::Empty if is_marked || place == 0 => {
+                sheet.write_blank(row, place, &styles.text)?
+            }
             Self::Empty => sheet,
             Self::Text(text) => {
-                let look = if text.contains('\n') {
-                    &looks.lines
+                let format = if text.contains('\n') {
+                    &styles.lines
                 } else {
-                    &looks.text
+                    &styles.text
                 };
-                sheet.write_string_with_format(row, place, text.as_ref(), look)?
+                sheet.write_string_with_format(row, place, text.as_ref(), format)?
             }
             Self::Escaped { text, .. } => {
-                sheet.write_string_with_format(row, place, text.as_str(), &looks.text)?
+                sheet.write_string_with_format(row, place, text.as_str(), &styles.text)?
             }
             Self::Link { text, address } => {
                 let url = Url::new(address).set_text(text.as_ref());
-                sheet.write_url_with_format(row, place, url, &looks.link)?
+                sheet.write_url_with_format(row, place, url, &styles.link)?
             }
             Self::Integer(number) => {
-                sheet.write_number_with_format(row, place, *number, &looks.integer)?
+                sheet.write_number_with_format(row, place, *number, &styles.integer)?
             }
             Self::Decimal(number) => {
-                sheet.write_number_with_format(row, place, *number, &looks.decimal)?
+                sheet.write_number_with_format(row, place, *number, &styles.decimal)?
             }
             Self::Boolean(yes) => {
-                sheet.write_boolean_with_format(row, place, *yes, &looks.boolean)?
+                sheet.write_boolean_with_format(row, place, *yes, &styles.boolean)?
             }
             Self::Moment(moment) => {
-                let look = if moment.has_fraction {
-                    &looks.fraction
+                let format = if moment.has_fraction {
+                    &styles.fraction
                 } else {
-                    &looks.second
+                    &styles.second
                 };
-                sheet.write_number_with_format(row, place, moment.days, look)?
+                sheet.write_number_with_format(row, place, moment.days, format)?
             }
         };
         Ok(())

@@ -1,9 +1,11 @@
 //! How cells look, what stands above them, and how wide their columns are.
 
-use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline};
+use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline, Worksheet};
 
 use crate::batch::MEANINGS;
 
+/// A4, as the file format numbers paper sizes.
+const A4: u8 = 9;
 /// No column is wider, in letters.
 const WIDEST: usize = 72;
 /// How much wider bold letters are, in a heading.
@@ -65,6 +67,16 @@ pub(super) fn shown_as(words: &str) -> Format {
 
 /// The height of the header, in points.
 pub(super) const HEADER_HEIGHT: f64 = 32.0;
+
+/// Prints a sheet in landscape, all columns on one page, with its name and page number below.
+pub(super) fn prepare_printing(sheet: &mut Worksheet) -> &mut Worksheet {
+    sheet
+        .set_landscape()
+        .set_paper_size(A4)
+        .set_print_fit_to_pages(1, 0)
+        .set_margins(0.4, 0.4, 0.5, 0.6, 0.3, 0.3)
+        .set_footer("&L&A&RPage &P of &N")
+}
 
 /// How wide the text of each column is, as far as it is known.
 pub(super) struct Widths(Vec<usize>);
