@@ -10,13 +10,13 @@ use tempfile::SpooledTempFile;
 
 use super::archive;
 use super::lake::Lake;
-#[cfg(feature = "postgres")]
-use super::table;
 use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::error::{Failure, Kind};
 use crate::formats::detect::{self, DetectedFormat, Packing};
 use crate::formats::record::{Each, FileInfo, ReadError};
+#[cfg(feature = "postgres")]
+use crate::formats::record::{Record, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, TableReader};
@@ -139,7 +139,7 @@ impl RecordSource {
     #[cfg(feature = "postgres")]
     pub(crate) fn as_table(&mut self) -> Option<&mut TableReader> {
         match &mut self.place {
-            SourceKind::Table(reading) => Some(reading),
+            SourceKind::Table(reader) => Some(reader),
             SourceKind::File(_)
             | SourceKind::Fetched(_)
             | SourceKind::Spooled(_)
@@ -190,8 +190,8 @@ impl RecordSource {
         each: &mut Each<'_>,
     ) -> Result<FileInfo, ReadError> {
         #[cfg(feature = "postgres")]
-        if let SourceKind::Table(reading) = &self.place {
-            return table::read(reading, each);
+        if let SourceKind::Table(reader) = &self.place {
+            return read_table(reader, each);
         }
         let ending = self.place.path().and_then(detect::ending);
         let may_be_empty =
@@ -354,6 +354,33 @@ fn read_lake(
     let all = all.unwrap_or_default();
     // Each file says it of itself, and not of all.
     Ok(FileInfo { claim: None, ..all })
+}
+
+/// Reads a table of PostgreSQL.
+#[cfg(feature = "postgres")]
+fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
+    let mut rows = reader.open().map_err(ReadError::Aborted)?;
+    let remarks = FileInfo {
+        columns: Some(rows.columns),
+        unknown: std::mem::take(&mut rows.unknown),
+        keeps_unknown_fields: rows.has_extra,
+        schema: Schema::Shared,
+        ..FileInfo::default()
+    };
+    let mut count = 0;
+    while let Some(row) = rows.next().map_err(ReadError::Aborted)? {
+        count += 1;
+        let record = Record {
+            values: &row,
+            columns: rows.columns,
+            sound: false,
+            place: RecordPlace::Batch(count),
+        };
+        if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
+            break;
+        }
+    }
+    Ok(remarks)
 }
 
 /// Looks at the beginning; it is still to be read.

@@ -1,0 +1,152 @@
+//! One pass over a file: its set digest, its columns, and what is wrong with it.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use super::flaws::Flawed;
+use super::ledger::{Ledger, Times};
+use super::scope::{Scope, listed};
+use super::source::RecordSource;
+use crate::batch::digest::{BatchHash, SetDigest};
+use crate::batch::{ALL_COLUMNS, BATCH_ID};
+use crate::error::{Failure, Kind};
+use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
+
+/// So many identifiers are listed; of the others only their number is told.
+pub(crate) const LISTED: usize = 20;
+
+/// Names of batches or files: the first of them, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct NameList {
+    pub(crate) count: u64,
+    pub(crate) ids: Vec<String>,
+}
+
+impl NameList {
+    pub(crate) fn add(&mut self, id: &str) {
+        self.count += 1;
+        if self.ids.len() < LISTED {
+            self.ids.push(id.to_owned());
+        }
+    }
+}
+
+/// What a pass over a file found.
+pub(crate) struct FileScan {
+    pub(crate) digest: SetDigest,
+    /// Columns that it has, one bit each; `None` if it has no batch and does not tell.
+    pub(crate) columns: Option<u32>,
+    /// Identifiers that it has more than once.
+    pub(crate) repeated: NameList,
+    pub(crate) flawed: Flawed,
+    pub(crate) remarks: FileInfo,
+}
+
+impl FileScan {
+    /// Returns whether each of its batches has an identifier.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.columns
+            .is_none_or(|columns| columns & (1 << BATCH_ID) != 0)
+    }
+
+    /// Returns the columns that no batch has and that nobody but trayscan should have written.
+    pub(crate) fn foreign(&self) -> &[String] {
+        if self.remarks.schema == Schema::Shared {
+            &[]
+        } else {
+            &self.remarks.unknown
+        }
+    }
+
+    /// Returns the columns of `scope` that the file lacks. In JSON none is: absent is null.
+    pub(crate) fn lacking(&self, scope: &Scope) -> Vec<usize> {
+        if self.remarks.schema == Schema::Free {
+            return Vec::new();
+        }
+        // Of several files, each must have the column.
+        let there = self.remarks.columns.or(self.columns);
+        listed(scope.columns & !there.unwrap_or(scope.columns))
+    }
+}
+
+/// Reads `source` from start to end. Each batch is handed to `add`, with its identifier and its hash, which
+/// returns how often it was there.
+pub(super) fn scan(
+    source: &mut RecordSource,
+    layout: Option<&[usize]>,
+    scope: &Scope,
+    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Times,
+) -> Result<FileScan, Failure> {
+    let name = source.name().to_owned();
+    let mut unnamed = None;
+    let mut scan = FileScan {
+        digest: scope.digest(),
+        columns: None,
+        repeated: NameList::default(),
+        flawed: Flawed::default(),
+        remarks: FileInfo::default(),
+    };
+    let remarks = source.read(layout, &mut |record| {
+        scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
+        let hash = scan.digest.add(record.values);
+        if !record.sound {
+            scan.flawed.judge(record);
+        }
+        if scope.has_ids() {
+            let id = record.values.plain(BATCH_ID).unwrap_or_default();
+            if !id.is_empty() {
+                if add(record, &id, hash) == Times::Twice {
+                    scan.repeated.add(&id);
+                }
+            } else if record.columns & (1 << BATCH_ID) != 0 {
+                return Err(no_id(&name, record.place, "empty"));
+            } else if unnamed.is_none() {
+                unnamed = Some(record.place);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    // A table may have no such column; in JSON, each batch has its own fields.
+    if let Some(place) = unnamed.filter(|_| remarks.schema == Schema::Free) {
+        return Err(no_id(&name, place, "missing"));
+    }
+    scan.columns = scan.columns.or(remarks.columns);
+    scan.remarks = remarks;
+    Ok(scan)
+}
+
+fn no_id(name: &str, place: RecordPlace, what: &str) -> Failure {
+    Failure::new(
+        Kind::Protocol,
+        format!("{name}, {place}: `batch_id` is {what}"),
+    )
+}
+
+/// Reads the file that is verified, and adds its batches to a ledger.
+pub(crate) fn index(
+    source: &mut RecordSource,
+    layout: Option<&[usize]>,
+    scope: &Scope,
+) -> Result<(FileScan, Ledger), Failure> {
+    let mut ledger = Ledger::new();
+    let scan = scan(source, layout, scope, &mut |_, id, hash| {
+        ledger.add(id, scope.content(hash))
+    })?;
+    Ok((scan, ledger))
+}
+
+impl Scope {
+    /// Returns the scope that two files turned out to need: the columns that either has, unless `fields` were
+    /// asked for, and unknown fields only if both keep them.
+    pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
+        let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
+        let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;
+        let is_kept = here.remarks.keeps_unknown_fields && there.remarks.keeps_unknown_fields;
+        Self {
+            columns: fields.unwrap_or(if either == 0 { ALL_COLUMNS } else { either }),
+            unknown_fields: self.unknown_fields && (is_kept || !has_any),
+            version: self.version,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is compared: which columns, with which version of the digest.
+
+use crate::batch::digest::{BatchHash, SetDigest};
+use crate::batch::{BATCH_ID, COLUMNS};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// One bit each.
+    pub(crate) columns: u32,
+    /// Both sides keep unknown fields, and all fields are compared.
+    pub(crate) unknown_fields: bool,
+    /// The version of the digest.
+    pub(crate) version: u32,
+}
+
+impl Scope {
+    pub(super) fn has_ids(&self) -> bool {
+        self.columns & (1 << BATCH_ID) != 0
+    }
+
+    /// Returns what tells the content of a batch from others within this scope.
+    pub(super) fn content(&self, hash: BatchHash) -> u64 {
+        if self.unknown_fields {
+            hash.fields ^ hash.unknown
+        } else {
+            hash.fields
+        }
+    }
+
+    /// Starts a digest of a set.
+    pub(crate) fn digest(&self) -> SetDigest {
+        SetDigest::of_version(self.version, &listed(self.columns))
+            // Versions are checked where they are read.
+            .unwrap_or_else(|| SetDigest::new(&listed(self.columns)))
+            .with_unknown_fields(true)
+    }
+}
+
+/// Returns a set of columns as one bit each.
+pub(crate) fn bits(columns: &[usize]) -> u32 {
+    columns.iter().fold(0, |all, column| all | 1 << column)
+}
+
+/// Returns the columns of a set, in order.
+pub(crate) fn listed(columns: u32) -> Vec<usize> {
+    (0..COLUMNS.len())
+        .filter(|column| columns & (1 << column) != 0)
+        .collect()
+}
+
+/// Names columns for people: the first of them, where there are many.
+pub(crate) fn briefly(columns: &[usize]) -> String {
+    const NAMED: usize = 6;
+    let names = names(columns);
+    match names.len().checked_sub(NAMED) {
+        Some(more @ 2..) => format!("{} and {more} more", names[..NAMED].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// Names columns.
+pub(crate) fn names(columns: &[usize]) -> Vec<&'static str> {
+    columns.iter().map(|&column| COLUMNS[column].name).collect()
+}
