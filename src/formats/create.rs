@@ -44,7 +44,7 @@ pub(crate) fn new_writer(
         Format::Parquet => Box::new(Parquet::new(
             output,
             &options.fields,
-            &options.facts,
+            &options.info,
             options.extracted,
         )?),
         Format::Sqlite => Box::new(Sqlite::new(output, &options.fields)?),
@@ -54,7 +54,7 @@ pub(crate) fn new_writer(
             options.fields,
             options.extracted,
             options.bookmark,
-            options.facts,
+            options.info,
         )?),
         // Rows go to the server, not to a file.
         #[cfg(feature = "postgres")]

@@ -1,19 +1,19 @@
-//! Which format a file has: by the ending of its name, or by how it begins.
+//! Detects the format of a file, by its extension or by its first bytes.
 
 use std::path::Path;
 
 use super::record::ReadError;
 
-/// What can be read.
+/// A text format that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DetectedFormat {
     /// A JSON array of batches.
     Array,
     /// One JSON object after another.
     Lines,
-    /// Messages of Singer, one to a line, some of them with a batch.
+    /// Singer messages, one per line, some of them with a batch.
     Singer,
-    /// Rows of cells, with this between them unless the first line says otherwise.
+    /// Rows of cells, with this default delimiter.
     Separated(u8),
 }
 
@@ -24,24 +24,24 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-const FORMATS: &str = "json, ndjson, csv, tsv and singer can be verified, packed as .gz or .zst or not, xlsx, parquet, sqlite, and archives";
+const FORMATS: &str = "these can be verified: json, ndjson, csv, tsv and singer (also as .gz or .zst), xlsx, parquet, sqlite, and archives";
 
-/// Tells whether it is a SQLite file, such as an archive.
+/// Returns whether it is a SQLite file, such as an archive.
 pub(crate) fn is_database(head: &[u8]) -> bool {
     head.starts_with(b"SQLite format 3\0")
 }
 
-/// Tells whether it is a Parquet file.
+/// Returns whether it is a Parquet file.
 pub(crate) fn is_parquet(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
-/// Tells whether it is a zip archive, such as a spreadsheet.
+/// Returns whether it is a zip archive, such as a spreadsheet.
 pub(crate) fn is_zip(head: &[u8]) -> bool {
     head.starts_with(b"PK\x03\x04")
 }
 
-/// Tells how a file is packed from how it begins. Names may lie: browsers unpack without saying so.
+/// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
 pub(crate) fn packing(head: &[u8]) -> Packing {
     if head.starts_with(&[0x1f, 0x8b]) {
         Packing::Gzip
@@ -52,7 +52,7 @@ pub(crate) fn packing(head: &[u8]) -> Packing {
     }
 }
 
-/// Returns the ending that tells the format, in small letters.
+/// Returns the extension in lower case, without `.gz` or `.zst`.
 pub(crate) fn ending(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let name = name
@@ -63,8 +63,8 @@ pub(crate) fn ending(path: &Path) -> Option<String> {
     Some(ending.to_owned())
 }
 
-/// Tells whether the name says that it holds nothing but lines, one for each batch: without any, they make a
-/// whole file. Everything else has more to say than its batches.
+/// Returns whether the name is that of a format with one line per batch and nothing else. Only such a file
+/// can be complete without a byte.
 pub(crate) fn holds_bare_lines(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| {
@@ -72,7 +72,7 @@ pub(crate) fn holds_bare_lines(path: &Path) -> bool {
     })
 }
 
-/// Tells the format from the ending of the name, or else from how the text begins.
+/// Detects the format by the extension, or else by the beginning of the text.
 pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<DetectedFormat, ReadError> {
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -88,16 +88,16 @@ pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<DetectedFormat
     Ok(match (ending, first) {
         (Some("csv"), _) => DetectedFormat::Separated(b','),
         (Some("tsv"), _) => DetectedFormat::Separated(b'\t'),
-        // An array may stand in lines and the other way round; which it is, the text knows best.
+        // An array may have the extension of lines, and the reverse; the text decides.
         (Some("json"), byte) if byte != Some(&b'{') => DetectedFormat::Array,
         (_, Some(b'[')) => DetectedFormat::Array,
-        // What holds nothing may be an export of nothing.
+        // A file without content may be an export without batches.
         (Some("json" | "ndjson" | "jsonl"), _) | (_, Some(b'{') | None) => DetectedFormat::Lines,
         (_, Some(_)) => DetectedFormat::Separated(b','),
     })
 }
 
-/// Tells whether this is what `-f singer` writes: what batches are comes first.
+/// Returns whether `-f singer` wrote this: the schema is on the first line.
 fn is_singer(text: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct SingerHead<'a> {
@@ -107,7 +107,7 @@ fn is_singer(text: &[u8]) -> bool {
     serde_json::from_slice(first).is_ok_and(|message: SingerHead<'_>| message.r#type == "SCHEMA")
 }
 
-/// Tells whether this is what `-f table` writes: a rule below the headings.
+/// Returns whether `-f table` wrote this: a rule is below the headings.
 fn is_table(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     let rule = lines.nth(1).unwrap_or_default();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_tells_the_format_or_else_the_text() {
+    fn the_extension_or_else_the_text_decides_the_format() {
         for (name, head, expected) in [
             ("a.csv", "[", DetectedFormat::Separated(b',')),
             ("A.TSV.GZ", "", DetectedFormat::Separated(b'\t')),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_may_be_none() {
+    fn only_line_formats_may_be_empty() {
         for (name, may_be_empty) in [
             ("a.ndjson", true),
             ("a.JSONL", true),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_is_packed_is_known_by_how_it_begins() {
+    fn the_first_bytes_show_the_compression() {
         assert_eq!(packing(b"\x1f\x8b\x08"), Packing::Gzip);
         assert_eq!(packing(b"batch_id"), Packing::None);
     }

@@ -1,8 +1,8 @@
-//! The formats, and what each can hold.
+//! The formats of exports, and what each can store.
 
 use crate::batch::Representation;
 
-/// What an export is written as.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -14,13 +14,13 @@ pub(crate) enum Format {
     Parquet,
     Sqlite,
     Singer,
-    /// What `postgres://` addresses mean: rows of a table, chosen by the address alone.
+    /// Rows of a table, chosen by a `postgres://` address and not by name.
     #[cfg(feature = "postgres")]
     Postgres,
 }
 
 impl Format {
-    /// Those that can be chosen by name.
+    /// The formats that can be chosen by name.
     pub(crate) const ALL: [Self; 9] = [
         Self::Json,
         Self::Ndjson,
@@ -33,12 +33,12 @@ impl Format {
         Self::Singer,
     ];
 
-    /// Tells whether it is written to a file and nowhere else.
+    /// Returns whether it can only be written to a file.
     pub(crate) fn needs_file(self) -> bool {
         matches!(self, Self::Xlsx | Self::Parquet | Self::Sqlite)
     }
 
-    /// Returns what it keeps of the values of a batch.
+    /// Returns how it represents the values of a batch.
     pub(crate) fn representation(self) -> Representation {
         match self {
             Self::Json | Self::Ndjson => Representation::Json,

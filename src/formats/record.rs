@@ -1,18 +1,4 @@
-//! Exports read back: bytes to records, whoever wrote them. Readers share nothing with the writers but
-//! the list of fields, so that what they find is what is there.
-//!
-//! A new format is a file here, a word in [`detect::Format`], and a line in [`Source::read`]. A format
-//! that cannot be read is refused by its first bytes, in `sniff` as well.
-
-// Files and standard input, opened as often as needed, unpacked.
-
-// Which format it is: by the ending of its name, or by how it begins.
-
-// Many files as one set.
-
-// One file per format, and what there is to find out about CSV before it can be read.
-
-// What a writer wrote, a reader reads: in every dialect.
+//! What every reader returns: records, facts about the file, and errors.
 
 use std::ops::ControlFlow;
 
@@ -22,14 +8,14 @@ use crate::error::{Failure, Kind};
 /// One batch of a file.
 pub(crate) struct Record<'a> {
     pub(crate) values: &'a dyn Values,
-    /// Columns that it has, null ones too, one bit each.
+    /// The columns that it has, null ones included, one bit each.
     pub(crate) columns: u32,
-    /// It is known that nothing is wrong with any value.
+    /// Whether every value is known to be valid.
     pub(crate) sound: bool,
     pub(crate) place: RecordPlace,
 }
 
-/// Where a batch stands in its file.
+/// The position of a batch in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordPlace {
     Line(u64),
@@ -45,41 +31,41 @@ impl std::fmt::Display for RecordPlace {
     }
 }
 
-/// What takes the records of a file, one by one, until it has enough.
+/// Receives the records of a file one by one, and returns `Break` to stop.
 pub(crate) type Each<'a> = dyn FnMut(&Record<'_>) -> Result<ControlFlow<()>, Failure> + 'a;
 
-/// What it means that a column is there or not.
+/// What an absent column means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Schema {
-    /// The file has columns. One that is not there is lacking, and there are none but those of batches.
+    /// The file has fixed columns. An absent one is missing, and an unknown one is foreign.
     #[default]
     Fixed,
-    /// The same, but others may have added columns of their own, as to a table of a database server.
+    /// As `Fixed`, but users may have added columns of their own, as in a table of a database server.
     Shared,
-    /// JSON: each batch has its own fields, and one that is not there is null.
+    /// JSON: each batch has its own fields, and an absent one is null.
     Free,
 }
 
-/// What a file tells besides its records.
+/// What a file says besides its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileInfo {
-    /// The columns that it has even where it has no batch, one bit each.
+    /// The columns that it has even without a batch, one bit each.
     pub(crate) columns: Option<u32>,
-    /// Names in its first line that are no fields.
+    /// Column names that are not fields of a batch.
     pub(crate) unknown: Vec<String>,
     pub(crate) schema: Schema,
-    /// It keeps fields that the interface does not know.
+    /// Whether it keeps fields that the interface does not know.
     pub(crate) keeps_unknown_fields: bool,
-    /// Its last line has no end.
+    /// Whether its last line lacks a line break.
     pub(crate) unended: bool,
-    /// The first value that is stored as another type than an export stores it, such as a number as text.
-    /// Only `export --lenient` writes such values.
+    /// The first value that is stored as the wrong type, such as a number as text. Only `export --lenient`
+    /// writes such values.
     pub(crate) mistyped: Option<String>,
     pub(crate) claim: Option<EmbeddedDigest>,
 }
 
 impl FileInfo {
-    /// Puts together what two files of one set tell.
+    /// Combines the facts about two files of one set.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.columns = match (self.columns, other.columns) {
             (Some(here), Some(there)) => Some(here & there),
@@ -99,16 +85,16 @@ impl FileInfo {
         self
     }
 
-    /// Refuses values that are stored as other types, unless they may be: those are only mentioned.
+    /// Rejects values that are stored as the wrong type; only warns about them if `lenient`.
     pub(crate) fn check_types(&self, name: &str, lenient: bool) -> Result<(), Failure> {
         match &self.mistyped {
             Some(what) if lenient => {
-                log::warn!("{name}: {what}; other programs take it for something else");
+                log::warn!("{name}: {what}; other programs will read it as another type");
                 Ok(())
             }
             Some(what) => Err(
                 Failure::new(Kind::Protocol, format!("{name}: {what}")).hint(
-                    "somebody altered it, or `export --lenient` wrote it: then name its manifest",
+                    "the file was modified, or `export --lenient` wrote it; in that case, pass its manifest with `--manifest`",
                 ),
             ),
             None => Ok(()),
@@ -116,35 +102,35 @@ impl FileInfo {
     }
 }
 
-/// What a file says of itself.
+/// The digest that a file contains of its own batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EmbeddedDigest {
     pub(crate) batches: Option<u64>,
     pub(crate) digest_version: u32,
     pub(crate) set_digest: String,
-    /// `None` if it says nothing of unknown fields.
+    /// `None` if the file has no digest of unknown fields.
     pub(crate) unknown_fields_digest: Option<String>,
 }
 
-/// Returns the version of a digest; the first was not told, and 0 stands for what is no version.
+/// Returns the version of a digest: 1 if absent, because the first version was not written; 0 if invalid.
 pub(crate) fn version(text: Option<&str>) -> u32 {
     text.map_or(1, |text| text.parse().unwrap_or(0))
 }
 
-/// Why a file cannot be read, or not on.
+/// Why reading a file stopped.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// By the machine, or for want of sound packing.
+    /// The file cannot be read, or not be unpacked.
     Io(std::io::Error),
-    /// It is not what it should be: why, and what to do.
+    /// The file is damaged or invalid: why, and what to do.
     Broken {
         place: Option<RecordPlace>,
         why: String,
         hint: Option<&'static str>,
     },
-    /// It is none of the formats that can be read: why, and what to do.
+    /// The format cannot be read: why, and what to do.
     Foreign { why: String, hint: &'static str },
-    /// Whoever takes the records says so.
+    /// The receiver of the records failed.
     Aborted(Failure),
 }
 
@@ -165,7 +151,7 @@ impl ReadError {
         }
     }
 
-    /// Says it of the file called `name`.
+    /// Turns it into a failure that names the file.
     pub(crate) fn of(self, name: &str) -> Failure {
         match self {
             Self::Aborted(failure) => failure,
@@ -180,7 +166,7 @@ impl ReadError {
                     None => failure,
                 }
             }
-            // What the machine reports has a number; the rest was found while unpacking.
+            // Errors of the operating system have a number; the others are from unpacking.
             Self::Io(error) if error.raw_os_error().is_none() => Failure::new(
                 Kind::Protocol,
                 format!("{name} cannot be unpacked: it is damaged or cut short"),

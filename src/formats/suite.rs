@@ -1,4 +1,4 @@
-//! What every writer must pass, whatever its format: a new one is tested by being in `cli::Format`.
+//! Tests that every writer must pass. A new format is tested as soon as it is in [`Format::ALL`].
 
 use std::fs;
 use std::io::Read;
@@ -28,7 +28,7 @@ fn compressions(format: Format) -> &'static [Compression] {
 fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn BatchWriter> {
     let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
     let output = EncodedOutput::new(target, compression).expect("an output");
-    let style = WriterOptions {
+    let options = WriterOptions {
         fields: Fields::all(),
         numbers: false,
         csv: CsvOptions::default(),
@@ -36,12 +36,12 @@ fn writer(format: Format, compression: Compression, path: &Path) -> Box<dyn Batc
         color: false,
         extracted: "2026-05-02T00:00:00Z".to_owned(),
         bookmark: None,
-        facts: std::sync::Arc::default(),
+        info: std::sync::Arc::default(),
     };
-    new_writer(format, output, style).expect("a writer")
+    new_writer(format, output, options).expect("a writer")
 }
 
-/// Writes `batches` and returns what a reader of the file sees.
+/// Writes `batches` and returns the uncompressed bytes of the file.
 fn written(format: Format, compression: Compression, batches: &[Batch]) -> Vec<u8> {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("out");
@@ -62,7 +62,7 @@ fn written(format: Format, compression: Compression, batches: &[Batch]) -> Vec<u
     bytes
 }
 
-/// A batch with `text` wherever text may stand, and null wherever it may.
+/// Returns a batch with `text` in every text field; with `nulls`, nullable fields are null.
 fn batch(id: usize, text: &str, nulls: bool) -> Batch {
     let fields = COLUMNS.iter().map(|column| {
         let value = match column.kind {
@@ -80,7 +80,7 @@ fn batch(id: usize, text: &str, nulls: bool) -> Batch {
     Batch::read(&object.to_string()).batch.expect("a batch")
 }
 
-/// Reads an export back with an independent reader, as rows of plain text; null is nothing.
+/// Reads an export back with an independent reader, as rows of plain text; null is `None`.
 fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
     match format {
         Format::Xlsx => return Some(workbook_rows(bytes)),
@@ -128,9 +128,9 @@ fn read_back(format: Format, bytes: &[u8]) -> Option<Vec<Vec<Option<String>>>> {
         Format::Csv => Some(separated(b',')),
         Format::Tsv => Some(separated(b'\t')),
         Format::Singer => Some(text.lines().filter_map(singer_row).collect()),
-        // For eyes, not for programs.
+        // For people, not for programs.
         Format::Table | Format::Xlsx | Format::Parquet | Format::Sqlite => None,
-        // Has no bytes, and tests of its own.
+        // Writes no file, and has tests of its own.
         #[cfg(feature = "postgres")]
         Format::Postgres => None,
     }
@@ -225,7 +225,7 @@ fn parquet_rows(bytes: &[u8]) -> Vec<Vec<Option<String>>> {
     rows.map(|found| row(found.expect("a row"))).collect()
 }
 
-/// Reads a message; nothing where it is no batch.
+/// Reads a message; `None` if it is not a batch.
 fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
     use serde_json::value::RawValue;
     #[derive(serde::Deserialize)]
@@ -242,7 +242,7 @@ fn singer_row(line: &str) -> Option<Vec<Option<String>>> {
     Some(COLUMNS.iter().map(|column| cell(column.name)).collect())
 }
 
-/// What a reader should see of `batches`.
+/// Returns the rows that a reader should see.
 fn expected(batches: &[Batch]) -> Vec<Vec<Option<String>>> {
     let cell = |batch: &Batch, column: usize| batch.plain(column).map(std::borrow::Cow::into_owned);
     let row = |batch: &Batch| {
@@ -254,7 +254,7 @@ fn expected(batches: &[Batch]) -> Vec<Vec<Option<String>>> {
 }
 
 #[test]
-fn an_empty_export_is_a_whole_one() {
+fn an_export_without_batches_is_complete() {
     for format in Format::ALL {
         for &compression in compressions(format) {
             let text = written(format, compression, &[]);
@@ -266,7 +266,7 @@ fn an_empty_export_is_a_whole_one() {
 }
 
 #[test]
-fn nulls_and_hostile_text_come_back() {
+fn nulls_and_hostile_text_survive_a_round_trip() {
     let hostile = [
         "plain",
         "a,b;c\td",
@@ -327,7 +327,7 @@ fn a_full_disk_is_an_error_and_no_file() {
     if !full.exists() {
         return;
     }
-    // Those that write their file themselves find out at once that this is none.
+    // The others create their file themselves, and refuse this path at once.
     let streams = Format::ALL.into_iter();
     for format in streams.filter(|format| !matches!(format, Format::Sqlite | Format::Xlsx)) {
         for &compression in compressions(format) {
@@ -347,7 +347,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_comes_back_as_it_was(texts in prop::collection::vec(".{0,12}|[\"',;\t\r\n=+@-]{0,6}", 1..6)) {
+    fn any_text_survives_a_round_trip(texts in prop::collection::vec(".{0,12}|[\"',;\t\r\n=+@-]{0,6}", 1..6)) {
         let batches: Vec<Batch> = texts
             .iter()
             .filter(|text| !text.is_empty())

@@ -11,10 +11,10 @@ use crate::batch::{Batch, COLUMNS, CREATION_DATE, FieldType, WARNINGS};
 use crate::storage::EncodedOutput;
 use crate::text;
 
-/// Columns by how much people want to see them.
+/// Columns, the most interesting ones first.
 const BY_INTEREST: [usize; COLUMNS.len()] =
     [2, 3, 8, 11, 17, 1, 4, 12, 13, 5, 16, 6, 9, 7, 10, 14, 0, 15];
-/// The most that a text takes where room is short.
+/// The widest text in a terminal.
 const TEXT_WIDTH: usize = 40;
 const GAP: &str = "  ";
 
@@ -23,16 +23,16 @@ const MARK: Ansi = AnsiColor::Yellow.on_default().bold();
 
 pub(super) struct Table {
     output: EncodedOutput,
-    style: WriterOptions,
-    /// Every cell, one after another, and where each ends.
+    options: WriterOptions,
+    /// The text of all cells, and where each ends.
     text: String,
     ends: Vec<usize>,
     widths: Vec<usize>,
 }
 
 impl Table {
-    pub(super) fn new(output: EncodedOutput, style: WriterOptions) -> Self {
-        let widths = style
+    pub(super) fn new(output: EncodedOutput, options: WriterOptions) -> Self {
+        let widths = options
             .fields
             .columns
             .iter()
@@ -40,40 +40,40 @@ impl Table {
             .collect();
         Self {
             output,
-            style,
+            options,
             text: String::new(),
             ends: Vec::new(),
             widths,
         }
     }
 
-    /// Returns the places of the columns that are shown.
+    /// Returns the positions of the columns that fit.
     fn shown(&self) -> Vec<usize> {
-        let columns = &self.style.fields.columns;
+        let columns = &self.options.fields.columns;
         let all: Vec<usize> = (0..columns.len()).collect();
-        // Whoever names columns gets them.
-        let Some(width) = self.style.width.filter(|_| !self.style.fields.named) else {
+        // Columns that the user chose are always shown.
+        let Some(width) = self.options.width.filter(|_| !self.options.fields.named) else {
             return all;
         };
         let mut room = width + GAP.len();
         let mut shown: Vec<usize> = Vec::new();
-        let places = BY_INTEREST
+        let positions = BY_INTEREST
             .iter()
             .filter_map(|column| columns.iter().position(|other| other == column));
-        for place in places {
-            let needed = self.widths[place] + GAP.len();
+        for position in positions {
+            let needed = self.widths[position] + GAP.len();
             if needed > room && !shown.is_empty() {
                 continue;
             }
             room = room.saturating_sub(needed);
-            shown.push(place);
+            shown.push(position);
         }
         shown.sort_unstable();
         shown
     }
 
-    fn cell(&self, row: usize, place: usize) -> &str {
-        let index = row * self.widths.len() + place;
+    fn cell(&self, row: usize, position: usize) -> &str {
+        let index = row * self.widths.len() + position;
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
     }
@@ -85,12 +85,12 @@ impl Table {
         cell: impl Fn(usize) -> (Cow<'static, str>, Ansi),
     ) {
         line.clear();
-        for (number, &place) in shown.iter().enumerate() {
-            let (text, style) = cell(place);
-            let blank = " ".repeat(self.widths[place].saturating_sub(text.width()));
-            let column = self.style.fields.columns[place];
+        for (number, &position) in shown.iter().enumerate() {
+            let (text, style) = cell(position);
+            let blank = " ".repeat(self.widths[position].saturating_sub(text.width()));
+            let column = self.options.fields.columns[position];
             let is_last = number + 1 == shown.len();
-            let styled = if self.style.color && !text.is_empty() {
+            let styled = if self.options.color && !text.is_empty() {
                 Cow::Owned(format!("{style}{text}{style:#}"))
             } else {
                 text
@@ -113,7 +113,7 @@ impl Table {
     }
 }
 
-/// Says a value for people.
+/// Formats a value for people.
 fn shown_value(batch: &Batch, column: usize, narrow: bool) -> String {
     let Some(text) = batch.plain(column) else {
         return String::new();
@@ -151,10 +151,10 @@ fn shorten(text: &str, narrow: bool) -> String {
 
 impl BatchWriter for Table {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let narrow = self.style.width.is_some() && !self.style.fields.named;
-        for place in 0..self.widths.len() {
-            let cell = shown_value(batch, self.style.fields.columns[place], narrow);
-            self.widths[place] = self.widths[place].max(cell.width());
+        let narrow = self.options.width.is_some() && !self.options.fields.named;
+        for position in 0..self.widths.len() {
+            let cell = shown_value(batch, self.options.fields.columns[position], narrow);
+            self.widths[position] = self.widths[position].max(cell.width());
             self.text.push_str(&cell);
             self.ends.push(self.text.len());
         }
@@ -167,24 +167,24 @@ impl BatchWriter for Table {
 
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         let shown = self.shown();
-        let columns = &self.style.fields.columns;
+        let columns = &self.options.fields.columns;
         let mut line = String::new();
-        let label = |place: usize| (Cow::Borrowed(COLUMNS[columns[place]].label), HEADER);
+        let label = |position: usize| (Cow::Borrowed(COLUMNS[columns[position]].label), HEADER);
         self.line(&mut line, &shown, label);
         let mut page = line.clone();
-        let rule = |place: usize| (Cow::Owned("─".repeat(self.widths[place])), Ansi::new());
+        let rule = |position: usize| (Cow::Owned("─".repeat(self.widths[position])), Ansi::new());
         self.line(&mut line, &shown, rule);
         page.push_str(&line);
         let hidden_columns = columns.len() - shown.len();
         self.output.write_all(page.as_bytes())?;
         for row in 0..self.ends.len() / self.widths.len() {
-            let cell = |place: usize| {
-                let style = if self.style.fields.columns[place] == WARNINGS {
+            let cell = |position: usize| {
+                let style = if self.options.fields.columns[position] == WARNINGS {
                     MARK
                 } else {
                     Ansi::new()
                 };
-                (Cow::Owned(self.cell(row, place).to_owned()), style)
+                (Cow::Owned(self.cell(row, position).to_owned()), style)
             };
             self.line(&mut line, &shown, cell);
             self.output.write_all(line.as_bytes())?;

@@ -14,26 +14,25 @@ use crate::storage::EncodedOutput;
 pub(crate) trait BatchWriter: Send {
     fn write(&mut self, batch: &Batch) -> io::Result<()>;
 
-    /// Hands on what is held back, where somebody waits for it.
+    /// Passes on buffered output, for a reader that waits for it.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Ends the output; the only road to a complete one. Dropped without it, a file is not published
-    /// and a JSON array stays open.
+    /// Completes the output. A writer that is dropped instead publishes no file and leaves a JSON array open.
     fn finish(self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)>;
 }
 
-/// What a writer noticed.
+/// What a writer reports at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriterReport {
-    /// Text cells that a spreadsheet would run as formulas.
+    /// Text cells that a spreadsheet would interpret as formulas.
     pub(crate) formula_cells: u64,
-    /// Fields that the format has no place for.
+    /// Fields that the format cannot store.
     pub(crate) left_out: Vec<String>,
-    /// Columns for which the terminal has no room.
+    /// Columns that do not fit the terminal.
     pub(crate) hidden_columns: usize,
-    /// Text cells with visible escapes for what the format cannot carry.
+    /// Text cells with visible escapes for characters that the format cannot store.
     pub(crate) escaped_cells: u64,
-    /// What became of the batches in a table that may have had some before.
+    /// How many rows of the table were inserted, updated or left unchanged.
     #[cfg(feature = "postgres")]
     pub(crate) counts: Option<crate::postgres::UpsertCounts>,
 }
@@ -51,21 +50,21 @@ impl WriterReport {
     }
 }
 
-/// How many names of fields are kept for a warning: a service may send any number of them.
+/// The most field names that a warning lists: a service may send any number of them.
 pub(crate) const LEFT_OUT_LIMIT: usize = 20;
 
-/// Fields that nobody announced, in a format that has no place for them.
+/// Unknown fields, in a format that cannot store them.
 #[derive(Default)]
 pub(crate) struct LeftOut(pub(crate) BTreeSet<String>);
 
 impl LeftOut {
-    /// Notes those of `batch`, unless other fields were asked for by name.
+    /// Adds the unknown fields of `batch`, unless the user chose fields by name.
     pub(crate) fn note(&mut self, batch: &Batch, fields: &Fields) {
         if fields.named {
             return;
         }
         for (name, _) in batch.unknown() {
-            // One more than the limit tells that there are others.
+            // One name past the limit shows that there are more.
             if self.0.len() > LEFT_OUT_LIMIT {
                 return;
             }
@@ -81,36 +80,36 @@ impl LeftOut {
     }
 }
 
-/// What all formats need to know.
+/// The options of all formats.
 #[derive(Clone)]
 pub(crate) struct WriterOptions {
     pub(crate) fields: Fields,
     /// JSON: decimals as numbers.
     pub(crate) numbers: bool,
     pub(crate) csv: CsvOptions,
-    /// Columns of the terminal that a table must fit; nothing where there is none.
+    /// The width of the terminal that a table must fit; `None` if there is no terminal.
     pub(crate) width: Option<usize>,
     pub(crate) color: bool,
-    /// When the batches were asked for.
+    /// When the batches were requested.
     pub(crate) extracted: String,
-    /// The date that an earlier run ended with.
+    /// The bookmark of an earlier run, for `singer`.
     pub(crate) bookmark: Option<String>,
-    pub(crate) facts: Arc<ExportInfo>,
+    pub(crate) info: Arc<ExportInfo>,
 }
 
-/// What a file tells of the export that it comes from.
+/// What a file says about the export that wrote it.
 #[derive(Debug, Default)]
 pub(crate) struct ExportInfo {
-    /// Of dates, in words.
+    /// The date range, in words.
     pub(crate) range: String,
-    /// What else chose the batches, in words.
+    /// The other conditions, in words.
     pub(crate) filters: Vec<String>,
-    /// The address of the service; empty where it is not known.
+    /// The address of the service; empty if unknown.
     pub(crate) source: String,
-    /// The version of the interface: known once the batches have come.
+    /// The version of the interface: known once the batches have arrived.
     pub(crate) version: OnceLock<String>,
-    /// The order of the batches; nothing where they come as the service sends them.
+    /// The order of the batches; `None` if it is the order of the service.
     pub(crate) sorting: Option<Sorting>,
-    /// `--limit` left batches out: known once they have come.
+    /// Whether `--limit` left batches out: known once they have arrived.
     pub(crate) is_cut: AtomicBool,
 }

@@ -17,7 +17,7 @@ pub(crate) fn is_archive(path: &Path) -> bool {
 
 pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let archive = Archive::read(path).map_err(refused)?;
-    let remarks = FileInfo {
+    let info = FileInfo {
         columns: Some(ALL_COLUMNS),
         keeps_unknown_fields: true,
         ..FileInfo::default()
@@ -35,12 +35,12 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
                 place: RecordPlace::Batch(count),
             };
             if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
-                return Ok(remarks);
+                return Ok(info);
             }
         }
     }
     archive.check().map_err(or_damaged)?;
-    Ok(remarks)
+    Ok(info)
 }
 
 /// What is no archive is a wrong name here: nothing was to be written to it.

@@ -60,7 +60,7 @@ impl Export<'_> {
     fn write(&self, path: &Path, batches: &[Batch]) {
         let target = OutputTarget::open(&Location::File(path.to_owned()), false).expect("a target");
         let output = EncodedOutput::new(target, self.compression).expect("an output");
-        let style = WriterOptions {
+        let options = WriterOptions {
             fields: Fields {
                 columns: self.fields.to_vec(),
                 named: self.fields.len() < COLUMNS.len(),
@@ -71,9 +71,9 @@ impl Export<'_> {
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
-            facts: std::sync::Arc::default(),
+            info: std::sync::Arc::default(),
         };
-        let mut writer = formats::new_writer(self.format, output, style).expect("a writer");
+        let mut writer = formats::new_writer(self.format, output, options).expect("a writer");
         for batch in batches {
             writer.write(batch).expect("written");
         }
@@ -97,12 +97,12 @@ impl Export<'_> {
             source.expect_nothing();
         }
         let bits = self.fields.iter().fold(0, |all, field| all | 1 << field);
-        let remarks = source.read(Some(self.fields), &mut |record| {
+        let info = source.read(Some(self.fields), &mut |record| {
             assert_eq!(record.columns, bits);
             read.add(record.values);
             Ok(ControlFlow::Continue(()))
         });
-        assert!(!remarks.expect("an export").unended);
+        assert!(!info.expect("an export").unended);
         (written.finish(), read.finish())
     }
 }
@@ -249,12 +249,12 @@ fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, FileInfo), Failure> {
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("written");
     let mut ids = Vec::new();
-    let remarks = RecordSource::open(&path)?.read(None, &mut |record| {
+    let info = RecordSource::open(&path)?.read(None, &mut |record| {
         let id = record.values.plain(0).unwrap_or_default();
         ids.push(format!("{} {id}", record.place));
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok((ids, remarks))
+    Ok((ids, info))
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn each_object_has_a_line_of_its_own() {
     for (text, why) in [
         (
             "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
-            "2 JSON objects stand on 1 lines",
+            "2 JSON objects are on 1 lines",
         ),
         (
             "{\"batch_id\":\"a\"}\n\n{\"batch_id\":\"b\"}\n",
@@ -344,11 +344,11 @@ fn pieces_of_any_length_come_together() {
 fn cells_may_stand_in_any_order_beside_others() {
     for end in ["\n", "\r\n"] {
         let rows = ["mine,warnings,batch_id", "\"x\r\ny\",true,a", "y,false,b"];
-        let (ids, remarks) = read("a.csv", rows.join(end).as_bytes()).expect("cells");
+        let (ids, info) = read("a.csv", rows.join(end).as_bytes()).expect("cells");
         assert_eq!(ids, ["line 2 a", "line 4 b"]);
-        assert_eq!(remarks.columns, Some(1 << 17 | 1));
-        assert_eq!(remarks.unknown, ["mine"]);
-        assert!(remarks.unended);
+        assert_eq!(info.columns, Some(1 << 17 | 1));
+        assert_eq!(info.unknown, ["mine"]);
+        assert!(info.unended);
     }
 }
 
@@ -373,12 +373,12 @@ fn what_is_broken_is_named_with_its_place() {
         (
             "a.csv",
             &b"batch_id,comment\na,b\nc\n"[..],
-            "line 3: 1 cell, where there should be 2",
+            "line 3: found 1 cell, expected 2",
         ),
         (
             "a.csv",
             b"batch_id,comment\na,\"b",
-            "the file ends inside a cell in quotes",
+            "the file ends inside a quoted cell",
         ),
         (
             "a.csv",
@@ -388,37 +388,37 @@ fn what_is_broken_is_named_with_its_place() {
         (
             "a.csv",
             b"batch_id,batch_id\n",
-            "line 1: `batch_id` is there twice",
+            "line 1: `batch_id` appears twice",
         ),
-        ("a.csv", b"<html>\n", "line 1: it neither names the fields"),
+        ("a.csv", b"<html>\n", "line 1: expected field names"),
         (
             "a.json",
             b"[{\"batch_id\":\"a\"}",
-            "batch 2: the file ends here, and its JSON does not",
+            "batch 2: the file ends in the middle of its JSON",
         ),
         (
             "a.json",
             b"[{\"batch_id\":\"a\"}]]",
             "batch 2: it is not valid JSON: unexpected `]`",
         ),
-        ("a.json", b" ", "it ends before there is anything"),
+        ("a.json", b" ", "it has no content"),
         ("a.json", b"", "it has no bytes: it is damaged or cut short"),
         ("a.json", b"<html>", "batch 1: it is not a JSON array"),
         (
             "a.ndjson",
             b"{\"batch_id\":\"a\"}\n{\"batch_id\":",
-            "batch 2: the file ends here",
+            "batch 2: the file ends in the middle",
         ),
         (
             "a.ndjson",
             b"{\"comment\":1,\"comment\":2}",
             "batch 1: `comment` appears twice",
         ),
-        ("a.ndjson", b"{\"a\":1}", "batch 1: it is no batch"),
+        ("a.ndjson", b"{\"a\":1}", "batch 1: it is not a batch"),
         (
             "a.ndjson",
             b"{\"warnings\":[],\"set_digest\":\"\"}",
-            "batch 1: it is no batch",
+            "batch 1: it is not a batch",
         ),
         (
             "a.ndjson",

@@ -335,7 +335,7 @@ fn read_lake(
         let mut source = RecordSource::open(file)?;
         let name = source.name().to_owned();
         let mut has_enough = false;
-        let remarks = source.read(layout, &mut |record| {
+        let info = source.read(layout, &mut |record| {
             let went = each(record).map_err(|failure| {
                 let message = format!("{name}: {failure}");
                 failure.with_message(message)
@@ -344,8 +344,8 @@ fn read_lake(
             Ok(went)
         })?;
         all = Some(match all {
-            None => remarks,
-            Some(all) => all.and(remarks),
+            None => info,
+            Some(all) => all.and(info),
         });
         if has_enough {
             break;
@@ -360,7 +360,7 @@ fn read_lake(
 #[cfg(feature = "postgres")]
 fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let mut rows = reader.open().map_err(ReadError::Aborted)?;
-    let remarks = FileInfo {
+    let info = FileInfo {
         columns: Some(rows.columns),
         unknown: std::mem::take(&mut rows.unknown),
         keeps_unknown_fields: rows.has_extra,
@@ -380,7 +380,7 @@ fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, Rea
             break;
         }
     }
-    Ok(remarks)
+    Ok(info)
 }
 
 /// Looks at the beginning; it is still to be read.

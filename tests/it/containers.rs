@@ -237,7 +237,7 @@ fn cells_for_excel_keep_their_apostrophe() {
     export.assert_refused(
         "apostrophe",
         &bare,
-        "line 2: `comment` would run as a formula",
+        "line 2: `comment` would be interpreted as a formula",
     );
     // Without the mark it is any CSV, in which an apostrophe is one.
     let plain = Exported::new("a.csv", &[]);
@@ -263,7 +263,7 @@ fn lines_that_readers_take_differently_are_refused() {
         (
             "CR",
             at("\nb2,", "\rb2,"),
-            "line 2: a carriage return stands without a line feed",
+            "line 2: a carriage return has no line feed after it",
         ),
         (
             "quotes",
@@ -282,7 +282,7 @@ fn lines_that_readers_take_differently_are_refused() {
     export.assert_refused(
         "bare",
         &name,
-        "line 2: a quote stands inside a cell without quotes",
+        "line 2: a quote appears inside an unquoted cell",
     );
     // A file that others wrote with quotes around everything is fine.
     export.assert_equal(&at("\nb2,Tray,", "\n\"b2\",\"Tray\","));

@@ -478,10 +478,10 @@ fn states_that_cannot_be_continued_are_refused_and_nothing_is_the_first() {
     let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
     let other = value.replace("batch_creation_date", "updated_at");
     for (text, why) in [
-        (r#"{"foo":1}"#, "holds no state"),
+        (r#"{"foo":1}"#, "is not a state"),
         (
             &*other,
-            "is a state by \"updated_at\", and this one goes by `batch_creation_date`",
+            "is a state with the replication key \"updated_at\", not `batch_creation_date`",
         ),
     ] {
         fs::write(&state, text).unwrap();

@@ -1145,7 +1145,7 @@ fn what_is_no_export_is_refused_in_words() {
             "b.csv",
             b"<html>\n<body>\n",
             7,
-            "line 1: it neither names the fields",
+            "line 1: expected field names",
         ),
         (
             "c.csv",
@@ -1163,7 +1163,7 @@ fn what_is_no_export_is_refused_in_words() {
             "d.csv",
             b"batch_id,comment\na,b\nb,c,d\n",
             7,
-            "line 3: 3 cells, where there should be 2",
+            "line 3: found 3 cells, expected 2",
         ),
         (
             "d.ndjson",

@@ -228,7 +228,7 @@ impl OpenOutputs {
             color: destination.place.is_stdout() && terminal::color_on_stdout(),
             extracted: written(request.now.timestamp()),
             bookmark: request.state.as_ref().and_then(SingerState::bookmark),
-            facts: Arc::clone(&info),
+            info: Arc::clone(&info),
         };
         let format = destination.format;
         let make_writer = move |output| formats::new_writer(format, output, options.clone());

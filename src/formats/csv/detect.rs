@@ -1,5 +1,5 @@
-//! What there is to find out about CSV before it can be read: what stands between cells, which columns
-//! there are, and whether it was made for Excel.
+//! Detects the dialect of a CSV file from its first rows: the delimiter, the columns, and whether it was
+//! written with `--excel`.
 
 use std::borrow::Cow;
 
@@ -9,33 +9,33 @@ use super::dialect::FORMULA;
 use crate::batch::{COLUMNS, Column, FieldType, Timestamp, find_column, is_number};
 use crate::formats::record::{ReadError, RecordPlace};
 
-/// Stands between the cells of files that have one column: no text holds it.
-const NOTHING: u8 = 0xff;
+/// The delimiter of files with one column: no text contains this byte.
+const NO_DELIMITER: u8 = 0xff;
 
-/// So many rows are looked at where there are no names.
+/// The number of rows that are examined if there is no header.
 const ROWS: usize = 20;
 
 /// The byte order mark, which the csv crate skips at the start of a file.
 pub(crate) const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// How the cells of a file are parted and written.
+/// How the cells of a file are separated and written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DetectedDialect {
     pub(crate) delimiter: u8,
     pub(crate) header: bool,
-    /// Which cell holds each column.
+    /// The cell of each column.
     pub(crate) cells: [Option<usize>; COLUMNS.len()],
-    /// How many there are in each row.
+    /// The number of cells in each row.
     pub(crate) width: usize,
-    /// Names in the first line that are no fields.
+    /// Column names that are not fields of a batch.
     pub(crate) unknown: Vec<String>,
-    /// Text that would run as a formula stands behind an apostrophe.
+    /// Whether text that looks like a formula has an apostrophe before it.
     pub(crate) excel: bool,
 }
 
 impl DetectedDialect {
-    /// Finds it out from the beginning of a file. Cells without names are those of `layout`, or all
-    /// fields in order. Nothing where the file holds nothing.
+    /// Detects the dialect from the beginning of a file. Without a header, the cells are those of `layout`,
+    /// or all fields in order. `None` if the file is empty.
     pub(crate) fn detect(
         head: &[u8],
         usual: u8,
@@ -49,7 +49,7 @@ impl DetectedDialect {
             .into_iter()
             .map(|delimiter| (delimiter, first_rows(head, delimiter)))
             .collect();
-        // Only --excel writes both.
+        // Only `--excel` writes both.
         let excel = marked && ends_with_cr(head);
         if let Some((delimiter, names)) = header(&firsts) {
             return Self::with_header(delimiter, names, excel).map(Some);
@@ -60,11 +60,11 @@ impl DetectedDialect {
             return Err(ReadError::Broken {
                 place: Some(RecordPlace::Line(1)),
                 why: format!(
-                    "it neither names the fields of batches nor has the {} cells of one",
+                    "expected field names, or the {} cells of a batch",
                     layout.len()
                 ),
                 hint: Some(
-                    "if this was written with `--no-header` and `--fields`, its manifest knows them: `--manifest`",
+                    "if it was written with `--no-header` and `--fields`, pass its manifest with `--manifest`",
                 ),
             });
         };
@@ -73,7 +73,7 @@ impl DetectedDialect {
             cells[column] = Some(cell);
         }
         Ok(Some(Self {
-            delimiter: parting(delimiter, layout.len()),
+            delimiter: effective_delimiter(delimiter, layout.len()),
             header: false,
             cells,
             width: layout.len(),
@@ -93,12 +93,12 @@ impl DetectedDialect {
             if cells[column].replace(cell).is_some() {
                 return Err(ReadError::broken(
                     RecordPlace::Line(1),
-                    format!("`{name}` is there twice"),
+                    format!("`{name}` appears twice"),
                 ));
             }
         }
         Ok(Self {
-            delimiter: parting(delimiter, names.len()),
+            delimiter: effective_delimiter(delimiter, names.len()),
             header: true,
             cells,
             width: names.len(),
@@ -107,14 +107,14 @@ impl DetectedDialect {
         })
     }
 
-    /// Returns the columns that there are, one bit each.
+    /// Returns the columns of the file, one bit each.
     pub(crate) fn columns(&self) -> u32 {
         (0..COLUMNS.len())
             .filter(|&column| self.cells[column].is_some())
             .fold(0, |columns, column| columns | 1 << column)
     }
 
-    /// Refuses a cell made for Excel that would run as a formula. Numbers and dates never do.
+    /// Rejects a cell for Excel that would be interpreted as a formula. Numbers and dates never are.
     pub(crate) fn check_formulas(
         &self,
         record: &StringRecord,
@@ -132,17 +132,17 @@ impl DetectedDialect {
                 return Err(ReadError::Broken {
                     place: Some(place),
                     why: format!(
-                        "`{}` would run as a formula: the apostrophe before it is missing",
+                        "`{}` would be interpreted as a formula: the apostrophe before it is missing",
                         column.name
                     ),
-                    hint: Some("somebody has changed the file; export it again with `--excel`"),
+                    hint: Some("the file was modified; export it again with `--excel`"),
                 });
             }
         }
         Ok(())
     }
 
-    /// Takes away what `--excel` put before a text.
+    /// Removes the apostrophe that `--excel` added to a text.
     pub(crate) fn undo<'a>(&self, text: &'a str) -> &'a str {
         match text.strip_prefix('\'') {
             Some(rest) if self.excel && rest.trim_start_matches('\'').starts_with(FORMULA) => rest,
@@ -151,12 +151,12 @@ impl DetectedDialect {
     }
 }
 
-/// Where there is one cell to a row, nothing stands between cells, and commas say nothing.
-fn parting(delimiter: u8, width: usize) -> u8 {
-    if width == 1 { NOTHING } else { delimiter }
+/// Returns the delimiter to read with: in a file with one column, a comma does not separate cells.
+fn effective_delimiter(delimiter: u8, width: usize) -> u8 {
+    if width == 1 { NO_DELIMITER } else { delimiter }
 }
 
-/// What may stand between cells, the likely ones first: `--delimiter` takes nearly anything.
+/// Returns the possible delimiters, the likely ones first: `--delimiter` accepts nearly any character.
 fn candidates(usual: u8) -> Vec<u8> {
     let likely = [usual, b',', b';', b'\t', b'|'];
     let others = (1..128).filter(|byte| !matches!(byte, b'"' | b'\r' | b'\n'));
@@ -180,8 +180,8 @@ fn first_rows(head: &[u8], delimiter: u8) -> Vec<StringRecord> {
     rows.collect()
 }
 
-/// Picks the reading of the first line in which most cells are names of fields; nothing where it is no
-/// line of names.
+/// Picks the delimiter with which most cells of the first line are field names; `None` if the line is not
+/// a header.
 fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
     let known = |names: &StringRecord| {
         names
@@ -200,7 +200,7 @@ fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
     best.map(|(_, delimiter, names)| (delimiter, names))
 }
 
-/// Picks what parts most rows into cells that fit `layout`; of two, the likelier.
+/// Picks the delimiter with which most rows fit `layout`; the likelier of two.
 fn unnamed(firsts: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
     let judged: Vec<usize> = (0..layout.len())
         .filter(|&cell| COLUMNS[layout[cell]].kind != FieldType::Text)
@@ -213,7 +213,7 @@ fn unnamed(firsts: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
     for (delimiter, rows) in firsts {
         let rows = rows.iter().filter(|row| row.len() == layout.len());
         let fitting: Vec<usize> = rows.map(fit).collect();
-        // Some may not, in what `--lenient` carried on.
+        // With `--lenient`, some cells may be invalid.
         let fits = 2 * fitting.iter().sum::<usize>() >= fitting.len() * judged.len();
         let score = fitting.iter().map(|fit| fit + 1).sum();
         if fits && score > 0 && best.is_none_or(|(most, _)| score > most) {
@@ -233,14 +233,14 @@ fn fits(column: &Column, text: &str) -> bool {
     }
 }
 
-/// Returns a number that is written with a decimal comma as it is with a point.
+/// Returns a number with a decimal comma as one with a decimal point.
 pub(crate) fn with_point(text: &str) -> Option<Cow<'static, str>> {
     let (whole, fraction) = text.split_once(',')?;
     let text = format!("{whole}.{fraction}");
     is_number(&text).then_some(Cow::Owned(text))
 }
 
-/// Tells whether the first row ends with CR LF; line breaks in quotes are none.
+/// Returns whether the first row ends with CR LF; line breaks inside quotes do not count.
 fn ends_with_cr(head: &[u8]) -> bool {
     let mut quoted = false;
     let mut previous = 0;
@@ -266,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_parts_them() {
+    fn a_header_shows_the_delimiter() {
         for (head, delimiter, width) in [
             ("batch_id,comment\n", b',', 2),
             ("batch_id;comment\r\n", b';', 2),
             ("\"batch_id\"_comment\n", b'_', 2),
             ("batch_idxcomment", b'x', 2),
-            ("warnings\ntrue\n", NOTHING, 1),
+            ("warnings\ntrue\n", NO_DELIMITER, 1),
             ("batch_id,comment,mine\n", b',', 3),
         ] {
             let dialect = detect(head);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_names_tell_by_what_fits() {
+    fn rows_without_a_header_show_the_delimiter_by_their_types() {
         let layout = [2, 5, 8, 16];
         let detect = |row: &str| {
             let dialect = DetectedDialect::detect(row.as_bytes(), b',', Some(&layout)).ok()??;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn excel_is_known_by_mark_and_line_end() {
+    fn excel_is_detected_by_mark_and_line_ending() {
         assert!(detect("\u{feff}batch_id,comment\r\n").excel);
         assert!(!detect("batch_id,comment\r\n").excel);
         assert!(!detect("\u{feff}batch_id,comment\n").excel);

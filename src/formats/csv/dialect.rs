@@ -1,11 +1,11 @@
-//! How the cells of CSV are separated and written, as the flags say.
+//! The dialect of CSV that the flags choose: delimiter, quotes, decimal comma, and text that Excel would run.
 
 use memchr::memchr2;
 
 use crate::batch::{Batch, COLUMNS, FieldType};
 use crate::error::{self, Failure};
 
-/// How cells are parted and written.
+/// How cells are separated and written.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Dialect {
     pub(super) delimiter: u8,
@@ -15,7 +15,7 @@ pub(crate) struct Dialect {
     pub(super) excel: bool,
 }
 
-/// What the flags for CSV say.
+/// The flags for CSV.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CsvOptions {
@@ -27,11 +27,11 @@ pub(crate) struct CsvOptions {
 }
 
 impl Dialect {
-    /// Reads the flags; `usual` stands between cells unless they say otherwise.
+    /// Resolves the flags; `usual` is the default delimiter.
     pub(crate) fn new(options: &CsvOptions, usual: u8) -> Result<Self, Failure> {
         let delimiter = match options.delimiter.as_deref() {
             Some(word) => delimiter(word)?,
-            // A decimal comma between commas would need quotes around every number.
+            // With a comma as delimiter, every number with a decimal comma would need quotes.
             None if options.decimal_comma && usual == b',' => b';',
             None => usual,
         };
@@ -44,28 +44,30 @@ impl Dialect {
         })
     }
 
-    /// Returns a cell that is written as it stands: without escapes, no quote and no line break is in
-    /// it, and only in text could anything else need quotes.
+    /// Returns the cell if it can be written as received. Without JSON escapes, it has no quote and no line
+    /// break; other special characters can occur only in text.
     pub(super) fn verbatim<'a>(&self, batch: &'a Batch, column: usize) -> Option<&'a str> {
         let text = batch.inside(column)?;
-        let stands = match COLUMNS[column].kind {
+        let is_plain = match COLUMNS[column].kind {
             FieldType::Text => {
                 memchr2(b'\\', self.delimiter, text.as_bytes()).is_none()
                     && !text.starts_with(FORMULA)
                     && !text.starts_with('\'')
             }
-            FieldType::Decimal => !self.decimal_comma && self.is_apart(),
-            FieldType::Date | FieldType::Integer | FieldType::Boolean => self.is_apart(),
+            FieldType::Decimal => !self.decimal_comma && self.has_distinct_delimiter(),
+            FieldType::Date | FieldType::Integer | FieldType::Boolean => {
+                self.has_distinct_delimiter()
+            }
         };
-        stands.then_some(text)
+        is_plain.then_some(text)
     }
 
-    /// Tells whether no number and no date holds the delimiter.
-    fn is_apart(&self) -> bool {
+    /// Returns whether no number and no date contains the delimiter.
+    fn has_distinct_delimiter(&self) -> bool {
         matches!(self.delimiter, b',' | b';' | b'\t' | b'|')
     }
 
-    /// Adds a cell and the delimiter behind it to `row`, in quotes only where it needs them.
+    /// Adds a cell and the delimiter after it to `row`, in quotes only if needed.
     pub(super) fn cell(&self, row: &mut Vec<u8>, text: &str) {
         let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == self.delimiter;
         if text.bytes().any(is_special) {
@@ -93,7 +95,7 @@ fn delimiter(word: &str) -> Result<u8, Failure> {
     }
 }
 
-/// What opens a cell that spreadsheets run as a formula.
+/// The first characters of cells that spreadsheets interpret as formulas.
 pub(crate) const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 #[cfg(test)]
@@ -104,7 +106,7 @@ mod tests {
     use ::csv::{QuoteStyle, Terminator, WriterBuilder};
     use proptest::prelude::*;
 
-    /// Returns a batch with `text` in each field that may hold it.
+    /// Returns a batch with `text` in each text field.
     fn batch(text: &str, number: &str) -> Batch {
         let fields = COLUMNS.iter().map(|column| {
             let value = match column.kind {
@@ -123,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_as_it_stands_needs_no_care(
+        fn cells_written_as_received_need_no_quotes(
             text in r#"([a-c,;| .=+@'-]|\\["\\/nrt]){1,6}"#,
             number in "-?[0-9]{1,3}\\.[0-9]{2}",
             delimiter in prop::sample::select(&b",;\t|.-5aT "[..]),
@@ -144,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn cells_are_those_of_the_csv_crate(
+        fn cells_equal_those_of_the_csv_crate(
             cells in prop::collection::vec("[a-c,;\t\"\r\né ]{0,6}", 1..6),
             delimiter in prop::sample::select(&b",;\t a"[..]),
         ) {
@@ -162,7 +164,7 @@ mod tests {
             writer.write_record(&cells).expect("memory");
             let mut expected = writer.into_inner().expect("memory");
             expected.pop();
-            // Alone in its row, an empty cell is for the row to write.
+            // An empty cell alone in its row is written by `Csv::end_row`.
             if cells != [""] {
                 prop_assert_eq!(String::from_utf8(row), String::from_utf8(expected));
             }

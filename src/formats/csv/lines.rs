@@ -1,7 +1,7 @@
-//! The lines of CSV, byte by byte: readers must not be able to disagree on where a cell or a row ends.
+//! Checks the lines of CSV byte by byte, so that all readers agree on where a cell and a row end.
 //!
-//! The csv crate reads nearly anything, and other programs read the same bytes otherwise: a quote inside a cell
-//! without quotes, a carriage return alone, an empty line. What RFC 4180 does not allow is an error here.
+//! The csv crate accepts nearly anything, and other programs read the same bytes differently: a quote inside
+//! an unquoted cell, a lone carriage return, an empty line. Whatever RFC 4180 does not allow is an error here.
 
 use memchr::{memchr2, memchr3};
 
@@ -10,11 +10,11 @@ use memchr::{memchr2, memchr3};
 pub(crate) struct LineChecker {
     delimiter: u8,
     state: LineState,
-    /// The line that is being read, from 1.
+    /// The current line, from 1.
     line: u64,
-    /// The byte before.
+    /// The previous byte.
     last: u8,
-    /// Bytes of the row so far, or 1 where there was more.
+    /// 0 at the start of a row, 1 after its first byte.
     row: u8,
     /// Whether rows end with CR LF; `None` before the end of the first.
     crlf: Option<bool>,
@@ -23,14 +23,14 @@ pub(crate) struct LineChecker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineState {
     Bare,
-    /// After a carriage return outside of quotes.
+    /// After a carriage return outside quotes.
     Return,
     Quoted,
-    /// After a quote inside of quotes: the end of the cell, or half of an escaped quote.
+    /// After a quote inside quotes: the end of the cell, or half of an escaped quote.
     Quote,
 }
 
-/// What is wrong, and in which line.
+/// An error, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadLine {
     pub(crate) line: u64,
@@ -59,7 +59,7 @@ impl LineChecker {
         self.state != LineState::Quoted
     }
 
-    /// Checks the next bytes. The byte order mark is none of them.
+    /// Checks the next bytes, without the byte order mark.
     pub(crate) fn check(&mut self, bytes: &[u8]) -> Result<(), BadLine> {
         let mut at = 0;
         while at < bytes.len() {
@@ -75,7 +75,7 @@ impl LineChecker {
         Ok(())
     }
 
-    /// Goes on outside of quotes, up to the next quote or end of a line; returns how far.
+    /// Continues outside quotes, up to the next quote or line break; returns the number of bytes.
     fn bare(&mut self, rest: &[u8]) -> Result<usize, BadLine> {
         let Some(found) = memchr3(b'"', b'\r', b'\n', rest) else {
             self.row = 1;
@@ -91,7 +91,7 @@ impl LineChecker {
                 self.row = 1;
                 self.state = LineState::Quoted;
             }
-            b'"' => return Err(self.bad("a quote stands inside a cell without quotes")),
+            b'"' => return Err(self.bad("a quote appears inside an unquoted cell")),
             _ if is_empty => return Err(self.bad("the line is empty")),
             b'\r' => self.state = LineState::Return,
             _ => self.end_row(false)?,
@@ -124,15 +124,13 @@ impl LineChecker {
     fn after_return(&mut self, byte: u8) -> Result<usize, BadLine> {
         match byte {
             b'\n' => self.end_row(true).map(|()| 1),
-            _ => Err(self.bad("a carriage return stands without a line feed")),
+            _ => Err(self.bad("a carriage return has no line feed after it")),
         }
     }
 
     fn end_row(&mut self, crlf: bool) -> Result<(), BadLine> {
         if *self.crlf.get_or_insert(crlf) != crlf {
-            return Err(
-                self.bad("the line ends otherwise than those before: LF and CR LF are mixed")
-            );
+            return Err(self.bad("the line endings differ: LF and CR LF are mixed"));
         }
         self.state = LineState::Bare;
         self.row = 0;
@@ -171,8 +169,8 @@ mod tests {
             ("\"x\r\ny\",b\r\n\"\"\r\n", None),
             ("a,b", None),
             ("a,\"b\"", None),
-            ("a,b\nc\"d\n", Some((2, "a quote stands inside"))),
-            ("a, \"b\"\n", Some((1, "a quote stands inside"))),
+            ("a,b\nc\"d\n", Some((2, "a quote appears inside"))),
+            ("a, \"b\"\n", Some((1, "a quote appears inside"))),
             ("a,\"b\"c\n", Some((1, "text follows"))),
             ("a,\"b\" \n", Some((1, "text follows"))),
             ("a,\"b\nc\"\nd,\"e\"f", Some((3, "text follows"))),
@@ -182,8 +180,8 @@ mod tests {
             ("a,b\n\nc,d\n", Some((2, "the line is empty"))),
             ("a,b\r\nc,d\r\n\r\n", Some((3, "the line is empty"))),
             ("\na,b\n", Some((1, "the line is empty"))),
-            ("a,b\r\nc,d\n", Some((2, "the line ends otherwise"))),
-            ("a,b\nc,d\r\n", Some((2, "the line ends otherwise"))),
+            ("a,b\r\nc,d\n", Some((2, "the line endings differ"))),
+            ("a,b\nc,d\r\n", Some((2, "the line endings differ"))),
         ] {
             for size in [1, 2, 3, 100] {
                 let found = check(text, size).err();

@@ -1,4 +1,4 @@
-//! `csv` and `tsv`, in every dialect that can be written.
+//! Reads `csv` and `tsv` in every dialect that can be written.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -11,11 +11,11 @@ use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
 
-/// The most that one row may hold: a batch is well below a kilobyte. Without a bound, one quote too many
-/// would make one cell of all that follows.
+/// The largest row: a batch is well below a kilobyte. Without a limit, one stray quote would turn the rest
+/// of the file into one cell.
 const ROW_LIMIT: usize = 4 << 20;
 
-/// Reads the rows in `bytes`, which begin with `head`.
+/// Reads the rows in `bytes`, which start with `head`.
 pub(crate) fn read(
     head: &[u8],
     bytes: impl Read,
@@ -48,7 +48,7 @@ pub(crate) fn read(
     let mut mistyped = None;
     let mut record = StringRecord::new();
     let mut skip = dialect.header;
-    // Counted here: the csv crate puts the line feed of CR LF to the next row.
+    // Counted here: the csv crate counts the line feed of CR LF with the next row.
     let mut next = 1;
     loop {
         let line = next;
@@ -71,11 +71,7 @@ pub(crate) fn read(
         }
         if record.len() != dialect.width {
             let cells = if record.len() == 1 { "cell" } else { "cells" };
-            let why = format!(
-                "{} {cells}, where there should be {}",
-                record.len(),
-                dialect.width
-            );
+            let why = format!("found {} {cells}, expected {}", record.len(), dialect.width);
             return Err(ReadError::broken(place, why));
         }
         if separator == Separator::Unknown {
@@ -106,8 +102,8 @@ pub(crate) fn read(
     if !watched.lines.is_complete() {
         return Err(ReadError::Broken {
             place: None,
-            why: "the file ends inside a cell in quotes".to_owned(),
-            hint: Some("it is cut short: copy or export it again"),
+            why: "the file ends inside a quoted cell".to_owned(),
+            hint: Some("the file is cut short: copy or export it again"),
         });
     }
     Ok(FileInfo {
@@ -131,7 +127,7 @@ fn broken(error: csv::Error, place: RecordPlace, dialect: &DetectedDialect) -> R
     }
 }
 
-/// What stands before the fraction of decimals.
+/// The decimal separator of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Unknown,
@@ -140,8 +136,7 @@ enum Separator {
 }
 
 impl Separator {
-    /// The first number with a fraction tells it for the whole file: what is written otherwise further
-    /// on was no number for the one who wrote it.
+    /// Detects it from the first number with a fraction. The rest of the file must use the same one.
     fn of(record: &StringRecord, dialect: &DetectedDialect) -> Self {
         let decimals =
             (0..COLUMNS.len()).filter(|&column| COLUMNS[column].kind == FieldType::Decimal);
@@ -161,7 +156,7 @@ impl Separator {
 struct CsvRow<'a> {
     record: &'a StringRecord,
     dialect: &'a DetectedDialect,
-    /// Decimals have a comma.
+    /// Whether decimals have a comma.
     comma: bool,
 }
 
@@ -180,7 +175,7 @@ impl Values for CsvRow<'_> {
     }
 }
 
-/// Names a decimal point where the decimals of a file have a comma: other programs would read text there.
+/// Describes a number with a decimal point in a file with decimal commas: other programs would read it as text.
 fn with_wrong_point(
     record: &StringRecord,
     dialect: &DetectedDialect,
@@ -193,7 +188,7 @@ fn with_wrong_point(
     })?;
     let name = column.name;
     Some(format!(
-        "{place}: `{name}` has a decimal point, and earlier decimals have a comma"
+        "{place}: `{name}` has a decimal point, but earlier decimals have a comma"
     ))
 }
 
@@ -202,16 +197,16 @@ struct Watched<R> {
     bytes: R,
     lines: LineChecker,
     bad_line: Option<BadLine>,
-    /// Bytes of the byte order mark that are still to come.
+    /// Bytes of the byte order mark that have not been read yet.
     mark: usize,
-    /// How much was read since the last row was complete.
+    /// Bytes read since the last complete row.
     since_row: usize,
 }
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         if self.since_row > ROW_LIMIT || self.bad_line.is_some() {
-            // As if it ended here: whoever reads looks why.
+            // Ends the input; the caller reports the reason.
             return Ok(0);
         }
         let length = self.bytes.read(room)?;

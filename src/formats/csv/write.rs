@@ -1,7 +1,7 @@
-//! `csv` and `tsv`: RFC 4180, exact; and the dialect that a double click in Excel needs.
+//! Writes `csv` and `tsv`: RFC 4180, exact; or the dialect that Excel needs to open a file by double click.
 //!
-//! Cells go from the text of a batch to the output as they stand, where nothing in them needs care; the
-//! tests hold this against the general road, and that one against the csv crate.
+//! A cell without special characters is copied from the text of the batch. The tests compare this fast
+//! path with the general one, and that one with the csv crate.
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ pub(crate) struct Csv {
     dialect: Dialect,
     begun: bool,
     has_rows: bool,
-    /// The row that is being written.
+    /// The current row.
     row: Vec<u8>,
     formula_cells: u64,
     left_out: LeftOut,
@@ -40,8 +40,7 @@ impl Csv {
         }
     }
 
-    /// Writes what stands before the first batch: not before there is one, or the end, so that a run
-    /// that comes to nothing writes nothing.
+    /// Writes the header, not before the first batch or the end: a run that fails earlier writes nothing.
     fn begin(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
@@ -59,10 +58,10 @@ impl Csv {
     }
 
     fn end_row(&mut self) -> io::Result<()> {
-        // Every cell ends with a delimiter; the last one with the end of the line instead.
+        // Every cell ends with a delimiter. The line break replaces the last one.
         self.row.pop();
         if self.row.is_empty() {
-            // An empty line would be no row.
+            // An empty line would not be a row.
             self.row.extend_from_slice(b"\"\"");
         }
         if !std::mem::replace(&mut self.has_rows, true) && !self.dialect.bom {
@@ -83,10 +82,10 @@ impl Csv {
             FieldType::Decimal if self.dialect.decimal_comma && batch.typed(column).is_some() => {
                 Cow::Owned(text.replace('.', ","))
             }
-            // What should be a number and is none is text as well.
+            // An invalid number is text, too.
             kind if kind == FieldType::Text || batch.typed(column).is_none() => {
                 self.formula_cells += u64::from(text.starts_with(FORMULA));
-                // One more for those that have it already: else nobody could tell what was added.
+                // Text that already has an apostrophe gets another, so that readers can undo it.
                 if self.dialect.excel && text.trim_start_matches('\'').starts_with(FORMULA) {
                     Cow::Owned(format!("'{text}"))
                 } else {
@@ -133,7 +132,7 @@ impl BatchWriter for Csv {
 
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.begin()?;
-        let notes = WriterReport {
+        let report = WriterReport {
             formula_cells: if self.dialect.excel {
                 0
             } else {
@@ -142,6 +141,6 @@ impl BatchWriter for Csv {
             left_out: self.left_out.names(),
             ..WriterReport::default()
         };
-        Ok((self.output, notes))
+        Ok((self.output, report))
     }
 }

@@ -1,16 +1,16 @@
-//! A batch as a JSON object of the fields that are wanted, whatever it is written into.
+//! A batch as a JSON object of the chosen fields, for `json`, `ndjson` and `singer`.
 
 use std::borrow::Cow;
 
 use crate::batch::filter::Fields;
 use crate::batch::{Batch, COLUMNS, FieldType};
 
-/// Puts objects together, one after another.
+/// Builds objects, one after another.
 pub(crate) struct Objects {
     fields: Fields,
-    /// Decimals as numbers, with the same digits.
+    /// Whether decimals are written as numbers, with the same digits.
     numbers: bool,
-    /// What is no value of its column is null.
+    /// Whether values of the wrong type become null.
     typed: bool,
     line: String,
 }
@@ -25,7 +25,7 @@ impl Objects {
         }
     }
 
-    /// Returns the object for `batch`: as received, where that is what is wanted.
+    /// Returns the object for `batch`: as received, if no option changes it.
     pub(crate) fn object<'a>(&'a mut self, batch: &'a Batch) -> &'a str {
         if self.fields.is_everything() && !self.numbers && !self.typed {
             return batch.text();
@@ -34,7 +34,7 @@ impl Objects {
         &self.line
     }
 
-    /// Puts the object together from the values that are wanted.
+    /// Builds the object from the chosen fields.
     fn assemble(&mut self, batch: &Batch) {
         self.line.clear();
         self.line.push('{');
@@ -44,7 +44,7 @@ impl Objects {
                 member(&mut self.line, &quoted(COLUMNS[column].name), &value);
             }
         } else {
-            // In the order of the service; what it does not say is not said.
+            // In the order of the service, without fields that it did not send.
             let start = batch.text().as_ptr() as usize;
             let mut members: Vec<(usize, String, Cow<'_, str>)> = Vec::new();
             for &column in &self.fields.columns {
@@ -66,7 +66,7 @@ impl Objects {
         self.line.push('}');
     }
 
-    /// Returns the JSON text of a value, a decimal as a number where those are wanted.
+    /// Returns the JSON text of a value; a decimal as a number if the option is set.
     fn value<'a>(&self, batch: &'a Batch, column: usize) -> Option<Cow<'a, str>> {
         let json = batch.json(column)?;
         if self.typed && batch.typed(column).is_none() {
@@ -75,7 +75,7 @@ impl Objects {
         if !self.numbers || COLUMNS[column].kind != FieldType::Decimal {
             return Some(Cow::Borrowed(json));
         }
-        // Where it is no decimal, it stays what it is.
+        // An invalid decimal stays as it is.
         Some(batch.typed(column).map_or(Cow::Borrowed(json), number))
     }
 }
@@ -93,7 +93,7 @@ fn member(line: &mut String, name: &str, value: &str) {
     line.push_str(value);
 }
 
-/// Returns a decimal number as JSON writes it: the same digits, without zeros in front.
+/// Returns a decimal as a JSON number: the same digits, without leading zeros.
 fn number(text: Cow<'_, str>) -> Cow<'_, str> {
     let unsigned = text.strip_prefix('-').unwrap_or(&text);
     let bytes = unsigned.as_bytes();

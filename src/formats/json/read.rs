@@ -1,4 +1,4 @@
-//! `json`, `ndjson` and `singer`: objects taken from the stream one by one, as those of an answer are.
+//! Reads `json`, `ndjson` and `singer`: objects are split from the stream one by one, as those of a response are.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use crate::batch::json::split::{self, Item, Splitter};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace, Schema};
 use crate::formats::singer::read::SingerStream;
 
-/// What is read at a time.
+/// Bytes read at a time.
 const SIZE: usize = 256 * 1024;
 
 pub(crate) fn read(
@@ -24,7 +24,7 @@ pub(crate) fn read(
     let mut pieces = TextPieces::new(bytes);
     let mut lines = (shape == Shape::Lines).then(Lines::default);
     let mut splitter = Splitter::new(shape);
-    let mut taker = Taker {
+    let mut receiver = Receiver {
         each,
         in_messages,
         stream: SingerStream::default(),
@@ -35,35 +35,33 @@ pub(crate) fn read(
     loop {
         let text = match pieces.next()? {
             TextPiece::Text(text) => text,
-            TextPiece::Bytes => {
-                let place = RecordPlace::Batch(taker.count + 1);
+            TextPiece::Invalid => {
+                let place = RecordPlace::Batch(receiver.count + 1);
                 return Err(ReadError::broken(place, "it is not UTF-8"));
             }
             TextPiece::End => break,
         };
         let text = Arc::new(text);
-        let fed = splitter.feed(&text, &mut |found| taker.take(found));
-        match (taker.ended.take(), fed) {
-            (Some(Ok(())), _) => return Ok(remarks()),
-            (Some(Err(unreadable)), _) => return Err(unreadable),
-            (None, Err(unreadable)) => return Err(taker.broken(&unreadable)),
+        let result = splitter.feed(&text, &mut |found| receiver.take(found));
+        match (receiver.ended.take(), result) {
+            (Some(Ok(())), _) => return Ok(file_info()),
+            (Some(Err(error)), _) => return Err(error),
+            (None, Err(error)) => return Err(receiver.broken(&error)),
             (None, Ok(())) => {}
         }
         if let Some(lines) = &mut lines {
             lines.feed(text.as_bytes())?;
         }
     }
-    splitter
-        .finish()
-        .map_err(|unreadable| taker.broken(&unreadable))?;
+    splitter.finish().map_err(|error| receiver.broken(&error))?;
     if let Some(lines) = lines {
-        lines.finish(taker.found)?;
+        lines.finish(receiver.found)?;
     }
-    Ok(remarks())
+    Ok(file_info())
 }
 
-/// JSON has no columns: what is not there is null, and there may be any other field.
-fn remarks() -> FileInfo {
+/// JSON has no columns: an absent field is null, and any other field may appear.
+fn file_info() -> FileInfo {
     FileInfo {
         schema: Schema::Free,
         keeps_unknown_fields: true,
@@ -71,34 +69,34 @@ fn remarks() -> FileInfo {
     }
 }
 
-/// Hands batches on.
-struct Taker<'a, 'b> {
+/// Passes batches on to the receiver.
+struct Receiver<'a, 'b> {
     each: &'a mut Each<'b>,
-    /// Batches stand in messages of Singer.
+    /// Whether batches are inside Singer messages.
     in_messages: bool,
     stream: SingerStream,
     count: u64,
-    /// Objects, messages without a batch too.
+    /// The number of objects, including messages without a batch.
     found: u64,
-    /// Set where no more are wanted, or no more can be read.
+    /// Set when the receiver has enough, or when reading failed.
     ended: Option<Result<(), ReadError>>,
 }
 
-impl Taker<'_, '_> {
+impl Receiver<'_, '_> {
     fn take(&mut self, found: Item<'_>) -> Result<(), split::ParseError> {
         self.count += 1;
         self.found += 1;
-        let went = match found {
-            Item::Batch(batch) => self.hand_on(&batch),
+        let flow = match found {
+            Item::Batch(batch) => self.pass_on(&batch),
             Item::Text(text) if self.in_messages => self.read_message(text),
             Item::Text(text) => self.read(text),
         };
-        match went {
+        match flow {
             Ok(ControlFlow::Continue(())) => return Ok(()),
             Ok(ControlFlow::Break(())) => self.ended = Some(Ok(())),
-            Err(unreadable) => self.ended = Some(Err(unreadable)),
+            Err(error) => self.ended = Some(Err(error)),
         }
-        // Ends the splitter; why is known here.
+        // Stops the splitter; the reason is in `ended`.
         Err(split::ParseError::Cut)
     }
 
@@ -116,7 +114,7 @@ impl Taker<'_, '_> {
     fn read(&mut self, text: &str) -> Result<ControlFlow<()>, ReadError> {
         let read = Batch::read_part(text);
         let place = RecordPlace::Batch(self.count);
-        // What a value should be is for others to judge: an export may be lenient.
+        // Types are checked elsewhere: an export may be lenient.
         let flaw = read
             .flaws
             .iter()
@@ -125,21 +123,21 @@ impl Taker<'_, '_> {
             return Err(ReadError::broken(place, flaw.to_string()));
         }
         let Some(batch) = read.batch else {
-            return Err(ReadError::broken(place, "it is no batch"));
+            return Err(ReadError::broken(place, "it is not a batch"));
         };
         if batch.columns() == 0 || is_manifest(&batch) {
             return Err(ReadError::Broken {
                 place: Some(place),
-                why: "it is no batch".to_owned(),
+                why: "it is not a batch".to_owned(),
                 hint: is_manifest(&batch).then_some(
-                    "this is a manifest: name the export first, and this with `--manifest`",
+                    "this is a manifest: pass the export first, and the manifest with `--manifest`",
                 ),
             });
         }
-        self.hand_on(&batch)
+        self.pass_on(&batch)
     }
 
-    fn hand_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, ReadError> {
+    fn pass_on(&mut self, batch: &Batch) -> Result<ControlFlow<()>, ReadError> {
         if self.in_messages
             && let Err(why) = self.stream.check(batch)
         {
@@ -154,43 +152,43 @@ impl Taker<'_, '_> {
         (self.each)(&record).map_err(ReadError::Aborted)
     }
 
-    /// Says what the splitter found, which speaks of answers.
-    fn broken(&self, unreadable: &split::ParseError) -> ReadError {
-        let why = match unreadable {
+    /// Turns an error of the splitter, which speaks of responses, into one about the file.
+    fn broken(&self, error: &split::ParseError) -> ReadError {
+        let why = match error {
             split::ParseError::Cut if self.count == 0 => {
                 return ReadError::Broken {
                     place: None,
-                    why: "it ends before there is anything".to_owned(),
-                    hint: Some("it is cut short: copy or export it again"),
+                    why: "it has no content".to_owned(),
+                    hint: Some("the file is cut short: copy or export it again"),
                 };
             }
-            split::ParseError::Cut => "the file ends here, and its JSON does not".to_owned(),
+            split::ParseError::Cut => "the file ends in the middle of its JSON".to_owned(),
             split::ParseError::Broken(why) => why.replacen("the answer", "the file", 1),
         };
         ReadError::Broken {
             place: Some(RecordPlace::Batch(self.count + 1)),
             why,
-            hint: matches!(unreadable, split::ParseError::Cut)
-                .then_some("it is cut short: copy or export it again"),
+            hint: matches!(error, split::ParseError::Cut)
+                .then_some("the file is cut short: copy or export it again"),
         }
     }
 }
 
-/// A manifest has `warnings` as well.
+/// Returns whether it is a manifest, which has a field `warnings`, too.
 fn is_manifest(batch: &Batch) -> bool {
     batch.unknown().any(|(name, _)| name == "\"set_digest\"")
 }
 
-/// Checks that each line holds one object. Readers that go by lines would stumble over anything else, or see
-/// something else than a reader that goes by braces.
+/// Checks that each line is one object. A reader that splits at line breaks would otherwise fail, or see other
+/// batches than a reader that counts braces.
 #[derive(Default)]
 struct Lines {
-    /// Lines that have ended.
+    /// The number of complete lines.
     ended: u64,
-    /// The first and the last byte of the line, blanks aside.
+    /// The first and the last byte of the line that is not a blank.
     first: Option<u8>,
     last: Option<u8>,
-    /// The line has a byte.
+    /// Whether the line has a byte.
     begun: bool,
 }
 
@@ -224,12 +222,12 @@ impl Lines {
             (None, _) => Err(ReadError::broken(place, "the line is empty")),
             _ => Err(ReadError::broken(
                 place,
-                "the line is not one JSON object: each object belongs on a line of its own",
+                "the line is not one JSON object; each object must be on its own line",
             )),
         }
     }
 
-    /// Ends the last line; there were `objects` in all.
+    /// Checks the last line, and that `objects` are on as many lines.
     fn finish(mut self, objects: u64) -> Result<(), ReadError> {
         if self.begun {
             self.end()?;
@@ -237,8 +235,8 @@ impl Lines {
         if self.ended < objects {
             return Err(ReadError::Broken {
                 place: None,
-                why: format!("{objects} JSON objects stand on {} lines", self.ended),
-                hint: Some("each object belongs on a line of its own: export it again"),
+                why: format!("{objects} JSON objects are on {} lines", self.ended),
+                hint: Some("each object must be on its own line: export it again"),
             });
         }
         Ok(())
@@ -247,16 +245,16 @@ impl Lines {
 
 enum TextPiece {
     Text(String),
-    /// It is no text.
-    Bytes,
+    /// Not UTF-8.
+    Invalid,
     End,
 }
 
-/// A stream of text, in pieces that end with a line where they can: a batch that is whole in its piece
-/// is read much faster.
+/// A stream of text in pieces that end with a line if possible: a batch that is complete in its piece is
+/// read much faster.
 struct TextPieces<R> {
     bytes: R,
-    /// What was read and not handed out yet.
+    /// Bytes that were read but not returned yet.
     rest: Vec<u8>,
     begun: bool,
 }
@@ -282,21 +280,21 @@ impl<R: Read> TextPieces<R> {
         if piece.is_empty() && read == 0 {
             return Ok(TextPiece::End);
         }
-        // Less than was asked for: the end.
+        // A shorter read is the end of the input.
         if read == missing {
             let end = memchr::memrchr(b'\n', &piece).map_or(piece.len(), |line| line + 1);
             self.rest = piece.split_off(end);
         }
         Ok(match String::from_utf8(piece) {
             Ok(text) => TextPiece::Text(text),
-            // A character that the end of the piece cuts goes on in the next one.
+            // A character that is split by the end of the piece continues in the next one.
             Err(error) if error.utf8_error().error_len().is_none() && read == missing => {
                 let end = error.utf8_error().valid_up_to();
                 let mut piece = error.into_bytes();
                 self.rest.splice(..0, piece.drain(end..));
-                String::from_utf8(piece).map_or(TextPiece::Bytes, TextPiece::Text)
+                String::from_utf8(piece).map_or(TextPiece::Invalid, TextPiece::Text)
             }
-            Err(_) => TextPiece::Bytes,
+            Err(_) => TextPiece::Invalid,
         })
     }
 }

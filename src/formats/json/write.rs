@@ -1,4 +1,4 @@
-//! `json` and `ndjson`: objects as they were received, one to a line.
+//! Writes `json` and `ndjson`: objects as received, one per line.
 
 use std::io::{self, Write as _};
 
@@ -11,7 +11,7 @@ use crate::storage::EncodedOutput;
 pub(crate) struct Json {
     output: EncodedOutput,
     objects: Objects,
-    /// An array, or lines.
+    /// Whether it is an array; lines otherwise.
     array: bool,
     any: bool,
 }

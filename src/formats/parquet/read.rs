@@ -67,7 +67,7 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
     let fields = columns.iter().filter_map(|leaf| leaf.field);
     let all = fields.fold(0, |all, (column, _)| all | 1 << column);
     let bits = all & ALL_COLUMNS;
-    let remarks = FileInfo {
+    let info = FileInfo {
         columns: Some(bits),
         unknown,
         keeps_unknown_fields: all != bits,
@@ -88,13 +88,13 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
                     place: RecordPlace::Batch(count),
                 };
                 if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
-                    return Ok(remarks);
+                    return Ok(info);
                 }
             }
         }
         rows.finish(footer.rows(place))?;
     }
-    Ok(remarks)
+    Ok(info)
 }
 
 /// Runs what reads the file: where that is damaged, the parquet crate returns an error, or panics.
@@ -198,7 +198,7 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
         };
         let is_it = |leaf: &Leaf| leaf.field.is_some_and(|(known, _)| known == column);
         if columns.iter().any(is_it) {
-            return Err(broken(format!("`{name}` is there twice")));
+            return Err(broken(format!("`{name}` appears twice")));
         }
         let kind = COLUMNS
             .get(column)

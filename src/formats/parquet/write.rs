@@ -1,6 +1,6 @@
 //! `parquet`: typed columns, for engines that load and skip.
 //!
-//! Values are held column by column until they make a row group; each group goes to the output as a
+//! Values are buffer column by column until they make a row group; each group goes to the output as a
 //! whole, so that memory follows the size of a group and not that of the export. What a column cannot
 //! hold exactly is refused, never rounded. Rows of a group are sorted by date unless `--sort` is given.
 
@@ -28,7 +28,7 @@ use column_buffer::{ColumnBuffer, Inexact};
 use order::RowOrder;
 use schema::properties;
 
-/// A row group ends at so many rows, the number that DuckDB takes at once, or at so many bytes held. Engines
+/// A row group ends at so many rows, the number that DuckDB takes at once, or at so many bytes buffer. Engines
 /// read groups side by side, so a few hundred thousand rows keep several cores busy.
 const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 48 << 20;
@@ -38,17 +38,17 @@ pub(crate) struct Parquet {
     columns: Vec<ColumnBuffer>,
     order: RowOrder,
     rows: usize,
-    /// Bytes held.
+    /// Bytes buffer.
     size: usize,
     digest: SetDigest,
-    facts: Vec<(&'static str, String)>,
+    metadata: Vec<(&'static str, String)>,
 }
 
 impl Parquet {
     pub(crate) fn new(
         output: EncodedOutput,
         fields: &Fields,
-        about: &ExportInfo,
+        info: &ExportInfo,
         extracted: String,
     ) -> Result<Self, Failure> {
         let mut columns: Vec<ColumnBuffer> = fields
@@ -67,19 +67,19 @@ impl Parquet {
                 .with_fields(types)
                 .build()
         });
-        let order = RowOrder::new(fields, about.sorting);
+        let order = RowOrder::new(fields, info.sorting);
         let writer = schema.and_then(|schema| {
             let properties = properties(&columns, order.declared(&columns), GROUP_ROWS);
             let properties = Arc::new(properties);
             SerializedFileWriter::new(SharedOutput(Some(output)), Arc::new(schema), properties)
         });
-        let mut facts = vec![
+        let mut metadata = vec![
             ("trayscan.version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("trayscan.range", about.range.clone()),
+            ("trayscan.range", info.range.clone()),
             ("trayscan.extracted", extracted),
         ];
-        let source = Some(about.source.clone()).filter(|source| !source.is_empty());
-        facts.extend(source.map(|source| ("trayscan.base_url", source)));
+        let source = Some(info.source.clone()).filter(|source| !source.is_empty());
+        metadata.extend(source.map(|source| ("trayscan.base_url", source)));
         Ok(Self {
             writer: writer.map_err(|error| Failure::from_output(io_error(error)))?,
             columns,
@@ -87,11 +87,11 @@ impl Parquet {
             rows: 0,
             size: 0,
             digest: SetDigest::new(&fields.columns).with_unknown_fields(!fields.named),
-            facts,
+            metadata,
         })
     }
 
-    /// Writes what is held as one row group.
+    /// Writes what is buffer as one row group.
     fn end_group(&mut self) -> Result<(), ParquetError> {
         self.size = 0;
         let rows = std::mem::take(&mut self.rows);
@@ -100,11 +100,11 @@ impl Parquet {
         }
         let order = self.order.permutation(&self.columns, rows);
         let mut group = self.writer.next_row_group()?;
-        for held in &mut self.columns {
+        for buffer in &mut self.columns {
             let column = group.next_column()?;
             // There is one for each column of the schema, which was made from the same list.
             let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
-            held.write(&mut column, order.as_deref())?;
+            buffer.write(&mut column, order.as_deref())?;
             column.close()?;
         }
         group.close().map(drop)
@@ -113,8 +113,8 @@ impl Parquet {
 
 impl BatchWriter for Parquet {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        for held in &mut self.columns {
-            match held.add(batch) {
+        for buffer in &mut self.columns {
+            match buffer.add(batch) {
                 Ok(size) => self.size += size,
                 Err(Inexact { column, into }) => return Err(refused(batch, column, into)),
             }
@@ -133,15 +133,15 @@ impl BatchWriter for Parquet {
 
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.end_group().map_err(io_error)?;
-        let mut facts = std::mem::take(&mut self.facts);
-        facts.push(("trayscan.batches", self.digest.count().to_string()));
-        facts.push(("trayscan.set_digest", self.digest.finish()));
-        facts.push(("trayscan.digest_version", digest::VERSION.to_string()));
+        let mut metadata = std::mem::take(&mut self.metadata);
+        metadata.push(("trayscan.batches", self.digest.count().to_string()));
+        metadata.push(("trayscan.set_digest", self.digest.finish()));
+        metadata.push(("trayscan.digest_version", digest::VERSION.to_string()));
         let unknown = self.digest.finish_unknown();
-        facts.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
-        for (key, value) in facts {
-            let fact = KeyValue::new(key.to_owned(), value);
-            self.writer.append_key_value_metadata(fact);
+        metadata.extend(unknown.map(|digest| ("trayscan.unknown_fields_digest", digest)));
+        for (key, value) in metadata {
+            let entry = KeyValue::new(key.to_owned(), value);
+            self.writer.append_key_value_metadata(entry);
         }
         self.writer.finish().map_err(io_error)?;
         self.writer.flush()?;

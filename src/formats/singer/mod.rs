@@ -1,4 +1,4 @@
-//! `singer`: a stream of records and states, for Singer targets.
+//! `singer`: a stream of messages for Singer targets. `json` reads the lines, and asks this reader what each message is.
 
 pub(crate) mod read;
 pub(crate) mod write;

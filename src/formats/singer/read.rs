@@ -1,4 +1,4 @@
-//! Messages of Singer: a target loads what they describe, so the description must fit the batches.
+//! Reads Singer messages. A target loads what the schema describes, so the schema must match the batches.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 
 use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, find_column};
 
-/// What was described so far.
+/// The stream, as its messages describe it so far.
 #[derive(Default)]
 pub(crate) struct SingerStream {
-    /// Its name, and the columns of its schema, one bit each.
-    described: Option<(String, u32)>,
+    /// The name of the stream, and the columns of its schema, one bit each.
+    schema: Option<(String, u32)>,
 }
 
 #[derive(Deserialize)]
@@ -36,14 +36,14 @@ struct Property {
 }
 
 impl SingerStream {
-    /// Takes a message; returns its record if it has one.
+    /// Reads a message; returns its record if it has one.
     pub(crate) fn take<'a>(&mut self, text: &'a str) -> Result<Option<&'a str>, String> {
         let message: Message<'a> =
-            serde_json::from_str(text).map_err(|_| "it is no message of Singer".to_owned())?;
-        match (message.r#type.as_str(), &message.stream, &self.described) {
+            serde_json::from_str(text).map_err(|_| "it is not a Singer message".to_owned())?;
+        match (message.r#type.as_str(), &message.stream, &self.schema) {
             ("SCHEMA", Some(stream), _) => {
-                let columns = described(&message)?;
-                self.described = Some((stream.clone(), columns));
+                let columns = schema_columns(&message)?;
+                self.schema = Some((stream.clone(), columns));
                 Ok(None)
             }
             ("RECORD", Some(stream), Some((name, _))) if stream == name => match message.record {
@@ -52,16 +52,14 @@ impl SingerStream {
             },
             ("STATE" | "ACTIVATE_VERSION", ..) => Ok(None),
             ("SCHEMA", None, _) => Err("the schema has no stream".to_owned()),
-            ("RECORD", ..) => {
-                Err("the record belongs to no stream that a schema describes".to_owned())
-            }
-            _ => Err("it is no message of Singer".to_owned()),
+            ("RECORD", ..) => Err("no schema describes the stream of the record".to_owned()),
+            _ => Err("it is not a Singer message".to_owned()),
         }
     }
 
-    /// Checks that each field of `batch` is described.
+    /// Checks that the schema describes each field of `batch`.
     pub(crate) fn check(&self, batch: &Batch) -> Result<(), String> {
-        let columns = self.described.as_ref().map_or(0, |(_, columns)| *columns);
+        let columns = self.schema.as_ref().map_or(0, |(_, columns)| *columns);
         match (batch.columns() & !columns).trailing_zeros() as usize {
             column if column < COLUMNS.len() => Err(format!(
                 "the schema does not describe `{}`",
@@ -72,8 +70,8 @@ impl SingerStream {
     }
 }
 
-/// Returns the columns that a schema describes, each with the type of its field.
-fn described(message: &Message<'_>) -> Result<u32, String> {
+/// Returns the columns that a schema describes, one bit each. Each must have the type of its field.
+fn schema_columns(message: &Message<'_>) -> Result<u32, String> {
     let schema = message.schema.as_ref().ok_or("the message has no schema")?;
     let keys = message.key_properties.as_deref().unwrap_or_default();
     if keys != [COLUMNS[BATCH_ID].name] {
@@ -81,8 +79,9 @@ fn described(message: &Message<'_>) -> Result<u32, String> {
     }
     let mut columns = 0;
     for (name, property) in &schema.properties {
-        let column = find_column(name)
-            .ok_or_else(|| format!("the schema describes `{name}`, which no batch has"))?;
+        let column = find_column(name).ok_or_else(|| {
+            format!("the schema describes `{name}`, which is not a field of a batch")
+        })?;
         let (kind, format) = match COLUMNS[column].kind {
             FieldType::Text => ("string", None),
             FieldType::Date => ("string", Some("date-time")),
@@ -96,9 +95,7 @@ fn described(message: &Message<'_>) -> Result<u32, String> {
             || !property.r#type.iter().all(is_known)
             || property.format.as_deref() != format
         {
-            return Err(format!(
-                "the schema gives `{name}` another type than its field has"
-            ));
+            return Err(format!("the schema has the wrong type for `{name}`"));
         }
         columns |= 1 << column;
     }
@@ -113,9 +110,9 @@ mod tests {
     const RECORD: &str = r#"{"type":"RECORD","stream":"batches","record":{"batch_id":"a"}}"#;
 
     #[test]
-    fn a_schema_comes_first_and_describes_the_fields() {
+    fn a_schema_must_come_first_and_describe_the_fields() {
         let mut stream = SingerStream::default();
-        assert!(stream.take(RECORD).is_err(), "nothing is described yet");
+        assert!(stream.take(RECORD).is_err(), "no schema yet");
         assert_eq!(stream.take(SCHEMA), Ok(None));
         assert_eq!(stream.take(RECORD), Ok(Some(r#"{"batch_id":"a"}"#)));
         assert_eq!(stream.take(r#"{"type":"STATE","value":{}}"#), Ok(None));
@@ -131,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_does_not_fit_is_refused() {
+    fn a_schema_that_does_not_match_is_refused() {
         for (from, to) in [
             ("avg_germination_rate", "avg_germinatiom_rate"),
             ("\"number\"", "\"string\""),

@@ -1,5 +1,4 @@
-//! `singer`: messages for the targets of the Singer specification: what batches are, each of them, and how
-//! far they reach.
+//! Writes `singer`: a SCHEMA message, a RECORD per batch, and a STATE with the bookmark for the next run.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -17,7 +16,7 @@ use crate::formats::{BatchWriter, ExportInfo, WriterReport};
 use crate::storage::EncodedOutput;
 use crate::text;
 
-/// The one stream.
+/// The name of the only stream.
 const STREAM: &str = "batches";
 
 pub(crate) struct Singer {
@@ -25,28 +24,28 @@ pub(crate) struct Singer {
     objects: Objects,
     columns: Vec<usize>,
     is_begun: bool,
-    /// When the batches were asked for: nothing later is known to have come.
+    /// When the batches were requested. The bookmark is never later.
     extracted: String,
-    /// The date that an earlier run ended with.
+    /// The bookmark of an earlier run.
     earlier: Option<String>,
-    /// The latest date that came, or that an earlier run ended with.
+    /// The latest creation date so far, or the bookmark of an earlier run.
     latest: Option<String>,
-    facts: Arc<ExportInfo>,
+    info: Arc<ExportInfo>,
 }
 
 impl Singer {
-    /// Begins a stream of batches that were `extracted` at some moment, after one that ended with `earlier`.
+    /// Starts a stream of batches that were `extracted` at that time, after a run with the bookmark `earlier`.
     pub(crate) fn new(
         output: EncodedOutput,
         fields: Fields,
         extracted: String,
         earlier: Option<String>,
-        facts: Arc<ExportInfo>,
+        info: Arc<ExportInfo>,
     ) -> Result<Self, Failure> {
         if !fields.columns.contains(&BATCH_ID) {
             return Err(Failure::new(
                 error::Kind::Usage,
-                "singer needs `batch_id`: targets tell batches apart by it",
+                "singer needs `batch_id`: targets identify batches by it",
             )
             .hint("add it to `--fields`"));
         }
@@ -58,11 +57,11 @@ impl Singer {
             extracted,
             latest: earlier.clone(),
             earlier,
-            facts,
+            info,
         })
     }
 
-    /// Says what batches are, before anything else.
+    /// Writes the schema, before anything else.
     fn begin(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_begun, true) {
             return Ok(());
@@ -78,7 +77,7 @@ impl Singer {
             .filter(|&&column| column == CREATION_DATE)
             .map(|&column| COLUMNS[column].name)
             .collect();
-        self.say(&json!({
+        self.write_message(&json!({
             "type": "SCHEMA",
             "stream": STREAM,
             "schema": {"type": "object", "properties": properties},
@@ -87,13 +86,13 @@ impl Singer {
         }))
     }
 
-    fn say(&mut self, message: &Value) -> io::Result<()> {
+    fn write_message(&mut self, message: &Value) -> io::Result<()> {
         serde_json::to_writer(&mut self.output, message)?;
         self.output.write_all(b"\n")
     }
 }
 
-/// Says what a field holds. Only the key is never null: with `--lenient`, anything else may be.
+/// Returns the JSON Schema of a field. Only the key is never null: with `--lenient`, any other field may be.
 fn schema(column: usize) -> Value {
     let kind = match COLUMNS[column].kind {
         _ if column == BATCH_ID => return json!({"type": ["string"]}),
@@ -128,14 +127,14 @@ impl BatchWriter for Singer {
         self.output.flush()
     }
 
-    /// Says how far the batches reach, once all of them were said: whoever stops before has no state.
+    /// Writes the state after the last batch: a run that stops earlier has no state.
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         self.begin()?;
-        let bookmark = if self.facts.is_cut.load(Ordering::Relaxed) {
-            // Batches may have been left out anywhere, before the latest one too.
+        let bookmark = if self.info.is_cut.load(Ordering::Relaxed) {
+            // `--limit` may have left out batches that are older than the latest one.
             self.earlier.take()
         } else {
-            // A date in the future would keep what comes until then from being fetched.
+            // With a bookmark in the future, the next run would skip batches.
             self.latest.take().map(|latest| {
                 if Timestamp::parse(&latest) > Timestamp::parse(&self.extracted) {
                     self.extracted.clone()
@@ -151,31 +150,31 @@ impl BatchWriter for Singer {
             }}),
             None => json!({}),
         };
-        self.say(&json!({"type": "STATE", "value": {"bookmarks": bookmarks}}))?;
+        self.write_message(&json!({"type": "STATE", "value": {"bookmarks": bookmarks}}))?;
         Ok((self.output, WriterReport::default()))
     }
 }
 
-/// What an earlier run ended with.
+/// The state that an earlier run ended with.
 pub(crate) struct SingerState {
     bookmark: Option<String>,
 }
 
 impl SingerState {
-    /// Reads the last STATE in the file at `path`, as a target hands it on or as it was written; an empty
-    /// file is the state before the first run.
+    /// Reads the last STATE in the file at `path`, as a target emits it or as it was written. An empty file is
+    /// the state before the first run.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::new(
                 error::Kind::Usage,
-                format!("cannot read the state `{name}`"),
+                format!("cannot read the state file `{name}`"),
             )
             .caused_by(error)
-            .hint("for a first run, name an empty file")
+            .hint("for a first run, pass an empty file")
         })?;
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        // A file for people may have its object on many lines.
+        // A file that was formatted for people may have its object on several lines.
         let value: Value = match last {
             None => return Ok(Self { bookmark: None }),
             Some(last) => serde_json::from_str(last)
@@ -183,7 +182,7 @@ impl SingerState {
                 .map_err(|error| no_state(path).caused_by(error))?,
         };
         let value = value.get("value").unwrap_or(&value);
-        // What many hand on before the first run.
+        // Many orchestrators pass `{}` before the first run.
         if value.as_object().is_some_and(Map::is_empty) {
             return Ok(Self { bookmark: None });
         }
@@ -194,11 +193,11 @@ impl SingerState {
             Value::String(other) if other == key => {}
             other => {
                 let message = format!(
-                    "`{name}` is a state by {}, and this one goes by `{key}`",
+                    "`{name}` is a state with the replication key {}, not `{key}`",
                     text::brief(&other.to_string())
                 );
                 return Err(Failure::new(error::Kind::Usage, message)
-                    .hint("it may be of another tap; for a first run, name an empty file"));
+                    .hint("it may be from another tap; for a first run, pass an empty file"));
             }
         }
         let bookmark = match &bookmarks[STREAM]["replication_key_value"] {
@@ -213,11 +212,11 @@ impl SingerState {
         self.bookmark.clone()
     }
 
-    /// Returns from which second on to ask, so long before the end of the earlier run.
+    /// Returns the second to start from: `lookback` before the bookmark.
     pub(crate) fn start(&self, lookback: Duration) -> Option<i64> {
         let reached = Timestamp::parse(self.bookmark.as_ref()?)?.second;
         let lookback = i64::try_from(lookback.as_secs()).unwrap_or(i64::MAX);
-        // No year has fewer than four digits.
+        // A year must have four digits.
         Some(reached.saturating_sub(lookback).max(Timestamp::FIRST))
     }
 }
@@ -225,7 +224,7 @@ impl SingerState {
 fn no_state(path: &Path) -> Failure {
     Failure::new(
         error::Kind::Usage,
-        format!("`{}` holds no state of `-f singer`", path.display()),
+        format!("`{}` is not a state of `-f singer`", path.display()),
     )
-    .hint("it should hold the last STATE that a target handed on: {\"bookmarks\": …}")
+    .hint("the file must contain the last STATE that a target emitted: {\"bookmarks\": …}")
 }

@@ -1,4 +1,4 @@
-//! `sqlite`: reads the table of batches that an export wrote.
+//! Reads the table `batches` of a database that an export wrote.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -10,12 +10,12 @@ use rusqlite::{Connection, OpenFlags};
 use crate::batch::{COLUMNS, Column, FieldType, Values, find_column};
 use crate::error::{self, Failure};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
-use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, tells_damage};
+use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
 
 /// The column of fields that the interface does not know.
 const EXTRA: &str = "extra";
 
-/// Refuses a file that is shorter than its beginning says.
+/// Rejects a file that is shorter than its header says.
 pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
     let number = |place: usize| {
         let bytes = head.get(place..place + 4)?.try_into().ok()?;
@@ -29,26 +29,28 @@ pub(crate) fn check_length(path: &Path, head: &[u8]) -> Result<(), ReadError> {
         Some(pages * page_size)
     };
     let (Some(pages), Some(changes), Some(counted)) = (number(28), number(24), number(92)) else {
-        return Err(ReadError::cut_short("it ends within its header"));
+        return Err(ReadError::cut_short("it ends inside its header"));
     };
-    // Where the two differ, an old SQLite has changed it and counted no pages.
+    // If the two differ, an old SQLite has changed the file without counting its pages.
     let is_counted = changes == counted;
     let is_short = is_counted && size(pages).is_some_and(|size| size > length(path));
     if is_short {
-        return Err(ReadError::cut_short("it has fewer pages than it says"));
+        return Err(ReadError::cut_short(
+            "it has fewer pages than its header says",
+        ));
     }
     Ok(())
 }
 
 fn length(path: &Path) -> u64 {
-    // Where it cannot be known, it is not held against it.
+    // A length that cannot be read is not an error here.
     path.metadata().map_or(u64::MAX, |metadata| metadata.len())
 }
 
 pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let table = ExportTable::open(path).map_err(ReadError::Aborted)?;
     let columns = table.columns();
-    let remarks = FileInfo {
+    let info = FileInfo {
         columns: Some(columns),
         unknown: table.unknown().to_vec(),
         keeps_unknown_fields: table.keeps_unknown_fields(),
@@ -66,23 +68,23 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
         each(&record)
     };
     match table.each(&mut take).map_err(ReadError::Aborted)? {
-        ControlFlow::Continue(()) | ControlFlow::Break(()) => Ok(remarks),
+        ControlFlow::Continue(()) | ControlFlow::Break(()) => Ok(info),
     }
 }
 
-/// The table of a database that an export made.
+/// The table of a database that an export wrote.
 struct ExportTable {
     path: PathBuf,
     db: Connection,
-    /// Fields that have a column.
+    /// The fields that have a column.
     columns: Vec<usize>,
-    /// It has a column for fields that the interface does not know.
+    /// Whether it has a column for fields that the interface does not know.
     has_extra: bool,
-    /// Columns that no batch has.
+    /// Columns that are not fields of a batch.
     unknown: Vec<String>,
 }
 
-/// What takes the rows of a table, one by one, until it has enough.
+/// Receives the rows of a table one by one, and returns `Break` to stop.
 type Take<'a> = dyn FnMut(&ExportRow) -> Result<ControlFlow<()>, Failure> + 'a;
 
 /// A row, as plain text.
@@ -107,11 +109,11 @@ impl ExportTable {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let refused = || {
             let message = format!(
-                "`{}` is no archive, and has no table `batches` of an export",
+                "`{}` is neither an archive nor an export with a table `batches`",
                 path.display()
             );
             Failure::new(error::Kind::Usage, message)
-                .hint("name a database that `trayscan export -f sqlite` wrote, or an archive")
+                .hint("pass a database that `trayscan export -f sqlite` wrote, or an archive")
         };
         let failure =
             |error| damaged(path, error).unwrap_or_else(|error| refused().caused_by(error));
@@ -143,7 +145,7 @@ impl ExportTable {
         self.has_extra
     }
 
-    /// Returns the names of columns that no batch has.
+    /// Returns the names of columns that are not fields of a batch.
     fn unknown(&self) -> &[String] {
         &self.unknown
     }
@@ -153,7 +155,7 @@ impl ExportTable {
         self.columns.iter().fold(0, |all, column| all | 1 << column)
     }
 
-    /// Hands each row to `take`.
+    /// Passes each row to `take`.
     fn each(&self, take: &mut Take<'_>) -> Result<ControlFlow<()>, Failure> {
         let failure = |error| {
             damaged(&self.path, error).unwrap_or_else(|error| sqlite::failure(&self.path, error))
@@ -191,7 +193,7 @@ impl ExportTable {
             if take(&ExportRow { texts, extra })? == ControlFlow::Break(()) {
                 return Ok(ControlFlow::Break(()));
             }
-            // Who takes only the first row wants to know the columns, and that should not take long.
+            // A caller that stops after the first row only needs the columns, and should not wait for this check.
             if count == 1 {
                 check_pages(&self.db, &self.path)?;
             }
@@ -203,7 +205,7 @@ impl ExportTable {
     }
 
     fn wrong_type(&self, row: u64, name: &str, kind: FieldType, found: &str) -> Failure {
-        // Damage explains it better, if there is any.
+        // If the file is damaged, that is the better explanation.
         if let Err(failure) = check_pages(&self.db, &self.path) {
             return failure;
         }
@@ -216,13 +218,13 @@ impl ExportTable {
         let path = self.path.display();
         let message = format!("`{path}`, batch {row}: `{name}` is {found}, not {expected}");
         Failure::new(error::Kind::Protocol, message)
-            .hint("somebody has changed the database; export it again")
+            .hint("the database was modified; export it again")
     }
 }
 
-/// Tells of an error that comes of damage; hands back any other.
+/// Returns a failure if the error is due to damage, and the error itself otherwise.
 fn damaged(path: &Path, error: rusqlite::Error) -> Result<Failure, rusqlite::Error> {
-    if tells_damage(&error) {
+    if is_damage_error(&error) {
         Ok(damage(path, error.into()))
     } else {
         Err(error)
@@ -236,13 +238,13 @@ fn column_names(db: &Connection) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Returns what a cell says; an error names what it is, where its column does not hold that.
+/// Returns the text of a cell; the error names its type if that does not match the column.
 fn text(cell: ValueRef<'_>, kind: FieldType) -> Result<Option<String>, &'static str> {
     Ok(Some(match (cell, kind) {
         (ValueRef::Null, _) => return Ok(None),
         (ValueRef::Integer(number @ 0..=1), FieldType::Boolean) => (number == 1).to_string(),
         (ValueRef::Integer(number), FieldType::Integer | FieldType::Decimal) => number.to_string(),
-        // The shortest text that gives the same number: the digits that were written.
+        // The shortest text that gives the same number has the digits that were written.
         (ValueRef::Real(number), FieldType::Decimal) if number.is_finite() => number.to_string(),
         (ValueRef::Text(text), FieldType::Text | FieldType::Date) => {
             match std::str::from_utf8(text) {
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_have_the_types_of_their_columns() {
+    fn cells_must_have_the_types_of_their_columns() {
         for (cell, kind, expected) in [
             (ValueRef::Null, FieldType::Decimal, Ok(None)),
             (ValueRef::Integer(1), FieldType::Boolean, Ok(Some("true"))),

@@ -1,4 +1,4 @@
-//! `sqlite`: writes a database with one table, `batches`, and nothing of an archive's own.
+//! Writes a database with one table, `batches`.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ const CACHE: i64 = 2 * 1024;
 const EXTRA: &str = "extra";
 
 pub(crate) struct Sqlite {
-    /// Closed before its file is published or removed.
+    /// Must be closed before its file is published or removed.
     database: ExportDatabase,
     output: EncodedOutput,
 }
@@ -73,24 +73,24 @@ impl BatchWriter for Sqlite {
     }
 }
 
-/// A database in the making.
+/// A database that is being written.
 struct ExportDatabase {
     db: Connection,
     insert: String,
     columns: Vec<usize>,
-    /// Fields that nobody announced go into a column of their own.
+    /// Whether unknown fields go into a column of their own.
     has_extra: bool,
 }
 
-/// A number that a column cannot hold as it is.
+/// A number that a column cannot store exactly.
 #[derive(Debug)]
 struct TooLong {
     column: usize,
 }
 
 impl ExportDatabase {
-    /// Begins a database with these columns in the empty file at `path`. Nobody else knows the file yet, so
-    /// no journal is needed: it is published whole or not at all.
+    /// Creates a database with these columns in the empty file at `path`. It needs no journal: the file is
+    /// published complete or not at all.
     fn create(path: &Path, columns: &[usize], has_extra: bool) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = connect(path, flags)?;
@@ -123,7 +123,7 @@ impl ExportDatabase {
         })
     }
 
-    /// Adds `batch`; tells where a number of it cannot be kept.
+    /// Adds `batch`; the inner error names a number that cannot be stored.
     fn add(&self, batch: &Batch) -> rusqlite::Result<Result<(), TooLong>> {
         let mut insert = self.db.prepare_cached(&self.insert)?;
         for (place, &column) in (1..).zip(&self.columns) {
@@ -139,9 +139,9 @@ impl ExportDatabase {
         Ok(Ok(()))
     }
 
-    /// Builds the indexes that people want, and ends the one transaction.
+    /// Creates the indexes, and commits the only transaction.
     fn finish(self) -> rusqlite::Result<()> {
-        // What sorting takes comes in the place of what was kept, and not beside it.
+        // Frees the cache first, so that sorting does not need memory on top of it.
         self.db.release_memory()?;
         for column in [CREATION_DATE, CROP_TYPE] {
             if self.columns.contains(&column) {
@@ -184,7 +184,7 @@ fn bind(
     Ok(Ok(()))
 }
 
-/// Says what the column for a field of a batch is.
+/// Returns the SQL definition of the column for a field.
 pub(crate) fn column_definition(column: usize) -> String {
     let Column { name, kind, .. } = COLUMNS[column];
     let kind = match kind {

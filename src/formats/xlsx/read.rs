@@ -50,7 +50,7 @@ pub(crate) fn read(
             hint: "export the same batches again, or as csv",
         });
     }
-    let mut remarks = FileInfo::default();
+    let mut info = FileInfo::default();
     let mut count = 0;
     for name in sheets(&book.sheet_names()) {
         let mut guard = SheetGuard::new(&package, &name)?;
@@ -66,11 +66,11 @@ pub(crate) fn read(
                 if header.is_read {
                     count += 1;
                     if row.hand_on(&header, count, each)? == ControlFlow::Break(()) {
-                        return Ok(remarks);
+                        return Ok(info);
                     }
                 } else {
                     header.is_read = true;
-                    header.check(&name, &mut remarks)?;
+                    header.check(&name, &mut info)?;
                 }
             }
             let (Some(cell), Some((_, place))) = (cell, place) else {
@@ -79,18 +79,18 @@ pub(crate) fn read(
             at = next;
             guard.check(&cell)?;
             if header.is_read {
-                row.add(&header, &name, &cell, &mut remarks)?;
+                row.add(&header, &name, &cell, &mut info)?;
             } else {
                 header.add(place, cell.get_value())?;
             }
         }
         if !header.is_read {
-            header.check(&name, &mut remarks)?;
+            header.check(&name, &mut info)?;
         }
         guard.finish()?;
     }
-    remarks.claim = claim(&mut book)?;
-    Ok(remarks)
+    info.claim = claim(&mut book)?;
+    Ok(info)
 }
 
 /// Checks the cells of a sheet one by one: where they stand, and where their links lead.
@@ -242,7 +242,7 @@ impl Header {
         let name = name.trim();
         match find_column(name).or_else(|| find_heading(name)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
-                let why = format!("`{name}` is there twice");
+                let why = format!("`{name}` appears twice");
                 Err(ReadError::broken(RecordPlace::Line(1), why))
             }
             Some(column) => {
@@ -264,17 +264,17 @@ impl Header {
     }
 
     /// Looks whether there is a field at all, and the same ones as in the sheet before.
-    fn check(&mut self, sheet: &str, remarks: &mut FileInfo) -> Result<(), ReadError> {
+    fn check(&mut self, sheet: &str, info: &mut FileInfo) -> Result<(), ReadError> {
         let bits = self.bits();
         let why = if bits == 0 {
             format!("the first row of the sheet `{sheet}` names no field of a batch")
-        } else if remarks.columns.is_some_and(|before| before != bits) {
+        } else if info.columns.is_some_and(|before| before != bits) {
             format!("the sheet `{sheet}` has other fields than the one before it")
         } else {
-            remarks.columns = Some(bits);
+            info.columns = Some(bits);
             for name in self.unknown.drain(..) {
-                if !remarks.unknown.contains(&name) {
-                    remarks.unknown.push(name);
+                if !info.unknown.contains(&name) {
+                    info.unknown.push(name);
                 }
             }
             return Ok(());
@@ -299,7 +299,7 @@ impl SheetRow {
         header: &Header,
         sheet: &str,
         cell: &Cell<DataRef<'_>>,
-        remarks: &mut FileInfo,
+        info: &mut FileInfo,
     ) -> Result<(), ReadError> {
         let (row, place) = cell.get_position();
         let value = cell.get_value();
@@ -324,7 +324,7 @@ impl SheetRow {
             if !is_text(value) || kind == FieldType::Text {
                 return Err(altered(why));
             }
-            remarks.mistyped.get_or_insert(why);
+            info.mistyped.get_or_insert(why);
         }
         self.cells[column] = text;
         Ok(())

@@ -81,7 +81,7 @@ impl Xlsx {
             digest: SetDigest::new(&options.fields.columns),
             widths: Widths::new(&options.fields.columns),
             fields: options.fields,
-            info: options.facts,
+            info: options.info,
             extracted: options.extracted,
             styles: [CellStyles::new(&Format::new()), CellStyles::new(&marked)],
             sheets: Vec::new(),
@@ -232,12 +232,12 @@ impl BatchWriter for Xlsx {
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
         let packed = self.pack();
         packed.map_err(|error| self.output.blame(error))?;
-        let notes = WriterReport {
+        let report = WriterReport {
             escaped_cells: self.escaped_cells,
             left_out: self.left_out.names(),
             ..WriterReport::default()
         };
-        Ok((self.output, notes))
+        Ok((self.output, report))
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
             color: false,
             extracted: "2026-05-02T00:00:00Z".to_owned(),
             bookmark: None,
-            facts: Arc::default(),
+            info: Arc::default(),
         };
         let mut writer = Box::new(Xlsx::new(output, options).expect("a writer"));
         writer.limits = (4, 2);
