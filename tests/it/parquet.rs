@@ -596,7 +596,7 @@ fn what_would_not_fit_into_memory_is_refused() {
     let mut bytes = fs::read(&path).unwrap();
     assert_eq!((&bytes[4..7], bytes[11]), (&[0x15, 0, 0x15][..], 0x15));
     bytes[7..11].copy_from_slice(&[0xfe, 0xff, 0xff, 0x7f]);
-    refused(&bytes, "a page of it unpacks to more than 112 MiB");
+    refused(&bytes, "a page unpacks to more than 112 MiB");
     // A dictionary of 9000 values that says they are a million.
     written_by_others(Path::new(&path), schema, zstd, true, |_, column| {
         let texts: Vec<ByteArray> = (1000..10_000)
@@ -613,11 +613,11 @@ fn what_would_not_fit_into_memory_is_refused() {
     let found = bytes[..40].windows(5).position(|window| window == begin);
     let at = found.unwrap_or_else(|| panic!("{:x?}", &bytes[..40])) + 2;
     bytes[at..at + 3].copy_from_slice(&[0xfe, 0xff, 0x7f]);
-    refused(&bytes, "says that it holds more than it does");
+    refused(&bytes, "declares more values than it has");
     // A description that is longer than the file.
     let end = bytes.len() - 8;
     bytes[end..end + 4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
-    refused(&bytes, "its description takes more than 16 MiB");
+    refused(&bytes, "its footer is larger than 16 MiB");
 }
 
 #[test]
@@ -910,9 +910,12 @@ fn filters_and_orders_that_are_not_true_are_found() {
     let byte = whole[full] | 1 << whole[full].trailing_ones();
     refused(
         &change(full, byte),
-        "the Bloom filter of `batch_id` has values that no row has",
+        "the Bloom filter of `batch_id` has values that are in no row",
     );
-    refused(&change(region.start + 2, 4), "a Bloom filter is nowhere");
+    refused(
+        &change(region.start + 2, 4),
+        "a Bloom filter has an invalid offset",
+    );
 
     let group = open(&path).metadata().row_group(0).clone();
     let with_keys = |keys: &[(i32, bool)]| {
@@ -936,7 +939,7 @@ fn filters_and_orders_that_are_not_true_are_found() {
         (&[(3, false)], "crop_type"),
         (&[(17, false), (0, false)], "warnings"),
     ] {
-        let why = format!("the rows are not sorted by `{name}`, as the file says");
+        let why = format!("the rows are not sorted by `{name}`, although the file says so");
         refused(&with_keys(keys), &why);
     }
     // Sorted by crop, and within each crop by date, but not by identifier.
@@ -953,7 +956,7 @@ fn filters_and_orders_that_are_not_true_are_found() {
         .set_sorting_columns(Some(keys.to_vec()));
     refused(
         &with_group(&path, group.build().unwrap()),
-        "the rows are not sorted by `batch_id`, as the file says",
+        "the rows are not sorted by `batch_id`, although the file says so",
     );
 }
 

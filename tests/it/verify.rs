@@ -1132,7 +1132,7 @@ fn what_is_no_export_is_refused_in_words() {
             "b.db",
             &b"SQLite format 3\0\0\0"[..],
             7,
-            "it ends within its header",
+            "it ends inside its header",
         ),
         (
             "b.xlsx",

@@ -1,4 +1,4 @@
-//! `parquet`: the columns of an export, or of what others made of one, a few thousand rows at a time.
+//! Reads `parquet` files, also those that other programs rewrote, a few thousand rows at a time.
 
 // The description of the file: its footer, and the Thrift structs that it consists of.
 mod footer;
@@ -40,27 +40,27 @@ use crate::formats::record::{
 use crate::terminal;
 use audit::{Claims, ColumnAudit, Sorted};
 use footer::Footer;
-use guard::{PageGuard, Room};
-use logical_type::{ColumnType, form, whole, written};
+use guard::{MemoryBudget, PageGuard};
+use logical_type::{ColumnType, big_endian, column_type, format_number};
 use node::Refused;
 
-/// So many rows are taken at a time.
+/// Rows read at a time.
 const ROWS: usize = 4096;
 
-/// The column that holds the fields that the interface does not know, and its place behind those of a batch.
+/// The column of fields that the interface does not know, and its index after those of a batch.
 const EXTRA: &str = "extra";
 const EXTRA_PLACE: usize = COLUMNS.len();
 
-/// The longest text of a batch.
+/// The longest text of a value.
 const TEXT: usize = 16 << 20;
 
 pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
     let footer = Footer::read(&file).map_err(refused)?;
     let again = file.try_clone()?;
-    let reader = contained(|| SerializedFileReader::new(file))?;
-    // One that is too short was met by the crate.
+    let reader = catch_panic(|| SerializedFileReader::new(file))?;
+    // The crate has already reported a file that is too short.
     let footer = footer.ok_or_else(|| broken("it is damaged or cut short".to_owned()))?;
-    check_packing(reader.metadata())?;
+    check_compression(reader.metadata())?;
     let schema = reader.metadata().file_metadata().schema_descr();
     footer.check(schema).map_err(refused)?;
     let (columns, unknown) = columns(schema.columns())?;
@@ -71,12 +71,12 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
         columns: Some(bits),
         unknown,
         keeps_unknown_fields: all != bits,
-        claim: claim(reader.metadata()),
+        claim: embedded_digest(reader.metadata()),
         ..FileInfo::default()
     };
     let mut count = 0;
     for place in 0..reader.num_row_groups() {
-        let group = contained(|| reader.get_row_group(place))?;
+        let group = catch_panic(|| reader.get_row_group(place))?;
         let mut rows = ParquetRows::new(&footer, &again, (place, group.as_ref()), &columns)?;
         while let Some(length) = rows.next()? {
             for row in 0..length {
@@ -97,25 +97,25 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
     Ok(info)
 }
 
-/// Runs what reads the file: where that is damaged, the parquet crate returns an error, or panics.
-fn contained<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ReadError> {
+/// Runs code of the parquet crate, which returns an error or panics if the file is damaged.
+fn catch_panic<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ReadError> {
     let read = terminal::caught(work).ok();
-    let read = read.unwrap_or_else(|| Err(ParquetError::General("no sense in it".to_owned())));
+    let read = read.unwrap_or_else(|| Err(ParquetError::General("invalid structure".to_owned())));
     read.map_err(damaged)
 }
 
-/// Reads what the file says of itself.
-fn claim(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
-    let facts = file.file_metadata().key_value_metadata()?;
-    let fact = |key: &str| {
-        let found = facts.iter().find(|fact| fact.key == key);
-        found.and_then(|fact| fact.value.clone())
+/// Reads the digest that the file contains.
+fn embedded_digest(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
+    let metadata = file.file_metadata().key_value_metadata()?;
+    let value = |key: &str| {
+        let found = metadata.iter().find(|entry| entry.key == key);
+        found.and_then(|entry| entry.value.clone())
     };
     Some(EmbeddedDigest {
-        batches: fact("trayscan.batches").and_then(|count| count.parse().ok()),
-        digest_version: version(fact("trayscan.digest_version").as_deref()),
-        set_digest: fact("trayscan.set_digest")?,
-        unknown_fields_digest: fact("trayscan.unknown_fields_digest"),
+        batches: value("trayscan.batches").and_then(|count| count.parse().ok()),
+        digest_version: version(value("trayscan.digest_version").as_deref()),
+        set_digest: value("trayscan.set_digest")?,
+        unknown_fields_digest: value("trayscan.unknown_fields_digest"),
     })
 }
 
@@ -124,30 +124,30 @@ fn refused(refused: Refused) -> ReadError {
         Refused::Io(error) => ReadError::Io(error),
         Refused::Broken(why) => broken(format!("it is damaged or cut short: {why}")),
         Refused::Foreign(why) => ReadError::Foreign {
-            why: format!("is a Parquet file that {why}, which cannot be read"),
+            why: format!("is a Parquet file that {why}, which is not supported"),
             hint: "write it again with the defaults of pyarrow, DuckDB or Spark",
         },
     }
 }
 
-/// Refuses what others packed in ways that are not unpacked here.
-fn check_packing(file: &ParquetMetaData) -> Result<(), ReadError> {
+/// Rejects files of other programs with a compression that is not supported.
+fn check_compression(file: &ParquetMetaData) -> Result<(), ReadError> {
     let chunks = file.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let mut packings = chunks.map(ColumnChunkMetaData::compression);
-    let known = |packing: &Compression| {
+    let mut compressions = chunks.map(ColumnChunkMetaData::compression);
+    let known = |compression: &Compression| {
         matches!(
-            packing,
+            compression,
             Compression::UNCOMPRESSED
                 | Compression::SNAPPY
                 | Compression::GZIP(_)
                 | Compression::ZSTD(_)
         )
     };
-    match packings.find(|packing| !known(packing)) {
+    match compressions.find(|compression| !known(compression)) {
         None => Ok(()),
-        Some(packing) => Err(ReadError::Foreign {
+        Some(compression) => Err(ReadError::Foreign {
             why: format!(
-                "is a Parquet file compressed with {packing}, and only gzip, snappy and zstd can be read"
+                "is a Parquet file compressed with {compression}; only gzip, snappy and zstd are supported"
             ),
             hint: "write it with zstd, snappy or gzip, or uncompressed",
         }),
@@ -177,11 +177,11 @@ fn broken(why: String) -> ReadError {
 /// A column of the file.
 struct Leaf {
     descriptor: Arc<ColumnDescriptor>,
-    /// The field that it holds, and how.
+    /// The field that it contains, and its type.
     field: Option<(usize, ColumnType)>,
 }
 
-/// Finds the fields of batches among the columns of a file, and names the others.
+/// Finds the fields of a batch among the columns of a file; returns the names of the other columns, too.
 fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>), ReadError> {
     let (mut columns, mut unknown) = (Vec::<Leaf>::new(), Vec::new());
     for descriptor in leaves {
@@ -203,37 +203,37 @@ fn columns(leaves: &[Arc<ColumnDescriptor>]) -> Result<(Vec<Leaf>, Vec<String>),
         let kind = COLUMNS
             .get(column)
             .map_or(FieldType::Text, |column| column.kind);
-        let form = form(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
-        let form = form.ok_or_else(|| ReadError::Foreign {
-            why: format!("is a Parquet file whose column `{name}` has another type than a batch"),
-            hint: "name a file that `trayscan export -f parquet` wrote",
+        let found = column_type(&descriptor, kind).filter(|_| descriptor.max_rep_level() == 0);
+        let found = found.ok_or_else(|| ReadError::Foreign {
+            why: format!("is a Parquet file whose column `{name}` has the wrong type for a batch"),
+            hint: "pass a file that `trayscan export -f parquet` wrote",
         })?;
         columns.push(Leaf {
             descriptor,
-            field: Some((column, form)),
+            field: Some((column, found)),
         });
     }
     let is_batch = |leaf: &Leaf| leaf.field.is_some_and(|(column, _)| column < EXTRA_PLACE);
     if !columns.iter().any(is_batch) {
         return Err(ReadError::Foreign {
             why: "is a Parquet file without any field of a batch".to_owned(),
-            hint: "name a file that `trayscan export -f parquet` wrote",
+            hint: "pass a file that `trayscan export -f parquet` wrote",
         });
     }
     Ok((columns, unknown))
 }
 
-/// Returns whether a column holds one text to a row.
+/// Returns whether a column has one text per row.
 fn is_text(descriptor: &ColumnDescriptor) -> bool {
-    descriptor.max_rep_level() == 0 && form(descriptor, FieldType::Text).is_some()
+    descriptor.max_rep_level() == 0 && column_type(descriptor, FieldType::Text).is_some()
 }
 
 /// Some rows of a group, column by column.
 struct ParquetRows<'a> {
     columns: Vec<OpenColumn<'a>>,
-    /// The columns that rows are said to be sorted by, the first one first.
+    /// The columns that the file says its rows are sorted by, the most significant first.
     sorted_by: Vec<usize>,
-    /// Of each column of a batch, the rows that were taken; nothing where the file has none.
+    /// The values of the current rows for each column of a batch; empty if the file lacks the column.
     texts: [Vec<Option<ParquetValue>>; COLUMNS.len() + 1],
 }
 
@@ -246,10 +246,10 @@ struct OpenColumn<'a> {
 
 /// A value.
 enum ParquetValue {
-    /// As it stands in the page, or in the dictionary that many rows share.
+    /// The bytes of the page, or of the dictionary that many rows share.
     Text(ByteArray),
-    /// Written as the service would.
-    Written(String),
+    /// Formatted as the service would.
+    Formatted(String),
 }
 
 impl<'a> ParquetRows<'a> {
@@ -259,7 +259,7 @@ impl<'a> ParquetRows<'a> {
         (place, group): (usize, &dyn RowGroupReader),
         leaves: &'a [Leaf],
     ) -> Result<Self, ReadError> {
-        let mut room = Room::new();
+        let mut budget = MemoryBudget::new();
         let mut columns = Vec::new();
         let (keys, sorted): (Vec<usize>, Vec<_>) = footer.sorted_by(place).into_iter().unzip();
         let mut sorted: Vec<Option<Sorted>> = sorted.into_iter().map(Some).collect();
@@ -267,17 +267,17 @@ impl<'a> ParquetRows<'a> {
         for (number, leaf) in leaves.iter().enumerate() {
             let descriptor = &leaf.descriptor;
             let chunk = group.metadata().column(number);
-            let pages = pages::read(file, chunk, footer.start, &mut room).map_err(refused)?;
+            let pages = pages::read(file, chunk, footer.start, &mut budget).map_err(refused)?;
             let index = footer.indexes(file, (place, number), descriptor, &pages);
             let index = index.map_err(refused)?;
-            let page_reader = contained(|| group.get_column_page_reader(number))?;
+            let page_reader = catch_panic(|| group.get_column_page_reader(number))?;
             let mut page_reader = PageGuard::new(page_reader, descriptor);
             if descriptor.max_rep_level() > 0 {
-                // No field of a batch: it is only unpacked.
-                while contained(|| page_reader.get_next_page())?.is_some() {}
+                // Not a field of a batch: it is only unpacked.
+                while catch_panic(|| page_reader.get_next_page())?.is_some() {}
                 continue;
             }
-            let filter = footer.filter(file, (place, number), &mut room);
+            let filter = footer.filter(file, (place, number), &mut budget);
             let key = keys.iter().position(|leaf| *leaf == number);
             if let Some(key) = key {
                 sorted_by[key] = Some(columns.len());
@@ -297,29 +297,29 @@ impl<'a> ParquetRows<'a> {
         }
         Ok(Self {
             columns,
-            // Where one is not read, nothing is known of those behind it.
+            // If a key is not read, the order of the keys after it is unknown.
             sorted_by: sorted_by.into_iter().map_while(|column| column).collect(),
             texts: [const { Vec::new() }; COLUMNS.len() + 1],
         })
     }
 
-    /// Takes more rows; tells how many, or nothing at the end of the group.
+    /// Reads more rows; returns how many, or `None` at the end of the group.
     fn next(&mut self) -> Result<Option<usize>, ReadError> {
         let mut length = None;
         for column in &mut self.columns {
             let rows = match column.leaf.field {
-                None => skip(column)?,
-                Some((field, form)) => {
+                None => check_only(column)?,
+                Some((field, column_type)) => {
                     let texts = &mut self.texts[field];
                     texts.clear();
-                    take(column, form, texts)?;
+                    read_texts(column, column_type, texts)?;
                     texts.len()
                 }
             };
             if *length.get_or_insert(rows) != rows {
                 let name = column.leaf.descriptor.path().string();
                 return Err(broken(format!(
-                    "`{name}` has more or fewer rows than others"
+                    "`{name}` has more or fewer rows than other columns"
                 )));
             }
         }
@@ -328,7 +328,7 @@ impl<'a> ParquetRows<'a> {
         Ok(Some(length).filter(|length| *length > 0))
     }
 
-    /// Checks that the rows that were taken are sorted as the file says.
+    /// Checks that the current rows are sorted as the file says.
     fn check_order(&mut self, length: usize) -> Result<(), ReadError> {
         let mut undecided: Vec<usize> = (0..length).collect();
         for column in &self.sorted_by {
@@ -338,7 +338,7 @@ impl<'a> ParquetRows<'a> {
             if undecided.iter().any(|row| step(row).is_gt()) {
                 let name = audit.name();
                 return Err(altered(format!(
-                    "the rows are not sorted by `{name}`, as the file says"
+                    "the rows are not sorted by `{name}`, although the file says so"
                 )));
             }
             undecided.retain(|row| step(row).is_eq());
@@ -346,7 +346,7 @@ impl<'a> ParquetRows<'a> {
         Ok(())
     }
 
-    /// Ends the group, which must have `rows` rows.
+    /// Checks the end of the group, which must have `rows` rows.
     fn finish(self, rows: u64) -> Result<(), ReadError> {
         for column in self.columns {
             column.audit.finish(rows).map_err(altered)?;
@@ -370,7 +370,7 @@ impl Values for ParquetRow<'_> {
         let text = self.rows.texts[column].get(self.row)?;
         Some(match text.as_ref()? {
             ParquetValue::Text(bytes) => String::from_utf8_lossy(bytes.data()),
-            ParquetValue::Written(text) => Cow::Borrowed(text),
+            ParquetValue::Formatted(text) => Cow::Borrowed(text),
         })
     }
 
@@ -379,57 +379,59 @@ impl Values for ParquetRow<'_> {
     }
 }
 
-/// Takes rows from a column as plain text.
-fn take(
+/// Reads rows of a column as plain text.
+fn read_texts(
     column: &mut OpenColumn<'_>,
-    form: ColumnType,
+    column_type: ColumnType,
     texts: &mut Vec<Option<ParquetValue>>,
 ) -> Result<(), ReadError> {
     let name = column.leaf.descriptor.name();
     let audit = &mut column.audit;
     let number = |number: i128| {
-        let written = written(number, form).map(ParquetValue::Written);
-        written.ok_or_else(|| broken(format!("`{name}` has a date that cannot be: {number}")))
+        let text = format_number(number, column_type).map(ParquetValue::Formatted);
+        text.ok_or_else(|| broken(format!("`{name}` has a date out of range: {number}")))
     };
     let decimal = |bytes: &[u8]| {
-        let whole = whole(bytes);
-        number(whole.ok_or_else(|| broken(format!("`{name}` has a number past all digits")))?)
+        let whole = big_endian(bytes);
+        number(whole.ok_or_else(|| broken(format!("`{name}` has a number that is too large")))?)
     };
     match &mut column.reader {
-        ColumnReader::BoolColumnReader(reader) => values(reader, audit, |flag| {
-            texts.push(flag.map(|flag| ParquetValue::Written(flag.to_string())));
+        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |flag| {
+            texts.push(flag.map(|flag| ParquetValue::Formatted(flag.to_string())));
             Ok(())
         }),
-        ColumnReader::Int32ColumnReader(reader) => values(reader, audit, |value| {
+        ColumnReader::Int32ColumnReader(reader) => read_values(reader, audit, |value| {
             texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
             Ok(())
         }),
-        ColumnReader::Int64ColumnReader(reader) => values(reader, audit, |value| {
+        ColumnReader::Int64ColumnReader(reader) => read_values(reader, audit, |value| {
             texts.push(value.map(|value| number(i128::from(*value))).transpose()?);
             Ok(())
         }),
-        ColumnReader::Int96ColumnReader(reader) => values(reader, audit, |value| {
+        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, |value| {
             let value = value.map(|value| number(i128::from(value.to_nanos())));
             texts.push(value.transpose()?);
             Ok(())
         }),
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => values(reader, audit, |value| {
-            texts.push(value.map(|value| decimal(value.as_bytes())).transpose()?);
-            Ok(())
-        }),
-        ColumnReader::ByteArrayColumnReader(reader) if form != ColumnType::Text => {
-            values(reader, audit, |value| {
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            read_values(reader, audit, |value| {
+                texts.push(value.map(|value| decimal(value.as_bytes())).transpose()?);
+                Ok(())
+            })
+        }
+        ColumnReader::ByteArrayColumnReader(reader) if column_type != ColumnType::Text => {
+            read_values(reader, audit, |value| {
                 texts.push(value.map(|value| decimal(value.data())).transpose()?);
                 Ok(())
             })
         }
-        ColumnReader::ByteArrayColumnReader(reader) => values(reader, audit, |value| {
+        ColumnReader::ByteArrayColumnReader(reader) => read_values(reader, audit, |value| {
             texts.push(value.map(|value| text(name, value)).transpose()?);
             Ok(())
         }),
-        // Types were looked at before.
+        // The types were checked before.
         _ => Err(broken(format!(
-            "`{name}` has another type than the schema says"
+            "the type of `{name}` differs from the schema"
         ))),
     }
     .map(drop)
@@ -446,30 +448,32 @@ fn text(name: &str, value: &ByteArray) -> Result<ParquetValue, ReadError> {
     }
 }
 
-/// Reads rows of a column that is no field, only to check it; tells how many.
-fn skip(column: &mut OpenColumn<'_>) -> Result<usize, ReadError> {
+/// Reads rows of a column that is not a field, only to check them; returns how many.
+fn check_only(column: &mut OpenColumn<'_>) -> Result<usize, ReadError> {
     let audit = &mut column.audit;
     match &mut column.reader {
-        ColumnReader::BoolColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::Int32ColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::Int64ColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::Int96ColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::FloatColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::DoubleColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::ByteArrayColumnReader(reader) => values(reader, audit, |_| Ok(())),
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => values(reader, audit, |_| Ok(())),
+        ColumnReader::BoolColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::Int32ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::Int64ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::Int96ColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::FloatColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::DoubleColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::ByteArrayColumnReader(reader) => read_values(reader, audit, |_| Ok(())),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            read_values(reader, audit, |_| Ok(()))
+        }
     }
 }
 
-/// Takes rows from a column of one type; tells how many.
-fn values<T: DataType>(
+/// Reads rows of a column of one type; returns how many.
+fn read_values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     audit: &mut ColumnAudit,
     mut take: impl FnMut(Option<&T::T>) -> Result<(), ReadError>,
 ) -> Result<usize, ReadError> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let (rows, found, _) =
-        contained(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
+        catch_panic(|| reader.read_records(ROWS, Some(&mut levels), None, &mut values))?;
     let not_null = audit.level();
     let mut take = |value: Option<&T::T>| {
         audit.add(value.map(AsBytes::as_bytes)).map_err(altered)?;
@@ -489,7 +493,7 @@ fn values<T: DataType>(
     Ok(rows)
 }
 
-/// Says that the file is not what it says of itself.
+/// Returns the error for a file that contradicts itself.
 fn altered(why: impl std::fmt::Display) -> ReadError {
     broken(format!("it is damaged or altered: {why}"))
 }
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_panic_over_damaged_data_is_an_error() {
-        let read = contained::<()>(|| panic!("what is this"));
+        let read = catch_panic::<()>(|| panic!("damaged"));
         assert!(matches!(read, Err(ReadError::Broken { .. })));
     }
 }

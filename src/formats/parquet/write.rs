@@ -1,10 +1,9 @@
-//! `parquet`: typed columns, for engines that load and skip.
+//! Writes `parquet`.
 //!
-//! Values are buffer column by column until they make a row group; each group goes to the output as a
-//! whole, so that memory follows the size of a group and not that of the export. What a column cannot
-//! hold exactly is refused, never rounded. Rows of a group are sorted by date unless `--sort` is given.
+//! Values are buffered column by column until they fill a row group, so memory depends on the size of a
+//! group and not of the export. A value that a column cannot store exactly is an error, and never rounded.
+//! The rows of a group are sorted by date unless `--sort` is given.
 
-// The types of the columns, values until they make a row group, and the order of its rows.
 mod column_buffer;
 mod order;
 mod schema;
@@ -28,8 +27,8 @@ use column_buffer::{ColumnBuffer, Inexact};
 use order::RowOrder;
 use schema::properties;
 
-/// A row group ends at so many rows, the number that DuckDB takes at once, or at so many bytes buffer. Engines
-/// read groups side by side, so a few hundred thousand rows keep several cores busy.
+/// A row group ends at this number of rows, as in DuckDB, or of buffered bytes. Engines read groups in
+/// parallel, so a few hundred thousand rows keep several cores busy.
 const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 48 << 20;
 
@@ -38,7 +37,7 @@ pub(crate) struct Parquet {
     columns: Vec<ColumnBuffer>,
     order: RowOrder,
     rows: usize,
-    /// Bytes buffer.
+    /// Buffered bytes.
     size: usize,
     digest: SetDigest,
     metadata: Vec<(&'static str, String)>,
@@ -91,7 +90,7 @@ impl Parquet {
         })
     }
 
-    /// Writes what is buffer as one row group.
+    /// Writes the buffered rows as one row group.
     fn end_group(&mut self) -> Result<(), ParquetError> {
         self.size = 0;
         let rows = std::mem::take(&mut self.rows);
@@ -102,7 +101,7 @@ impl Parquet {
         let mut group = self.writer.next_row_group()?;
         for buffer in &mut self.columns {
             let column = group.next_column()?;
-            // There is one for each column of the schema, which was made from the same list.
+            // Buffers and schema are from the same list of columns, so this never fails.
             let mut column = column.ok_or_else(|| ParquetError::IndexOutOfBound(0, 0))?;
             buffer.write(&mut column, order.as_deref())?;
             column.close()?;
@@ -146,12 +145,12 @@ impl BatchWriter for Parquet {
         self.writer.finish().map_err(io_error)?;
         self.writer.flush()?;
         let output = self.writer.inner_mut().0.take();
-        let output = output.ok_or_else(|| io::Error::other("the output was taken away"))?;
+        let output = output.ok_or_else(|| io::Error::other("the output is already closed"))?;
         Ok((output, WriterReport::default()))
     }
 }
 
-/// The output, until it is taken out again.
+/// The output, which `finish` takes back.
 struct SharedOutput(Option<EncodedOutput>);
 
 impl Write for SharedOutput {
@@ -167,7 +166,7 @@ impl Write for SharedOutput {
     }
 }
 
-/// Returns what the output said, where it was the output.
+/// Returns the error of the output, if that is the cause.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -70,7 +70,7 @@ fn statistics_of_a_column_are_those_of_its_values() {
     let number = |least, greatest, distinct, nulls| {
         Statistics::int64(Some(least), Some(greatest), distinct, nulls, false)
     };
-    let bounds = "has other smallest or largest values than there are";
+    let bounds = "the wrong smallest or largest value";
     for (what, name, claimed, why) in [
         (
             "least",
@@ -94,13 +94,13 @@ fn statistics_of_a_column_are_those_of_its_values() {
             "nulls",
             "number_of_images",
             number(12, 12, None, Some(3)),
-            "counts other nulls",
+            "the wrong number of nulls",
         ),
         (
             "distinct",
             "number_of_images",
             number(12, 12, Some(2), Some(0)),
-            "count other distinct values",
+            "the wrong number of distinct values",
         ),
         (
             "text",
@@ -130,7 +130,11 @@ fn indexes_of_pages_are_those_of_their_pages() {
     assert_eq!(column.column_path().string(), "batch_id");
     let index = usize::try_from(column.column_index_offset().unwrap()).unwrap();
     let altered = replaced(&export.bytes, index, b"b1", b"b2");
-    export.assert_refused("column index", &altered, "a page of `batch_id` has other");
+    export.assert_refused(
+        "column index",
+        &altered,
+        "a page of `batch_id` has the wrong",
+    );
     let offsets = usize::try_from(column.offset_index_offset().unwrap()).unwrap();
     let mut altered = export.bytes.clone();
     // The offset of the first page, which begins right behind the magic bytes.
@@ -141,7 +145,7 @@ fn indexes_of_pages_are_those_of_their_pages() {
     altered[offsets + at] = 10;
     let why = "the offset index does not point to its pages";
     export.assert_refused("offset index", &altered, why);
-    let why = "an index of pages is nowhere";
+    let why = "a page index has an invalid offset";
     let nowhere = with_column(&export.bytes, "batch_id", |column| {
         column
             .into_builder()
@@ -163,7 +167,11 @@ fn a_footer_says_what_is_there() {
         &[0x16, 6, 0x19, 0x1c],
         &[0x16, 4, 0x19, 0x1c],
     );
-    export.assert_refused("rows", &rows, "it has more or fewer rows than it says");
+    export.assert_refused(
+        "rows",
+        &rows,
+        "it has more or fewer rows than its footer says",
+    );
     let rows = described(&export.bytes, |group| {
         group.into_builder().set_num_rows(2).build().unwrap()
     });
@@ -178,7 +186,7 @@ fn a_footer_says_what_is_there() {
     export.assert_refused(
         "size",
         &size,
-        "a row group is of another size than its columns",
+        "the size of a row group differs from that of its columns",
     );
     let sorted = |descending: bool| {
         let column = SortingColumn {
@@ -220,6 +228,6 @@ fn a_footer_says_what_is_there() {
         b"comment",
         b"commemt",
     );
-    let why = "`comment` has another name where its data are";
+    let why = "the name of `comment` differs from that of its data";
     export.assert_refused("name", &name, why);
 }

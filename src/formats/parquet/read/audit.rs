@@ -10,26 +10,26 @@ use super::filter::Filter;
 use super::pages::DataPage;
 use super::statistics::{Claimed, FoundValues, SortOrder};
 
-/// Holds the values of a column of a row group against all that is said of them.
+/// Compares the values of a column in a row group with the statistics, indexes, filter and sort order.
 pub(super) struct ColumnAudit {
     name: String,
-    /// The level of values that are not null.
+    /// The definition level of values that are not null.
     level: i16,
     order: SortOrder,
     claimed: Claimed,
     pages: std::vec::IntoIter<DataPage>,
-    /// The bounds of each page, as the column index has them.
+    /// The bounds of each page in the column index.
     index: std::vec::IntoIter<Claimed>,
     page: Option<(DataPage, Option<Claimed>)>,
     in_page: FoundValues,
     all: FoundValues,
     distinct: Option<HashSet<u64>>,
     filter: Option<Filter>,
-    /// Whether rows are said to be sorted by it, and how.
+    /// The sort order that the file declares; `None` if the column is not a sort key.
     sorted: Option<Sorted>,
 }
 
-/// How rows are said to be sorted by a column, and how they are.
+/// The declared sort order of a column, and how its values compare.
 pub(super) struct Sorted {
     descending: bool,
     nulls_first: bool,
@@ -37,9 +37,9 @@ pub(super) struct Sorted {
     steps: Vec<Ordering>,
 }
 
-/// The value before another.
+/// The previous value.
 enum LastValue {
-    /// There was none.
+    /// There is none yet.
     None,
     Null,
     Value(Vec<u8>),
@@ -55,7 +55,7 @@ impl Sorted {
         }
     }
 
-    /// Takes the next value: `Less` if the one before it is before it in the order, too.
+    /// Adds the next value, and whether it is in order: `Less` or `Equal` if it is.
     fn add(&mut self, order: SortOrder, value: Option<&[u8]>) {
         let step = match (&self.last, value) {
             (LastValue::Null, None) => Ordering::Equal,
@@ -64,7 +64,7 @@ impl Sorted {
             (LastValue::Value(last), Some(value)) => match order.compare(last, value) {
                 Some(step) if self.descending => step.reverse(),
                 Some(step) => step,
-                // Nothing is known of values that cannot be compared.
+                // Values that cannot be compared count as sorted.
                 None => Ordering::Less,
             },
             _ => Ordering::Less,
@@ -81,7 +81,7 @@ impl Sorted {
     }
 }
 
-/// All that is said of a column of a row group.
+/// Everything that the file says about a column of a row group.
 pub(super) struct Claims {
     pub(super) column: Claimed,
     pub(super) pages: Vec<DataPage>,
@@ -113,7 +113,7 @@ impl ColumnAudit {
         self.level
     }
 
-    /// Takes the next value.
+    /// Adds the next value.
     pub(super) fn add(&mut self, value: Option<&[u8]>) -> Result<(), String> {
         while self
             .page
@@ -141,7 +141,7 @@ impl ColumnAudit {
         Ok(())
     }
 
-    /// Returns how each value since the last call compares to the one before; nothing if no order is claimed.
+    /// Returns how each value since the last call compares with its predecessor; `None` if no order is declared.
     pub(super) fn take_steps(&mut self) -> Option<Vec<Ordering>> {
         let sorted = self.sorted.as_mut()?;
         Some(std::mem::take(&mut sorted.steps))
@@ -156,17 +156,17 @@ impl ColumnAudit {
             let found = std::mem::take(&mut self.in_page);
             for claimed in [Some(page.claimed), index].into_iter().flatten() {
                 let checked = claimed.check(self.order, &found);
-                checked.map_err(|why| format!("a page of `{}` {why}", self.name))?;
+                checked.map_err(|why| format!("a page of `{}` has the {why}", self.name))?;
             }
             self.all.merge(self.order, &found);
         }
         Ok(())
     }
 
-    /// Ends the column, which must have `rows` values.
+    /// Checks the end of the column, which must have `rows` values.
     pub(super) fn finish(mut self, rows: u64) -> Result<(), String> {
         self.end_page()?;
-        // Pages without values say nothing.
+        // Pages without values may follow.
         let is_whole = self.pages.all(|page| page.values == 0) && self.all.count == rows;
         if !is_whole {
             return Err(format!(
@@ -181,7 +181,7 @@ impl ColumnAudit {
         };
         if !is_distinct {
             return Err(format!(
-                "the statistics of `{}` count other distinct values than there are",
+                "the statistics of `{}` have the wrong number of distinct values",
                 self.name
             ));
         }
@@ -189,6 +189,6 @@ impl ColumnAudit {
             return Err(format!("the Bloom filter of `{}` {why}", self.name));
         }
         let checked = self.claimed.check(self.order, &self.all);
-        checked.map_err(|why| format!("the statistics of `{}`: it {why}", self.name))
+        checked.map_err(|why| format!("the statistics of `{}` have the {why}", self.name))
     }
 }

@@ -1,7 +1,7 @@
-//! Pages with DELTA encodings, checked before the parquet crate decodes them: it trusts the number of values
-//! that they claim, and texts that share their beginnings can be far larger than their page.
+//! Checks pages with DELTA encodings before the parquet crate decodes them: it trusts the number of values that
+//! they declare, and texts with shared prefixes can be far larger than their page.
 
-/// What one block of numbers may hold; writers use 128 or 2048.
+/// The largest block of numbers; writers use 128 or 2048.
 const BLOCK: u64 = 1 << 16;
 
 /// Checks numbers: at most `most` of them.
@@ -9,14 +9,14 @@ pub(super) fn check_numbers(bytes: &[u8], most: usize) -> Option<()> {
     Numbers::read(bytes, most).map(drop)
 }
 
-/// Checks texts with their lengths in front.
+/// Checks texts that are preceded by their lengths.
 pub(super) fn check_lengths(bytes: &[u8], most: usize) -> Option<()> {
     let (lengths, end) = Numbers::read(bytes, most)?.all()?;
     let total: u64 = lengths.iter().copied().map(u64::from).sum();
     (total <= bytes.len() as u64 - end as u64).then_some(())
 }
 
-/// Checks texts that share the beginning of the one before; all of them together may have `room` bytes.
+/// Checks texts with shared prefixes, which may have `room` bytes in total.
 pub(super) fn check_prefixes(bytes: &[u8], most: usize, room: u64) -> Option<()> {
     let (prefixes, end) = Numbers::read(bytes, most)?.all()?;
     let rest = &bytes[end..];
@@ -64,7 +64,7 @@ impl<'a> Numbers<'a> {
         (is_whole && numbers.count <= most).then_some(numbers)
     }
 
-    /// Returns all numbers, none of them negative, and where they end.
+    /// Returns all numbers, which must not be negative, and the offset of their end.
     fn all(mut self) -> Option<(Vec<u32>, usize)> {
         let mut all = Vec::new();
         let mut last = self.first;
@@ -78,7 +78,7 @@ impl<'a> Numbers<'a> {
             let widths = self.bytes.get(self.at..self.at + parts)?;
             self.at += parts;
             for &width in widths {
-                // Parts that are not needed are not there.
+                // Parts that are not needed are absent.
                 if all.len() == self.count {
                     break;
                 }
@@ -87,7 +87,7 @@ impl<'a> Numbers<'a> {
                 self.at += bytes.len();
                 for place in 0..each.min(self.count - all.len()) {
                     let more = bits(bytes, place * width, width)?;
-                    // As 32 bits, in which the crate counts too.
+                    // In 32 bits, as in the crate.
                     last = last.wrapping_add(least).wrapping_add(more.cast_signed());
                     last = i64::from(i32::try_from(last).ok()?);
                     all.push(length(last)?);
@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn claims_past_the_page_are_refused() {
-        // 18 bytes of text are promised, and 7 follow.
+    fn lengths_past_the_page_are_refused() {
+        // The lengths add up to 18 bytes of text, but only 7 follow.
         assert_eq!(check_lengths(&NUMBERS, 3), None);
         let mut whole = NUMBERS.to_vec();
         whole.extend([b'a'; 11]);
@@ -172,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_share_their_beginnings_have_a_bound() {
-        // Three times a prefix of 5, 7 and 6 bytes, and the same again behind it.
+    fn texts_with_shared_prefixes_are_limited() {
+        // Three texts with prefixes of 5, 7 and 6 bytes, and suffixes of the same lengths.
         let mut bytes = NUMBERS[..18].to_vec();
         bytes.extend(&NUMBERS[..18]);
         bytes.extend([b'a'; 18]);

@@ -1,41 +1,40 @@
-//! Bloom filters. Engines skip a row group if its filter lacks the value that they look for, so a filter that
-//! lacks a value hides rows.
+//! Checks Bloom filters. Engines skip a row group if its filter lacks the value that they look for, so an incomplete
+//! filter hides rows.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 
 use ::parquet::bloom_filter::Sbbf;
 
-use super::guard::Room;
+use super::guard::MemoryBudget;
 use super::layout::BLOOM_FILTER;
 use super::node::{Node, Refused};
 use super::thrift;
 
 /// The longest header; a usual one has 15 bytes.
 const HEADER: u64 = 1024;
-/// A filter consists of blocks of so many bytes.
+/// The size of the blocks of a filter, in bytes.
 const BLOCK: u64 = 32;
 
 /// The Bloom filter of a column of a row group.
 pub(super) struct Filter {
-    /// As the file has it.
+    /// The filter in the file.
     bits: Vec<u8>,
-    /// Made from the values.
+    /// The filter of the values.
     expected: Sbbf,
-    /// It may have more values than the rows: some writers add all values of a dictionary.
+    /// Whether it may have more values than the rows: some writers add all values of a dictionary.
     may_have_more: bool,
 }
 
 impl Filter {
-    /// Reads the filter of the column that `chunk` describes; `None` if it has none. All data lie before `end`.
+    /// Reads the filter of the column that `chunk` describes; `None` if it has none. It must be before `end`.
     pub(super) fn read(
         mut file: &File,
         chunk: &Node,
         end: u64,
-        room: &mut Room,
+        budget: &mut MemoryBudget,
     ) -> Result<Option<Self>, Refused> {
-        let nowhere =
-            || Refused::broken("a Bloom filter is nowhere, or longer or shorter than it says");
+        let nowhere = || Refused::broken("a Bloom filter has an invalid offset or size");
         let Some(offset) = chunk.int(14) else {
             return Ok(None);
         };
@@ -48,7 +47,7 @@ impl Filter {
         let start = HEADER - bytes.limit();
         if ![2, 3, 4].iter().all(|id| is_known(&header, *id)) {
             return Err(Refused::Foreign(
-                "has a Bloom filter of an unknown kind".to_owned(),
+                "has a Bloom filter of an unknown type".to_owned(),
             ));
         }
         let size = header.int(1).and_then(|size| u64::try_from(size).ok());
@@ -61,7 +60,7 @@ impl Filter {
         if !is_inside || length.is_some_and(|length| length != Ok(start + size)) {
             return Err(nowhere());
         }
-        room.take(2 * size)?;
+        budget.reserve(2 * size)?;
         let mut bits = Vec::new();
         file.take(size).read_to_end(&mut bits)?;
         let expected = Sbbf::new(&vec![0; bits.len()]);
@@ -72,12 +71,12 @@ impl Filter {
         }))
     }
 
-    /// Takes a value of the column.
+    /// Adds a value of the column.
     pub(super) fn add(&mut self, value: &[u8]) {
         self.expected.insert(value);
     }
 
-    /// Holds the filter against the values that it should have.
+    /// Compares the filter with the values.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         let mut expected = Vec::new();
         let written = self.expected.write_bitset(&mut expected);
@@ -87,7 +86,7 @@ impl Filter {
             return Err("lacks a value");
         }
         if !self.may_have_more && pairs().any(|(found, expected)| found & !expected != 0) {
-            return Err("has values that no row has");
+            return Err("has values that are in no row");
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! The footer of a file, by hand: what it says must hold, and agree with itself.
+//! Reads the footer of a file, and checks that it is true and consistent.
 //!
-//! The parquet crate reads over much of it that other readers act upon.
+//! The parquet crate ignores much of it that other readers rely on.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -10,7 +10,7 @@ use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::audit::Sorted;
 use super::filter::Filter;
-use super::guard::Room;
+use super::guard::MemoryBudget;
 use super::index::{check_offset_index, column_index};
 use super::layout::{self, StructLayout};
 use super::node::{Node, Refused};
@@ -18,7 +18,7 @@ use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
 use super::thrift;
 
-/// The longest footer: what is read of it takes many times its size.
+/// The longest footer: it needs many times its size in memory.
 const FOOTER: u32 = 16 << 20;
 /// The longest index of the pages of one column.
 const INDEX: i64 = 16 << 20;
@@ -26,7 +26,7 @@ const INDEX: i64 = 16 << 20;
 /// A footer.
 pub(super) struct Footer {
     root: Node,
-    /// Where it begins: all data lie before it.
+    /// Its offset: all data are before it.
     pub(super) start: u64,
 }
 
@@ -40,7 +40,7 @@ impl Footer {
         file.read_exact(&mut end)?;
         let size = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
         if size > FOOTER {
-            let why = format!("its description takes more than {} MiB", FOOTER >> 20);
+            let why = format!("its footer is larger than {} MiB", FOOTER >> 20);
             return Err(Refused::Broken(why));
         }
         if end[4..] == *b"PARE" {
@@ -56,7 +56,9 @@ impl Footer {
         let mut bytes = BufReader::new(file.take(size.into()));
         let root = thrift::read(&layout::FOOTER, &mut bytes)?;
         if bytes.fill_buf().is_ok_and(|rest| !rest.is_empty()) && root.field(8).is_none() {
-            return Err(Refused::broken("its description is shorter than it says"));
+            return Err(Refused::broken(
+                "its footer is shorter than its declared size",
+            ));
         }
         file.rewind()?;
         Ok(Some(Self { root, start }))
@@ -70,7 +72,7 @@ impl Footer {
         self.group(group)?.list(1).get(leaf)
     }
 
-    /// Checks all that needs no data.
+    /// Checks everything that does not need the data.
     pub(super) fn check(&self, schema: &SchemaDescriptor) -> Result<(), Refused> {
         if self.root.field(8).is_some() {
             return Err(encrypted());
@@ -88,19 +90,21 @@ impl Footer {
             check_group(group, schema)?;
         }
         if self.root.int(3) != Some(rows) {
-            return Err(Refused::broken("it has more or fewer rows than it says"));
+            return Err(Refused::broken(
+                "it has more or fewer rows than its footer says",
+            ));
         }
         Ok(())
     }
 
-    /// Returns how many rows a group has.
+    /// Returns the number of rows of a group.
     pub(super) fn rows(&self, group: usize) -> u64 {
         let rows = self.group(group).and_then(|group| group.int(3));
         rows.and_then(|rows| u64::try_from(rows).ok())
             .unwrap_or_default()
     }
 
-    /// Returns what is said of the values of a column.
+    /// Returns the statistics of a column.
     pub(super) fn claimed(&self, group: usize, leaf: usize) -> Claimed {
         let chunk = self.chunk(group, leaf).and_then(|chunk| chunk.field(3));
         let statistics = chunk.and_then(|chunk| chunk.field(12));
@@ -112,20 +116,20 @@ impl Footer {
         &self,
         file: &File,
         (group, leaf): (usize, usize),
-        room: &mut Room,
+        budget: &mut MemoryBudget,
     ) -> Result<Option<Filter>, Refused> {
         let chunk = self.chunk(group, leaf).and_then(|chunk| chunk.field(3));
-        let filter = chunk.map(|chunk| Filter::read(file, chunk, self.start, room));
+        let filter = chunk.map(|chunk| Filter::read(file, chunk, self.start, budget));
         filter.transpose().map(Option::flatten)
     }
 
-    /// Returns the columns that the rows of a group are said to be sorted by, and how.
+    /// Returns the declared sort order of the rows of a group.
     pub(super) fn sorted_by(&self, group: usize) -> Vec<(usize, Sorted)> {
         let keys = self.group(group).map_or(&[][..], |group| group.list(4));
         let mut sorted_by: Vec<(usize, Sorted)> = Vec::new();
         for key in keys {
             let leaf = key.int(1).and_then(|leaf| usize::try_from(leaf).ok());
-            // A column that is there again says nothing more.
+            // A repeated column adds nothing.
             let leaf = leaf.filter(|leaf| sorted_by.iter().all(|(known, _)| known != leaf));
             let descending = key.bool(2).unwrap_or_default();
             let nulls_first = key.bool(3).unwrap_or_default();
@@ -134,7 +138,7 @@ impl Footer {
         sorted_by
     }
 
-    /// Reads the indexes of a column, and returns what they say of each page.
+    /// Reads the indexes of a column; returns the statistics of each page.
     pub(super) fn indexes(
         &self,
         file: &File,
@@ -157,7 +161,7 @@ impl Footer {
         }
     }
 
-    /// Reads the index whose place the fields `id` and the next tell.
+    /// Reads the index whose offset and length are in the fields `id` and `id + 1`.
     fn index(
         &self,
         mut file: &File,
@@ -177,7 +181,7 @@ impl Footer {
                 .is_some_and(|end| end <= self.start)
         };
         let Some(offset) = offset.filter(inside) else {
-            return Err(Refused::broken("an index of pages is nowhere"));
+            return Err(Refused::broken("a page index has an invalid offset"));
         };
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = BufReader::new(file.take(length));
@@ -185,7 +189,9 @@ impl Footer {
         if bytes.fill_buf()?.is_empty() {
             Ok(Some(index))
         } else {
-            Err(Refused::broken("an index of pages is shorter than it says"))
+            Err(Refused::broken(
+                "a page index is shorter than its declared size",
+            ))
         }
     }
 }
@@ -194,7 +200,7 @@ fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), Refused> {
     let chunks = group.list(1);
     if chunks.len() != schema.num_columns() {
         return Err(Refused::broken(
-            "a row group has other columns than the file",
+            "the columns of a row group differ from those of the file",
         ));
     }
     let (mut packed, mut unpacked) = (0_i64, 0_i64);
@@ -216,7 +222,7 @@ fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), Refused> {
         group.int(2) == Some(unpacked) && group.int(6).is_none_or(|size| size == packed);
     if !is_as_large {
         return Err(Refused::broken(
-            "a row group is of another size than its columns",
+            "the size of a row group differs from that of its columns",
         ));
     }
     let count = chunks.len();
@@ -224,7 +230,7 @@ fn check_group(group: &Node, schema: &SchemaDescriptor) -> Result<(), Refused> {
         let place = sorting.int(1).and_then(|place| usize::try_from(place).ok());
         if place.is_none_or(|place| place >= count) {
             return Err(Refused::broken(
-                "it is sorted by a column that it does not have",
+                "it is sorted by a column that does not exist",
             ));
         }
     }
@@ -245,7 +251,7 @@ fn check_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> Result<
     };
     if chunk.int(1) != Some(physical) {
         return Err(Refused::Broken(format!(
-            "`{name}` has another type than the schema says"
+            "the type of `{name}` differs from the schema"
         )));
     }
     let path: Vec<&[u8]> = chunk
@@ -259,7 +265,7 @@ fn check_chunk(chunk: &Node, group: &Node, column: &ColumnDescriptor) -> Result<
     let expected = column.path().parts().iter().map(String::as_bytes);
     if !expected.eq(path) {
         return Err(Refused::Broken(format!(
-            "`{name}` has another name where its data are"
+            "the name of `{name}` differs from that of its data"
         )));
     }
     if column.max_rep_level() == 0 && chunk.int(5) != group.int(3) {

@@ -1,4 +1,4 @@
-//! Pages on their way to the parquet crate: those that it would take too much memory for are stopped.
+//! Memory limits: stops pages for which the parquet crate would allocate too much.
 
 use ::parquet::basic::Encoding;
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
@@ -9,37 +9,38 @@ use super::delta;
 use super::node::Refused;
 
 /// The most memory for the unpacked pages of all columns that are open at a time.
-const HELD: u64 = 512 << 20;
+const PAGES: u64 = 512 << 20;
 /// The most memory for the page headers of a row group.
 const HEADERS: u64 = 64 << 20;
-/// What the texts of one page may take that share their beginnings.
+/// The most memory for the texts of one page with shared prefixes.
 const TEXTS: u64 = 224 << 20;
 
-/// What the pages of a row group may still take.
-pub(super) struct Room {
-    held: u64,
+/// The memory that the pages of a row group may still use.
+pub(super) struct MemoryBudget {
+    /// Bytes for unpacked pages, and for page headers.
+    pages: u64,
     headers: u64,
 }
 
-impl Room {
+impl MemoryBudget {
     pub(super) fn new() -> Self {
         Self {
-            held: HELD,
+            pages: PAGES,
             headers: HEADERS,
         }
     }
 
-    pub(super) fn take(&mut self, held: u64) -> Result<(), Refused> {
-        let rest = self.held.checked_sub(held);
-        self.held = rest.ok_or_else(|| {
-            let why = format!("its pages unpack to more than {} MiB", HELD >> 20);
+    pub(super) fn reserve(&mut self, bytes: u64) -> Result<(), Refused> {
+        let rest = self.pages.checked_sub(bytes);
+        self.pages = rest.ok_or_else(|| {
+            let why = format!("its pages unpack to more than {} MiB", PAGES >> 20);
             Refused::Broken(why)
         })?;
         Ok(())
     }
 
-    pub(super) fn keep(&mut self, header: u64) -> Result<(), Refused> {
-        let rest = self.headers.checked_sub(header);
+    pub(super) fn reserve_header(&mut self, bytes: u64) -> Result<(), Refused> {
+        let rest = self.headers.checked_sub(bytes);
         self.headers = rest.ok_or_else(|| {
             let why = format!("its page headers take more than {} MiB", HEADERS >> 20);
             Refused::Broken(why)
@@ -51,7 +52,7 @@ impl Room {
 /// Checks pages as they are read.
 pub(super) struct PageGuard {
     pages: Box<dyn PageReader>,
-    /// Levels that pages of the first version begin with.
+    /// The number of level runs at the start of pages of version 1.
     levels: u8,
 }
 
@@ -88,7 +89,9 @@ impl PageGuard {
             }
         };
         is_sound.ok_or_else(|| {
-            ParquetError::General("a page does not hold what it says, or far too much".to_owned())
+            ParquetError::General(
+                "a page does not contain what it declares, or far too much".to_owned(),
+            )
         })
     }
 }
@@ -99,7 +102,7 @@ fn without_levels(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 fn check(bytes: &[u8], encoding: Encoding, most: usize) -> Option<()> {
-    // Some writers leave out what no value needs.
+    // Some writers write no data for a page without values.
     if bytes.is_empty() {
         return Some(());
     }

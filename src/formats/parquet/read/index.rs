@@ -1,4 +1,4 @@
-//! The indexes of the pages of a column, compared with the pages.
+//! Compares the page indexes of a column with its pages.
 
 use std::cmp::Ordering;
 
@@ -6,13 +6,13 @@ use super::node::{Node, Refused};
 use super::pages::DataPage;
 use super::statistics::{Claimed, SortOrder};
 
-/// Reads the column index: what it says of each page.
+/// Reads the column index; returns the statistics of each page.
 pub(super) fn column_index(
     index: &Node,
     order: SortOrder,
     pages: &[DataPage],
 ) -> Result<Vec<Claimed>, Refused> {
-    let wrong = || Refused::broken("the column index does not fit its pages");
+    let wrong = || Refused::broken("the column index does not match its pages");
     let (empty, least, greatest) = (index.list(1), index.list(2), index.list(3));
     let nulls = index.list(5);
     let fits = [empty.len(), least.len(), greatest.len()] == [pages.len(); 3]
@@ -53,13 +53,13 @@ pub(super) fn column_index(
     };
     if wrong_order.is_some() && order != SortOrder::Undefined && !bounds.windows(2).all(is_sorted) {
         return Err(Refused::broken(
-            "the column index says that its pages are sorted, and they are not",
+            "the column index says that its pages are sorted, but they are not",
         ));
     }
     Ok(claims)
 }
 
-/// Holds the offset index against the pages.
+/// Compares the offset index with the pages.
 pub(super) fn check_offset_index(index: &Node, pages: &[DataPage]) -> Result<(), Refused> {
     let locations = index.list(1);
     let mut row = 0;

@@ -1,5 +1,5 @@
-//! The structs of the format: which fields they have, of which types. Other readers refuse a file in which a
-//! field has another type, or lack the field then; the parquet crate does not mind.
+//! The structs of the format: their fields and types. Other readers refuse a file in which a field has the wrong
+//! type, or ignore the field; the parquet crate does not check.
 
 use super::node::{Node, Refused};
 
@@ -16,7 +16,7 @@ enum Type {
     Struct(&'static StructLayout),
 }
 
-/// Fields of a struct: number, type, and whether it must be there. Unknown ones are read over.
+/// The fields of a struct: number, type, and whether it is required. Unknown fields are ignored.
 pub(super) struct StructLayout(&'static [(i16, Type, bool)]);
 
 use Type::{Bool, Byte, Bytes, I16, I32, I64, List, Struct};
@@ -196,10 +196,9 @@ pub(super) const BLOOM_FILTER: StructLayout = StructLayout(&[
 ]);
 
 impl StructLayout {
-    /// Checks that `node` is such a struct.
+    /// Checks that `node` is a struct with this layout.
     pub(super) fn check(&self, node: &Node) -> Result<(), Refused> {
-        let wrong =
-            || Refused::broken("a part of its description has the wrong type or is missing");
+        let wrong = || Refused::broken("a field of its metadata has the wrong type or is missing");
         self.fits(node).then_some(()).ok_or_else(wrong)
     }
 

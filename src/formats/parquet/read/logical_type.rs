@@ -1,4 +1,4 @@
-//! What the values of columns mean, whoever wrote them.
+//! The types of columns, and the text of their values.
 
 use ::parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
@@ -6,26 +6,26 @@ use chrono::DateTime;
 
 use crate::batch::FieldType;
 
-/// What the values of a column mean.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnType {
     Text,
     Integer,
-    /// So many digits are behind the point.
+    /// The number of digits after the decimal point.
     Decimal(usize),
-    /// So many are a second.
+    /// The number of units per second.
     Instant(i64),
     Boolean,
 }
 
-/// Tells what the values of a column mean; nothing where that is not what a batch has there.
-pub(super) fn form(descriptor: &ColumnDescriptor, kind: FieldType) -> Option<ColumnType> {
+/// Returns the type of a column; `None` if it does not match the field.
+pub(super) fn column_type(descriptor: &ColumnDescriptor, kind: FieldType) -> Option<ColumnType> {
     let physical = descriptor.physical_type();
     let is_whole = matches!(physical, Physical::INT32 | Physical::INT64);
     let logical = descriptor.logical_type_ref();
     let converted = descriptor.converted_type();
     match kind {
-        // Bytes without a type are no text to other readers.
+        // To other readers, bytes without a type are not text.
         FieldType::Text => {
             let is_text = matches!(
                 logical,
@@ -50,7 +50,7 @@ pub(super) fn form(descriptor: &ColumnDescriptor, kind: FieldType) -> Option<Col
             (has_digits && is_decimal && scale <= DIGITS).then_some(ColumnType::Decimal(scale))
         }
         FieldType::Date => match (logical, converted) {
-            // Without a zone, it is no instant: other readers show it as a local time.
+            // Without a time zone, it is not an instant: other readers show it as local time.
             (Some(LogicalType::Timestamp(timestamp)), _)
                 if is_whole && timestamp.is_adjusted_to_u_t_c =>
             {
@@ -66,7 +66,7 @@ pub(super) fn form(descriptor: &ColumnDescriptor, kind: FieldType) -> Option<Col
             (None, ConvertedType::TIMESTAMP_MICROS) if is_whole => {
                 Some(ColumnType::Instant(MICROS))
             }
-            // As Spark has written dates for many years.
+            // Spark wrote dates in this type for many years.
             _ if physical == Physical::INT96 => Some(ColumnType::Instant(NANOS)),
             _ => None,
         },
@@ -77,11 +77,11 @@ const MILLIS: i64 = 1000;
 const MICROS: i64 = 1_000_000;
 const NANOS: i64 = 1_000_000_000;
 
-/// Digits of the longest decimal that 128 bits hold.
+/// The most digits of a decimal in 128 bits.
 const DIGITS: usize = 38;
 
-/// Reads a whole number from its bytes, big end first; nothing where it is too long.
-pub(super) fn whole(bytes: &[u8]) -> Option<i128> {
+/// Reads a big-endian integer; `None` if it is too long.
+pub(super) fn big_endian(bytes: &[u8]) -> Option<i128> {
     let sign = match bytes.first() {
         Some(first) if first & 0x80 != 0 => 0xff,
         _ => 0,
@@ -96,9 +96,9 @@ pub(super) fn whole(bytes: &[u8]) -> Option<i128> {
     fits.then_some(whole)
 }
 
-/// Writes a number as what it means; nothing where no date is that far away.
-pub(super) fn written(number: i128, form: ColumnType) -> Option<String> {
-    match form {
+/// Formats a number as its type; `None` if the date is out of range.
+pub(super) fn format_number(number: i128, column_type: ColumnType) -> Option<String> {
+    match column_type {
         ColumnType::Decimal(scale) if scale > 0 => {
             let sign = if number < 0 { "-" } else { "" };
             let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_what_they_mean() {
-        for (number, form, expected) in [
+    fn numbers_are_formatted_as_their_type() {
+        for (number, column_type, expected) in [
             (8750, ColumnType::Decimal(2), "87.50"),
             (-5, ColumnType::Decimal(2), "-0.05"),
             (
@@ -144,21 +144,24 @@ mod tests {
                 "1970-01-01T00:00:01.500000Z",
             ),
         ] {
-            assert_eq!(written(number, form).as_deref(), Some(expected));
+            assert_eq!(
+                format_number(number, column_type).as_deref(),
+                Some(expected)
+            );
         }
         assert_eq!(
-            written(i128::from(i64::MAX), ColumnType::Instant(1000)),
+            format_number(i128::from(i64::MAX), ColumnType::Instant(1000)),
             None
         );
-        assert_eq!(written(i128::MAX, ColumnType::Instant(1000)), None);
+        assert_eq!(format_number(i128::MAX, ColumnType::Instant(1000)), None);
     }
 
     #[test]
-    fn bytes_are_numbers_of_any_length() {
+    fn integers_may_have_any_length() {
         let long = |first: u8, last: u8| {
             let mut bytes = vec![first; 20];
             bytes[19] = last;
-            whole(&bytes)
+            big_endian(&bytes)
         };
         for (bytes, number) in [
             (&[][..], Some(0)),
@@ -167,12 +170,12 @@ mod tests {
             (&[0x00, 0xff], Some(255)),
             (&[0xff, 0x00], Some(-256)),
         ] {
-            assert_eq!(whole(bytes), number);
+            assert_eq!(big_endian(bytes), number);
         }
         assert_eq!(long(0, 7), Some(7));
         assert_eq!(long(0xff, 0xfe), Some(-2));
         assert_eq!(long(1, 7), None);
-        assert_eq!(whole(&[0x80; 17]), None);
-        assert_eq!(whole(&i128::MIN.to_be_bytes()), Some(i128::MIN));
+        assert_eq!(big_endian(&[0x80; 17]), None);
+        assert_eq!(big_endian(&i128::MIN.to_be_bytes()), Some(i128::MIN));
     }
 }

@@ -1,14 +1,14 @@
-//! A value read from the description of a file, and why a file is rejected.
+//! The values that metadata consists of, and the reasons to reject a file.
 
 use std::io;
 
-/// Why a file is not read.
+/// Why a file is rejected.
 #[derive(Debug)]
 pub(super) enum Refused {
     Io(io::Error),
-    /// It makes no sense, or is too large.
+    /// The file is invalid, or too large.
     Broken(String),
-    /// It is of a kind that is not read.
+    /// The file uses a feature that is not supported.
     Foreign(String),
 }
 
@@ -27,11 +27,11 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// A value of Thrift.
+/// A Thrift value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Bool(bool),
-    /// How many bits it may take, and the number.
+    /// The width of the type in bits, and the number.
     Int(u8, i64),
     Double([u8; 8]),
     Bytes(Vec<u8>),
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a list; none if it is absent.
+    /// Returns the elements of a list; empty if it is absent.
     pub(super) fn list(&self, id: i16) -> &[Self] {
         match self.field(id) {
             Some(Self::List(nodes)) => nodes,

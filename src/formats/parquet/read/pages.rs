@@ -1,7 +1,7 @@
-//! What the pages of a file say of themselves, read before any of them is unpacked.
+//! Reads the page headers of a column, before any page is unpacked.
 //!
-//! A page says how long it will be, and that much is set aside for it: a few kilobytes can ask for
-//! gigabytes. So the headers are read first, and by hand, for the parquet crate shows them to nobody.
+//! The parquet crate allocates the size that a page header declares, so a few kilobytes can ask for
+//! gigabytes. The headers are read here first, because the crate does not expose them.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use ::parquet::basic::Compression;
 use ::parquet::file::metadata::ColumnChunkMetaData;
 
-use super::guard::Room;
+use super::guard::MemoryBudget;
 use super::layout::PAGE_HEADER;
 use super::node::{Node, Refused};
 use super::statistics::Claimed;
@@ -18,9 +18,9 @@ use crate::terminal;
 
 /// The largest page, unpacked: DuckDB writes pages of up to 100 MB.
 const PAGE: u64 = 112 << 20;
-/// What a value of a dictionary takes besides its letters.
+/// The memory of a dictionary value besides its bytes.
 const EACH_VALUE: u64 = 40;
-/// The longest header: it may quote the smallest and the largest value.
+/// The longest header: it may contain the smallest and the largest value.
 const HEADER: u64 = 16 << 20;
 
 /// Types of pages.
@@ -28,31 +28,31 @@ const DATA: i64 = 0;
 const DICTIONARY: i64 = 2;
 const DATA_V2: i64 = 3;
 
-/// A page of data.
+/// A data page.
 #[derive(Debug, PartialEq)]
 pub(super) struct DataPage {
-    /// Where its header begins, and how long both are.
+    /// The offset of its header, and the size of both.
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// Values in it, nulls among them.
+    /// The number of values, nulls included.
     pub(super) values: u64,
-    /// What its header says of them.
+    /// The statistics in its header.
     pub(super) claimed: Claimed,
 }
 
-/// Reads the headers of all pages of a column, which lie before `end`.
+/// Reads the headers of all pages of a column, which must be before `end`.
 pub(super) fn read(
     file: &File,
     column: &ColumnChunkMetaData,
     end: u64,
-    room: &mut Room,
+    budget: &mut MemoryBudget,
 ) -> Result<Vec<DataPage>, Refused> {
-    // Where that makes no sense, it panics.
+    // It panics if the offsets are invalid.
     let Ok((start, length)) = terminal::caught(|| column.byte_range()) else {
-        return Err(Refused::broken("a column is nowhere"));
+        return Err(Refused::broken("a column has an invalid offset"));
     };
     if start < 4 || start.checked_add(length).is_none_or(|last| last > end) {
-        return Err(Refused::broken("a column lies outside of the data"));
+        return Err(Refused::broken("a column is outside the data"));
     }
     let mut walk = PageWalk {
         file: BufReader::with_capacity(4096, file),
@@ -65,33 +65,33 @@ pub(super) fn read(
     walk.file.seek(SeekFrom::Start(start))?;
     let mut at = start;
     while at < start + length {
-        at += walk.page(at, at == start, room)?;
+        at += walk.page(at, at == start, budget)?;
     }
     if at != start + length {
         return Err(Refused::broken(
-            "the pages of a column are longer than it says",
+            "the pages of a column are longer than its metadata says",
         ));
     }
     walk.check(column)?;
-    room.take(walk.largest + walk.dictionaries)?;
+    budget.reserve(walk.largest + walk.dictionaries)?;
     Ok(walk.pages)
 }
 
-/// A way through the pages of a column.
+/// Goes through the pages of a column.
 struct PageWalk<'a> {
     file: BufReader<&'a File>,
     is_gzip: bool,
-    /// What the largest page takes, and the dictionary.
+    /// The memory of the largest page, and of the dictionary.
     largest: u64,
     dictionaries: u64,
-    /// All of it unpacked, headers among it.
+    /// The unpacked size of the column, headers included.
     unpacked: u64,
     pages: Vec<DataPage>,
 }
 
 impl PageWalk<'_> {
     /// Reads the page at `at`; returns its length.
-    fn page(&mut self, at: u64, is_first: bool, room: &mut Room) -> Result<u64, Refused> {
+    fn page(&mut self, at: u64, is_first: bool, budget: &mut MemoryBudget) -> Result<u64, Refused> {
         let mut bytes = (&mut self.file).take(HEADER);
         let header = thrift::read(&PAGE_HEADER, &mut bytes)?;
         let length = HEADER - bytes.limit();
@@ -100,7 +100,7 @@ impl PageWalk<'_> {
             return Err(Refused::broken("a page has no size"));
         };
         if unpacked > PAGE {
-            let why = format!("a page of it unpacks to more than {} MiB", PAGE >> 20);
+            let why = format!("a page unpacks to more than {} MiB", PAGE >> 20);
             return Err(Refused::Broken(why));
         }
         self.unpacked += length + unpacked;
@@ -115,12 +115,12 @@ impl PageWalk<'_> {
                 self.dictionaries = unpacked + values(dictionary, unpacked)? * EACH_VALUE;
             }
             (Some(DATA), Some(page), None, None) => {
-                room.keep(length)?;
+                budget.reserve_header(length)?;
                 self.data(page, (at, size), 2, page.field(5))?;
                 self.largest = self.largest.max(unpacked);
             }
             (Some(DATA_V2), None, None, Some(page)) => {
-                room.keep(length)?;
+                budget.reserve_header(length)?;
                 self.data(page, (at, size), 4, page.field(8))?;
                 let last = self.pages.last_mut();
                 if let (Some(last), Some(nulls)) = (last, page.int(2)) {
@@ -156,7 +156,7 @@ impl PageWalk<'_> {
         Ok(())
     }
 
-    /// Goes on behind a page. What gzip unpacks to is measured: the parquet crate sets no bound to it.
+    /// Skips a page. Gzip is unpacked to measure its size, because the parquet crate does not limit it.
     fn skip(&mut self, packed: u64, unpacked: u64, header: &Node) -> Result<(), Refused> {
         let is_plain = header.field(8).and_then(|page| page.bool(7)) == Some(false);
         if !self.is_gzip || is_plain {
@@ -173,39 +173,39 @@ impl PageWalk<'_> {
         let gzip = flate2::bufread::MultiGzDecoder::new(&mut page);
         let found = io::copy(&mut gzip.take(unpacked + 1), &mut io::sink());
         let is_as_said = matches!(found, Ok(found) if found <= unpacked);
-        // A page without values may have nothing to unpack.
+        // A page without values may be empty.
         if !is_as_said && unpacked > levels {
             return Err(Refused::broken(
-                "a page does not unpack to the size that it says",
+                "a page does not unpack to its declared size",
             ));
         }
         io::copy(&mut page, &mut io::sink())?;
         Ok(())
     }
 
-    /// Holds what was found against what the column says of itself.
+    /// Compares the pages with the metadata of the column.
     fn check(&self, column: &ColumnChunkMetaData) -> Result<(), Refused> {
         let values: u64 = self.pages.iter().map(|page| page.values).sum();
         if u64::try_from(column.num_values()) != Ok(values) {
             return Err(Refused::broken(
-                "a column has more or fewer values than it says",
+                "a column has more or fewer values than its metadata says",
             ));
         }
         if u64::try_from(column.uncompressed_size()) != Ok(self.unpacked) {
             return Err(Refused::broken(
-                "a column unpacks to another size than it says",
+                "a column does not unpack to its declared size",
             ));
         }
         let offset = |offset: i64| u64::try_from(offset).ok();
         let first = self.pages.first().map(|page| page.offset);
         let said = offset(column.data_page_offset());
         let dictionary = column.dictionary_page_offset().filter(|offset| *offset > 0);
-        // Where no dictionary is told, old writers mean it by the first page.
+        // Old writers give the offset of the dictionary as that of the first page.
         let is_there =
             first.is_none() || said == first || dictionary.is_none() && self.dictionaries > 0;
         if !is_there {
             return Err(Refused::broken(
-                "the first page of a column is elsewhere than it says",
+                "the first page of a column is not at its declared offset",
             ));
         }
         Ok(())
@@ -217,7 +217,7 @@ fn values(page: &Node, most: u64) -> Result<u64, Refused> {
     match values {
         Some(values) if values <= most => Ok(values),
         _ => Err(Refused::broken(
-            "a dictionary or page says that it holds more than it does",
+            "a dictionary or page declares more values than it has",
         )),
     }
 }

@@ -1,11 +1,11 @@
-//! What a file says of its values, held against the values: engines skip whole files by it.
+//! The statistics in a file, compared with its values: engines skip whole files because of them.
 
 use std::cmp::Ordering;
 
 use ::parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use ::parquet::schema::types::ColumnDescriptor;
 
-use super::logical_type::whole;
+use super::logical_type::big_endian;
 use super::node::{Node, Refused};
 
 /// How the values of a column are compared.
@@ -17,7 +17,7 @@ pub(super) enum SortOrder {
     Bytes,
     /// Decimals, the highest byte first.
     Decimal,
-    /// There is none that all writers share.
+    /// Writers do not agree on an order.
     Undefined,
 }
 
@@ -59,14 +59,14 @@ impl SortOrder {
         }
     }
 
-    /// Compares two values in their plain encoding; `None` if one is no such value.
+    /// Compares two values in their plain encoding; `None` if one is invalid.
     pub(super) fn compare(self, one: &[u8], other: &[u8]) -> Option<Ordering> {
         match self {
             Self::Signed => Some(signed(one)?.cmp(&signed(other)?)),
             Self::Unsigned => Some(unsigned(one)?.cmp(&unsigned(other)?)),
             Self::Float => float(one)?.partial_cmp(&float(other)?),
             Self::Bytes => Some(one.cmp(other)),
-            Self::Decimal => Some(whole(one)?.cmp(&whole(other)?)),
+            Self::Decimal => Some(big_endian(one)?.cmp(&big_endian(other)?)),
             Self::Undefined => None,
         }
     }
@@ -95,12 +95,12 @@ fn float(bytes: &[u8]) -> Option<f64> {
     (!number.is_nan()).then_some(number)
 }
 
-/// What is said of some values; each part may be absent.
+/// The statistics of some values; each part may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Claimed {
     least: Option<ClaimedBound>,
     greatest: Option<ClaimedBound>,
-    /// The same by fields that are out of use.
+    /// The bounds in deprecated fields.
     old: [Option<Vec<u8>>; 2],
     nulls: Option<i64>,
     pub(super) distinct: Option<i64>,
@@ -109,7 +109,7 @@ pub(super) struct Claimed {
 #[derive(Clone, Debug, PartialEq)]
 struct ClaimedBound {
     value: Vec<u8>,
-    /// Whether it is one of the values; `None` if that is not said.
+    /// Whether it is one of the values; `None` if unknown.
     exact: Option<bool>,
 }
 
@@ -131,18 +131,16 @@ impl Claimed {
         }
     }
 
-    /// Notes how many nulls there should be, by another part of the file.
+    /// Adds the number of nulls according to another part of the file.
     pub(super) fn expect_nulls(&mut self, nulls: i64) -> Result<(), Refused> {
         if *self.nulls.get_or_insert(nulls) == nulls {
             Ok(())
         } else {
-            Err(Refused::broken(
-                "a page counts its nulls twice, differently",
-            ))
+            Err(Refused::broken("a page has two different numbers of nulls"))
         }
     }
 
-    /// Returns what is said of values that are all null.
+    /// Returns the statistics of values that are all null.
     pub(super) fn of_nulls(nulls: Option<i64>) -> Self {
         Self {
             nulls,
@@ -150,7 +148,7 @@ impl Claimed {
         }
     }
 
-    /// Notes bounds that may be shorter than the values.
+    /// Returns the statistics of a column index, whose bounds may be shorter than the values.
     pub(super) fn of_index(least: &[u8], greatest: &[u8], nulls: Option<i64>) -> Self {
         let bound = |value: &[u8]| {
             let value = value.to_vec();
@@ -164,15 +162,15 @@ impl Claimed {
         }
     }
 
-    /// Holds it against values.
+    /// Compares the statistics with values; the error follows "has the".
     pub(super) fn check(&self, order: SortOrder, found: &FoundValues) -> Result<(), String> {
         let count = |number: Option<i64>, found: u64| {
             number.is_none_or(|number| u64::try_from(number) == Ok(found))
         };
         if !count(self.nulls, found.nulls) {
-            return Err("counts other nulls than there are".to_owned());
+            return Err("wrong number of nulls".to_owned());
         }
-        if order == SortOrder::Undefined || found.is_odd {
+        if order == SortOrder::Undefined || found.is_incomparable {
             return Ok(());
         }
         let bounds = [
@@ -183,16 +181,16 @@ impl Claimed {
             if let Some(bound) = bound
                 && !bound.holds(order, found.as_deref(), side)
             {
-                return Err("has other smallest or largest values than there are".to_owned());
+                return Err("wrong smallest or largest value".to_owned());
             }
         }
-        // Texts had another order then.
+        // Deprecated bounds of texts use another order.
         let is_number = !matches!(order, SortOrder::Bytes | SortOrder::Decimal);
         for (bound, found) in self.old.iter().zip([&found.least, &found.greatest]) {
             if let (Some(bound), Some(found), true) = (bound, found, is_number)
                 && order.compare(bound, found) != Some(Ordering::Equal)
             {
-                return Err("has other smallest or largest values than there are".to_owned());
+                return Err("wrong smallest or largest value".to_owned());
             }
         }
         Ok(())
@@ -200,15 +198,15 @@ impl Claimed {
 }
 
 impl ClaimedBound {
-    /// Returns whether it is the bound of values, of which `found` is the one on that side.
+    /// Returns whether it is a valid bound, where `found` is the smallest or largest value.
     fn holds(&self, order: SortOrder, found: Option<&[u8]>, side: Ordering) -> bool {
         let Some(found) = found else {
-            // Some writers put something there where all values are null.
+            // Some writers write a bound even if all values are null.
             return true;
         };
         match order.compare(&self.value, found) {
             Some(Ordering::Equal) => true,
-            // A long text may be cut, and the last byte of the largest one is then raised.
+            // A long text may be truncated; in the upper bound, the last byte is then incremented.
             Some(found_side) if order == SortOrder::Bytes && self.exact != Some(true) => {
                 found_side == side && self.is_cut(found, side)
             }
@@ -229,15 +227,15 @@ impl ClaimedBound {
     }
 }
 
-/// What is known of values that went by.
+/// The actual statistics of values.
 #[derive(Debug, Default)]
 pub(super) struct FoundValues {
     pub(super) count: u64,
     nulls: u64,
     least: Option<Vec<u8>>,
     greatest: Option<Vec<u8>>,
-    /// Some are not comparable.
-    is_odd: bool,
+    /// Whether some values cannot be compared.
+    is_incomparable: bool,
 }
 
 impl FoundValues {
@@ -251,14 +249,14 @@ impl FoundValues {
                     order,
                     value,
                     Ordering::Less,
-                    &mut self.is_odd,
+                    &mut self.is_incomparable,
                 );
                 widen(
                     &mut self.greatest,
                     order,
                     value,
                     Ordering::Greater,
-                    &mut self.is_odd,
+                    &mut self.is_incomparable,
                 );
             }
         }
@@ -267,21 +265,21 @@ impl FoundValues {
     pub(super) fn merge(&mut self, order: SortOrder, other: &Self) {
         self.count += other.count;
         self.nulls += other.nulls;
-        self.is_odd |= other.is_odd;
+        self.is_incomparable |= other.is_incomparable;
         for value in [&other.least, &other.greatest].into_iter().flatten() {
             widen(
                 &mut self.least,
                 order,
                 value,
                 Ordering::Less,
-                &mut self.is_odd,
+                &mut self.is_incomparable,
             );
             widen(
                 &mut self.greatest,
                 order,
                 value,
                 Ordering::Greater,
-                &mut self.is_odd,
+                &mut self.is_incomparable,
             );
         }
     }
@@ -292,13 +290,13 @@ fn widen(
     order: SortOrder,
     value: &[u8],
     side: Ordering,
-    is_odd: &mut bool,
+    is_incomparable: &mut bool,
 ) {
     let Some(known) = bound else {
-        // Compared with itself: what is no number is no bound.
+        // Compared with itself: NaN is not a bound.
         match order.compare(value, value) {
             Some(_) => *bound = Some(value.to_vec()),
-            None => *is_odd |= order != SortOrder::Float,
+            None => *is_incomparable |= order != SortOrder::Float,
         }
         return;
     };
@@ -308,6 +306,6 @@ fn widen(
             known.extend_from_slice(value);
         }
         Some(_) => {}
-        None => *is_odd |= order != SortOrder::Float,
+        None => *is_incomparable |= order != SortOrder::Float,
     }
 }

@@ -1,13 +1,13 @@
-//! Structs of Thrift in its compact form: the parquet crate shows neither page headers nor all of the footer.
+//! Reads structs in the compact protocol of Thrift: the parquet crate exposes neither page headers nor the whole footer.
 
 use std::io::{self, Read};
 
 use super::layout::StructLayout;
 use super::node::{Node, Refused};
 
-/// Structs do not go deeper than this.
+/// The deepest nesting.
 const DEPTH: usize = 16;
-/// One struct has no more parts than this: each takes far more memory than its bytes in the file.
+/// The most values in one struct: each needs far more memory than its bytes in the file.
 const NODES: usize = 4 << 20;
 
 /// Reads the struct with this layout at the start of `bytes`.
@@ -28,7 +28,7 @@ fn read_any(bytes: impl Read) -> Result<Node, Refused> {
 
 struct Compact<R> {
     bytes: R,
-    /// Parts that may still come.
+    /// How many more values are allowed.
     nodes: usize,
 }
 
@@ -48,12 +48,12 @@ impl<R: Read> Compact<R> {
                 0 => i16::try_from(self.number()?).map_err(|_| nonsense())?,
                 more => field.checked_add(i16::from(more)).ok_or_else(nonsense)?,
             };
-            // Readers disagree on which of two counts, and on numbers that no field has.
+            // Readers disagree on duplicate fields, and on field numbers below 1.
             if field < 1 || fields.iter().any(|(known, _)| *known == field) {
                 return Err(nonsense());
             }
             let node = match byte & 0x0f {
-                // True and false are told by their type.
+                // For booleans, the type is the value.
                 1 => Node::Bool(true),
                 2 => Node::Bool(false),
                 kind => self.value(kind, depth)?,
@@ -98,7 +98,7 @@ impl<R: Read> Compact<R> {
         let mut nodes = Vec::new();
         for _ in 0..count {
             nodes.push(match byte & 0x0f {
-                // In a list, they take a byte.
+                // In a list, a boolean takes a byte.
                 1 | 2 => {
                     self.nodes = self.nodes.checked_sub(1).ok_or_else(nonsense)?;
                     Node::Bool(self.byte()? == 1)
@@ -127,7 +127,7 @@ impl<R: Read> Compact<R> {
         Err(nonsense())
     }
 
-    /// Reads a whole number whose sign is its last bit.
+    /// Reads a zigzag-encoded integer.
     fn number(&mut self) -> Result<i64, Refused> {
         let number = self.varint()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
@@ -135,7 +135,7 @@ impl<R: Read> Compact<R> {
 }
 
 fn nonsense() -> Refused {
-    Refused::Broken("its structure makes no sense".to_owned())
+    Refused::Broken("its structure is invalid".to_owned())
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn values_of_every_type_are_read() {
-        // A page of data: 3 values told by a dictionary, with statistics: two texts, a list, a float.
+        // A data page: 3 values of a dictionary, with statistics: two texts, a list, a float.
         let bytes = [
             0x15, 0, 0x15, 20, 0x15, 22, 0x2c, 0x15, 6, 0x15, 16, 0x2c, 0x18, 1, b'a', 0x18, 2,
             b'b', b'c', 0x19, 0x25, 2, 4, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x12, 0, 0, 0,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_structs_are_refused() {
         let deep = [0x1c; 100];
         let endless = [0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 0x0f, 2];
         let long = [0x18, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a'];

@@ -1,4 +1,4 @@
-//! The values of columns, until they make a row group.
+//! Buffers the values of a column until they fill a row group.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,28 +13,28 @@ use crate::batch::{BATCH_ID, Batch, COLUMNS, FieldType, Timestamp};
 /// The column of fields that the interface does not know.
 pub(super) const EXTRA: &str = "extra";
 
-/// So many texts are handed over at a time.
+/// Texts that are passed to the parquet crate at a time.
 const PIECE: usize = 1024;
 
-/// A value that its column cannot hold as it is.
+/// A value that its column cannot store exactly.
 pub(super) struct Inexact {
     pub(super) column: usize,
-    /// What cannot hold it.
+    /// The type of the column.
     pub(super) into: &'static str,
 }
 
-/// The values of one column that wait for their row group.
+/// The buffered values of one column.
 pub(super) struct ColumnBuffer {
-    /// Nothing for the fields that nobody announced.
+    /// `None` for the column of unknown fields.
     pub(super) column: Option<usize>,
-    /// One for each row: 1 for a value, 0 for null. None where there is no null.
+    /// One for each row: 1 for a value, 0 for null. Empty if the column is required.
     levels: Vec<i16>,
     cells: ColumnValues,
 }
 
 /// Values that are not null.
 enum ColumnValues {
-    /// All texts, and where each ends.
+    /// The bytes of all texts, and where each ends.
     Texts(Vec<u8>, Vec<usize>),
     Numbers(Vec<i64>),
     Flags(Vec<bool>),
@@ -68,12 +68,12 @@ impl ColumnBuffer {
         self.column.map_or(EXTRA, |column| COLUMNS[column].name)
     }
 
-    /// Only the identifier is always there: with `--lenient`, anything else may be null.
+    /// Only the identifier is required: with `--lenient`, any other field may be null.
     pub(super) fn is_required(&self) -> bool {
         self.column == Some(BATCH_ID)
     }
 
-    /// Adds what `batch` has here; tells how many bytes that takes.
+    /// Adds the value of `batch`; returns its size in bytes.
     pub(super) fn add(&mut self, batch: &Batch) -> Result<usize, Inexact> {
         let Some(column) = self.column else {
             let extra = batch.extra();
@@ -149,7 +149,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// Returns levels and values of a column of numbers.
+    /// Returns the levels and values of a column of numbers.
     pub(super) fn numbers(&self) -> Option<(&[i16], &[i64])> {
         match &self.cells {
             ColumnValues::Numbers(numbers) => Some((&self.levels, numbers)),
@@ -157,7 +157,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// Returns the text at `place` among those that are not null; an empty one if there is none.
+    /// Returns the text at `place` among those that are not null; empty in a column of another type.
     pub(super) fn text(&self, place: usize) -> &[u8] {
         match &self.cells {
             ColumnValues::Texts(bytes, ends) => &bytes[span(ends, place)],
@@ -165,7 +165,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// Writes what is held, and holds it no longer: in the order of rows that `order` says, or as it came.
+    /// Writes and clears the buffer, in the given order of rows or as received.
     pub(super) fn write(
         &mut self,
         column: &mut SerializedColumnWriter<'_>,
@@ -200,7 +200,7 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    /// Puts the levels of rows in another order; returns the places of the values in that order.
+    /// Reorders the levels; returns the positions of the values in the new order.
     fn reorder(&mut self, order: &[usize]) -> Vec<usize> {
         if self.is_required() {
             return order.to_vec();
@@ -220,7 +220,7 @@ impl ColumnBuffer {
     }
 }
 
-/// Returns values in the order of `places`, or as they are.
+/// Returns the values in the order of `places`, or unchanged.
 fn reordered<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, [T]> {
     match places {
         Some(places) => places.iter().map(|place| values[*place]).collect(),
@@ -228,13 +228,13 @@ fn reordered<'a, T: Copy>(values: &'a [T], places: Option<&[usize]>) -> Cow<'a, 
     }
 }
 
-/// Returns where a text lies among all texts, each of which ends at one of `ends`.
+/// Returns the range of a text in the bytes of all texts, which end at `ends`.
 fn span(ends: &[usize], place: usize) -> Range<usize> {
     let start = place.checked_sub(1).map_or(0, |before| ends[before]);
     start..ends[place]
 }
 
-/// Writes texts piece by piece: each that is handed over takes several times its own size.
+/// Writes texts in pieces: the parquet crate needs several times the size of what it is given.
 fn write_texts(
     column: &mut SerializedColumnWriter<'_>,
     mut texts: impl Iterator<Item = ByteArray>,
@@ -258,8 +258,7 @@ fn write_texts(
     Ok(())
 }
 
-/// Reads a decimal number as so many hundredths; nothing where that would round it, or has more than 18
-/// digits.
+/// Returns a decimal in hundredths; `None` if that would round it or needs more than 18 digits.
 fn hundredths(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

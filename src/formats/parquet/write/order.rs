@@ -1,7 +1,7 @@
-//! The order of the rows in a row group, and what the file declares of it.
+//! The order of the rows in a row group, and how the file declares it.
 //!
-//! Engines read less where neighbours in time are neighbours in the file. Without `--sort`, the rows of
-//! each group are sorted by creation date, then by identifier; with it, they stay as they come.
+//! Engines read less if rows of the same time are next to each other. Without `--sort`, the rows of each
+//! group are sorted by creation date, then by identifier; with it, they are already in order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,11 +12,11 @@ use super::column_buffer::ColumnBuffer;
 use crate::batch::filter::{Fields, Sorting};
 use crate::batch::{BATCH_ID, CREATION_DATE};
 
-/// The order of rows.
+/// The sort order of rows.
 pub(super) struct RowOrder {
-    /// Fields that rows are sorted by, each with whether the largest value comes first. Nulls come last.
+    /// The fields that rows are sorted by, each with whether it is descending. Nulls are last.
     keys: Vec<(usize, bool)>,
-    /// `--sort` has sorted the rows already.
+    /// Whether `--sort` has already sorted the rows.
     is_given: bool,
 }
 
@@ -29,7 +29,7 @@ impl RowOrder {
             .chain([(CREATION_DATE, false), (BATCH_ID, false)]);
         let mut keys: Vec<(usize, bool)> = Vec::new();
         for (column, descending) in all {
-            // Without this column, the order of the rows cannot be seen from here on.
+            // If this column is not in the file, the keys after it do not describe an order.
             if !fields.columns.contains(&column) {
                 break;
             }
@@ -43,7 +43,7 @@ impl RowOrder {
         }
     }
 
-    /// Returns what the footer declares.
+    /// Returns the sort order that the footer declares.
     pub(super) fn declared(&self, columns: &[ColumnBuffer]) -> Option<Vec<SortingColumn>> {
         let place = |column: usize| columns.iter().position(|held| held.column == Some(column));
         let declared = self.keys.iter().filter_map(|(column, descending)| {
@@ -56,7 +56,7 @@ impl RowOrder {
         Some(declared.collect()).filter(|keys: &Vec<_>| !keys.is_empty())
     }
 
-    /// Returns the rows in the order in which they must be written; nothing if they are in it already.
+    /// Returns the order in which rows must be written; `None` if they are already sorted.
     pub(super) fn permutation(&self, columns: &[ColumnBuffer], rows: usize) -> Option<Vec<usize>> {
         if self.is_given || self.keys.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl RowOrder {
 }
 
 impl ColumnBuffer {
-    /// Returns the number of each row; the largest one for a null, which no date is.
+    /// Returns the number of each row, with `i64::MAX`, which is not a date, for null.
     fn numbers_with_nulls_last(&self) -> Option<Cow<'_, [i64]>> {
         let (levels, numbers) = self.numbers()?;
         if levels.len() == numbers.len() {
@@ -140,7 +140,7 @@ mod tests {
             None
         );
         assert_eq!(permutation(&[]), None);
-        // Without identifiers, rows of one date stay as they came.
+        // Without identifiers, rows of the same date keep their order.
         let dates = [CREATION_DATE];
         let order = RowOrder::new(&fields(&dates), None);
         let rows = [("c", NOON), ("b", NOON), ("e", MORNING)];
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_true_is_declared() {
+    fn only_a_true_order_is_declared() {
         let declared = |columns: &[usize], sorting: Option<&str>| {
             let sorting = sorting.map(|word| Sorting::parse(word).expect(word));
             let columns: Vec<ColumnBuffer> =
@@ -174,7 +174,7 @@ mod tests {
             declared(&all, Some("batch_creation_date:desc")),
             [(2, true), (1, false)]
         );
-        // Sorted by what is not in the file, or not known to be sorted at all.
+        // Sorted by a column that is not in the file, or not sorted at all.
         assert_eq!(declared(&all, Some("crop_type")), []);
         assert_eq!(declared(&[BATCH_ID, images], None), []);
         let images_and_id = [images, BATCH_ID];

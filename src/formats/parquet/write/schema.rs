@@ -1,4 +1,4 @@
-//! The types of the columns, and how they are packed.
+//! The types of the columns, and how they are encoded.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use ::parquet::schema::types::{ColumnPath, Type};
 use super::column_buffer::{ColumnBuffer, EXTRA};
 use crate::batch::{BATCH_ID, COLUMNS, CREATION_DATE, FieldType};
 
-/// DECIMAL(18,2): all that 64 bits hold.
+/// DECIMAL(18,2): the most digits that fit into 64 bits.
 const PRECISION: i32 = 18;
 const SCALE: i32 = 2;
 
-/// The share of identifiers that are not there and that the Bloom filter lets through, at most.
+/// The highest false positive rate of the Bloom filter of identifiers.
 const FALSE_POSITIVES: f64 = 0.01;
 
 impl ColumnBuffer {
@@ -61,15 +61,15 @@ pub(super) fn properties(
 ) -> WriterProperties {
     let zstd = Compression::ZSTD(ZstdLevel::default());
     let id = ColumnPath::from(COLUMNS[BATCH_ID].name);
-    // The filter is folded to what the rows of its group need. It stands behind them, so that no more than
-    // one is held in memory.
+    // The filter shrinks to the size that the rows of its group need. It is written after them, so that only
+    // one is in memory.
     let properties = WriterProperties::builder()
         .set_compression(zstd)
         .set_sorting_columns(sorted_by)
         .set_column_bloom_filter_fpp(id.clone(), FALSE_POSITIVES)
         .set_column_bloom_filter_max_ndv(id, group_rows as u64)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
-    // Where no two values are alike, a dictionary is only in the way.
+    // A dictionary does not help a column of distinct values.
     let unlike = columns.iter().map(ColumnBuffer::name).filter(|name| {
         let dates = COLUMNS[CREATION_DATE].name;
         matches!(*name, "batch_id" | "analysis_link" | EXTRA) || *name == dates
