@@ -327,12 +327,12 @@ fn what_a_cell_cannot_hold_is_refused_with_its_batch() {
         (
             "comment",
             text.as_str(),
-            "batch `b2`: `comment` has 32768 characters, and a cell",
+            "batch `b2`: `comment` has 32768 characters, but a spreadsheet cell",
         ),
         (
             "comment",
             escaped.as_str(),
-            "batch `b2`: `comment` has 8192 characters (40960 with the escapes that it needs), and a cell",
+            "batch `b2`: `comment` has 8192 characters (40960 with the necessary escapes), but a spreadsheet cell",
         ),
         (
             "avg_germination_rate",
@@ -588,7 +588,7 @@ fn what_would_not_fit_into_memory_is_refused() {
         out.write_all(b"<sst uniqueCount=\"99999999999\"></sst>")
             .unwrap();
     });
-    refused_in_little_memory(&path, &lie, "far more texts than it does");
+    refused_in_little_memory(&path, &lie, "far more texts than it has");
     // The same without a lie is read.
     let truth = with_part(&book.bytes, texts, |out| {
         out.write_all(b"<sst uniqueCount=\"1\"><si><t>a</t></si></sst>")

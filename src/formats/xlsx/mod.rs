@@ -1,4 +1,7 @@
 //! `xlsx`: a workbook for Excel and LibreOffice.
+//!
+//! The writer streams rows through rust_xlsxwriter. The reader takes the cells from calamine, and checks the zip
+//! archive and the XML itself, because calamine accepts workbooks that other programs refuse or read differently.
 
 pub(crate) mod read;
 pub(crate) mod write;

@@ -1,4 +1,4 @@
-//! `xlsx`: the sheets of batches in a workbook, row by row, whoever saved it last.
+//! Reads the sheets of batches in a workbook, row by row, also after another program saved it.
 
 // The zip archive: its layout, and how large its parts are once unpacked.
 mod zip_limits;
@@ -27,13 +27,13 @@ use crate::formats::record::{
 use crate::terminal;
 use package::{Package, SheetFacts};
 
-/// The sheet that holds batches; others go on with a number behind this name.
+/// The sheet of batches; further ones have a number after this name.
 const SHEET: &str = "Batches";
-/// The sheet that tells of them, and how many of its rows are looked at.
+/// The sheet that describes them, and how many of its rows are read.
 const ABOUT: &str = "About";
 const ABOUT_ROWS: u32 = 64;
 const DAY: f64 = 86_400_000_000.0;
-/// Days before 1970 from which dates are counted.
+/// The number of 1970-01-01 in days.
 const EPOCH: i64 = 25_569;
 
 /// Reads the batches of the workbook in `bytes`.
@@ -43,10 +43,10 @@ pub(crate) fn read(
 ) -> Result<FileInfo, ReadError> {
     let package = zip_limits::check(&mut bytes)?;
     bytes.rewind()?;
-    let mut book = contained(|| Xlsx::new(bytes))?;
+    let mut book = catch_panic(|| Xlsx::new(bytes))?;
     if book.has_1904_epoch() {
         return Err(ReadError::Foreign {
-            why: "counts its dates from 1904".to_owned(),
+            why: "is a workbook that counts dates from 1904, which is not supported".to_owned(),
             hint: "export the same batches again, or as csv",
         });
     }
@@ -54,18 +54,18 @@ pub(crate) fn read(
     let mut count = 0;
     for name in sheets(&book.sheet_names()) {
         let mut guard = SheetGuard::new(&package, &name)?;
-        let mut cells = contained(|| book.worksheet_cells_reader(&name))?;
+        let mut cells = catch_panic(|| book.worksheet_cells_reader(&name))?;
         let mut header = Header::default();
         let mut row = SheetRow::default();
         let mut at = None;
         loop {
-            let cell = contained(|| cells.next_cell())?;
+            let cell = catch_panic(|| cells.next_cell())?;
             let place = cell.as_ref().map(Cell::get_position);
             let next = place.map(|(row, _)| row);
             if at.is_some() && at != next {
                 if header.is_read {
                     count += 1;
-                    if row.hand_on(&header, count, each)? == ControlFlow::Break(()) {
+                    if row.pass_on(&header, count, each)? == ControlFlow::Break(()) {
                         return Ok(info);
                     }
                 } else {
@@ -89,11 +89,11 @@ pub(crate) fn read(
         }
         guard.finish()?;
     }
-    info.claim = claim(&mut book)?;
+    info.claim = embedded_digest(&mut book)?;
     Ok(info)
 }
 
-/// Checks the cells of a sheet one by one: where they stand, and where their links lead.
+/// Checks the cells of a sheet one by one: their positions, and the targets of their links.
 struct SheetGuard<'a> {
     sheet: &'a str,
     facts: SheetFacts,
@@ -113,17 +113,17 @@ impl<'a> SheetGuard<'a> {
         let place = cell.get_position();
         if self.last.is_some_and(|last| last >= place) {
             return Err(altered(format!(
-                "the sheet `{}` has cells twice or out of order, at {}",
+                "the sheet `{}` has repeated or unordered cells, at {}",
                 self.sheet,
-                shown(place)
+                cell_name(place)
             )));
         }
         self.last = Some(place);
         let text = || text(FieldType::Text, cell.get_value()).unwrap_or_default();
         if !self.facts.links.check(place, text) {
             return Err(altered(format!(
-                "the link in {} of the sheet `{}` leads elsewhere than the cell says",
-                shown(place),
+                "the link in {} of the sheet `{}` does not lead to the address in the cell",
+                cell_name(place),
                 self.sheet
             )));
         }
@@ -133,16 +133,16 @@ impl<'a> SheetGuard<'a> {
         let is_said = self.facts.cells.as_ref().is_none_or(is_inside);
         if !is_said && !text().is_empty() {
             return Err(altered(format!(
-                "the sheet `{}` has a cell outside of those that it says it has: {}",
+                "the sheet `{}` has a cell outside its declared range: {}",
                 self.sheet,
-                shown(place)
+                cell_name(place)
             )));
         }
         Ok(())
     }
 
     fn finish(self) -> Result<(), ReadError> {
-        if self.facts.links.all_met() {
+        if self.facts.links.all_checked() {
             return Ok(());
         }
         let sheet = self.sheet;
@@ -152,8 +152,8 @@ impl<'a> SheetGuard<'a> {
     }
 }
 
-/// Writes a cell as people do, such as `P12`.
-fn shown((row, column): (u32, u32)) -> String {
+/// Returns the name of a cell, such as `P12`.
+fn cell_name((row, column): (u32, u32)) -> String {
     let mut letters = Vec::new();
     let mut rest = column + 1;
     while rest > 0 {
@@ -170,27 +170,27 @@ fn altered(why: String) -> ReadError {
     ReadError::Broken {
         place: None,
         why,
-        hint: Some("somebody altered it: export it again"),
+        hint: Some("the file was modified: export it again"),
     }
 }
 
-/// Runs what reads the workbook: over a damaged one, it may panic.
-fn contained<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, ReadError> {
+/// Runs code of calamine, which may panic if the workbook is damaged.
+fn catch_panic<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, ReadError> {
     match terminal::caught(work) {
         Ok(read) => read.map_err(broken),
-        Err(_) => Err(broken(XlsxError::Unexpected("no sense in it"))),
+        Err(_) => Err(broken(XlsxError::Unexpected("invalid structure"))),
     }
 }
 
-/// Reads what the workbook says of its batches.
-fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedDigest>, ReadError> {
+/// Reads the digest that the workbook contains.
+fn embedded_digest(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedDigest>, ReadError> {
     if !book.sheet_names().iter().any(|name| name == ABOUT) {
         return Ok(None);
     }
-    let mut cells = contained(|| book.worksheet_cells_reader(ABOUT))?;
+    let mut cells = catch_panic(|| book.worksheet_cells_reader(ABOUT))?;
     let (mut label, mut batches, mut set_digest, mut digest_version) =
         (String::new(), None, None, None);
-    while let Some(cell) = contained(|| cells.next_cell())? {
+    while let Some(cell) = catch_panic(|| cells.next_cell())? {
         let value = text(FieldType::Text, cell.get_value()).unwrap_or_default();
         match (cell.get_position(), label.as_str()) {
             ((ABOUT_ROWS.., _), _) => break,
@@ -209,7 +209,7 @@ fn claim(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedDigest>, Re
     }))
 }
 
-/// Returns the sheets with batches: by their names, or else the first.
+/// Returns the sheets of batches, by their names; the first sheet if there are none.
 fn sheets(names: &[String]) -> Vec<String> {
     let is_batches = |name: &&String| {
         let rest = name.strip_prefix(SHEET);
@@ -223,12 +223,12 @@ fn sheets(names: &[String]) -> Vec<String> {
     }
 }
 
-/// Which column of the sheet holds which field.
+/// The field of each column of the sheet.
 #[derive(Default)]
 struct Header {
     is_read: bool,
     columns: Vec<(u32, usize)>,
-    /// Columns that hold no field.
+    /// Columns that are not fields.
     others: Vec<u32>,
     unknown: Vec<String>,
 }
@@ -238,7 +238,7 @@ impl Header {
         let Some(name) = text(FieldType::Text, value) else {
             return Ok(());
         };
-        // The words that people see too: that is what they copy into a sheet of their own.
+        // The visible headings, too: people copy them into sheets of their own.
         let name = name.trim();
         match find_column(name).or_else(|| find_heading(name)) {
             Some(column) if self.columns.iter().any(|(_, known)| *known == column) => {
@@ -263,13 +263,13 @@ impl Header {
             .fold(0, |bits, (_, column)| bits | 1 << column)
     }
 
-    /// Looks whether there is a field at all, and the same ones as in the sheet before.
+    /// Checks that there is a field, and that the fields are those of the previous sheet.
     fn check(&mut self, sheet: &str, info: &mut FileInfo) -> Result<(), ReadError> {
         let bits = self.bits();
         let why = if bits == 0 {
-            format!("the first row of the sheet `{sheet}` names no field of a batch")
+            format!("the first row of the sheet `{sheet}` has no field names")
         } else if info.columns.is_some_and(|before| before != bits) {
-            format!("the sheet `{sheet}` has other fields than the one before it")
+            format!("the fields of the sheet `{sheet}` differ from those of the previous one")
         } else {
             info.columns = Some(bits);
             for name in self.unknown.drain(..) {
@@ -308,9 +308,9 @@ impl SheetRow {
             if header.others.contains(&place) || text(FieldType::Text, value).is_none() {
                 return Ok(());
             }
-            let cell = shown((row, place));
+            let cell = cell_name((row, place));
             return Err(altered(format!(
-                "the sheet `{sheet}` has a value in {cell}, where it has no column"
+                "the sheet `{sheet}` has a value in {cell}, which is not in a column of the header"
             )));
         };
         let Column { name, kind, .. } = COLUMNS[column];
@@ -319,7 +319,7 @@ impl SheetRow {
             .as_deref()
             .and_then(|text| wrong_type(kind, value, text))
         {
-            let cell = shown((row, place));
+            let cell = cell_name((row, place));
             let why = format!("`{name}` in {cell} of the sheet `{sheet}` is {found}");
             if !is_text(value) || kind == FieldType::Text {
                 return Err(altered(why));
@@ -330,14 +330,14 @@ impl SheetRow {
         Ok(())
     }
 
-    fn hand_on(
+    fn pass_on(
         &mut self,
         header: &Header,
         count: u64,
         each: &mut Each<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
         let columns = header.bits();
-        // Rows that people emptied are none.
+        // A row that was emptied is not a batch.
         if columns & 1 << BATCH_ID != 0 && self.cells.iter().all(Option::is_none) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -347,9 +347,9 @@ impl SheetRow {
             sound: false,
             place: RecordPlace::Batch(count),
         };
-        let wanted = each(&record).map_err(ReadError::Aborted);
+        let flow = each(&record).map_err(ReadError::Aborted);
         self.cells = Default::default();
-        wanted
+        flow
     }
 }
 
@@ -359,17 +359,17 @@ impl Values for SheetRow {
     }
 }
 
-/// Says what a value is that stands in its column as another type than an export writes. What is no value of
-/// its column stands there as text.
+/// Describes a value that has another type than an export writes. An export writes invalid values as text, so
+/// text is wrong only if it is a valid value.
 fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Option<&'static str> {
     let is_text = is_text(value);
     let is_number = matches!(value, DataRef::Int(_) | DataRef::Float(_));
     let is_date = matches!(value, DataRef::DateTime(_) | DataRef::DateTimeIso(_));
     match kind {
-        FieldType::Text => (!is_text).then_some("a number, a date or a formula, and not text"),
+        FieldType::Text => (!is_text).then_some("a number, a date or a formula, not text"),
         FieldType::Integer | FieldType::Decimal if is_number => None,
         FieldType::Integer | FieldType::Decimal if is_text => {
-            number(text).then_some("text, and not a number")
+            is_numeric(text).then_some("text, not a number")
         }
         FieldType::Integer | FieldType::Decimal => Some("not a number"),
         FieldType::Boolean if matches!(value, DataRef::Bool(_)) => None,
@@ -377,12 +377,12 @@ fn wrong_type(kind: FieldType, value: &DataRef<'_>, text: &str) -> Option<&'stat
             let is_boolean = ["true", "false"]
                 .iter()
                 .any(|word| word.eq_ignore_ascii_case(text));
-            is_boolean.then_some("text, and not TRUE or FALSE")
+            is_boolean.then_some("text, not TRUE or FALSE")
         }
         FieldType::Boolean => Some("not TRUE or FALSE"),
         FieldType::Date if is_date => None,
-        FieldType::Date if is_text => is_countable(text).then_some("text, and not a date"),
-        FieldType::Date => Some("not shown as a date"),
+        FieldType::Date if is_text => is_countable(text).then_some("text, not a date"),
+        FieldType::Date => Some("not formatted as a date"),
     }
 }
 
@@ -390,11 +390,11 @@ fn is_text(value: &DataRef<'_>) -> bool {
     matches!(value, DataRef::String(_) | DataRef::SharedString(_))
 }
 
-fn number(text: &str) -> bool {
+fn is_numeric(text: &str) -> bool {
     is_number(text.trim())
 }
 
-/// Returns whether spreadsheets can count an instant in days: from 1900-03-01 on, to the millisecond.
+/// Returns whether spreadsheets can store an instant in days: from 1900-03-01 on, to the millisecond.
 fn is_countable(text: &str) -> bool {
     const FIRST: i64 = (61 - EPOCH) * 86_400;
     let digits = text.rsplit_once('.').map_or("", |(_, digits)| digits);
@@ -402,7 +402,7 @@ fn is_countable(text: &str) -> bool {
     Timestamp::parse(text).is_some_and(|moment| moment.second >= FIRST) && digits.len() <= 3
 }
 
-/// Returns what a cell says, as the service would write it.
+/// Returns the value of a cell as the service would write it.
 fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
     let text = match value {
         DataRef::Empty => return None,
@@ -420,13 +420,12 @@ fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the instant that is so many days away: the one with the fewest digits, and none finer than a
-/// microsecond.
+/// Returns the instant with the fewest digits that gives this number of days, to the microsecond.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::float_cmp,
-    reason = "what is out of range is no date, and stays a number"
+    reason = "a number out of range is not a date, and stays a number"
 )]
 fn instant(days: f64) -> String {
     let whole = days.floor();
@@ -437,7 +436,7 @@ fn instant(days: f64) -> String {
         .and_then(|start| start.checked_add(micros));
     let offset = EPOCH * 86_400_000_000;
     let is_as_far = |micros: &i64| (micros + offset) as f64 / DAY == days;
-    // Far from now, two microseconds may be equally many days away.
+    // Far from now, two microseconds may give the same number of days.
     let shortest = |micros: i64| {
         let units = [1_000_000, 100_000, 10_000, 1_000, 100, 10];
         let rounded = units.map(|unit| (micros + unit / 2).div_euclid(unit) * unit);
@@ -452,7 +451,7 @@ fn instant(days: f64) -> String {
     )
 }
 
-/// Undoes the escapes for characters that no XML can carry, such as `\u{1}`, and for what looks like one.
+/// Undoes the escapes for characters that XML cannot store, such as `\u{1}`, and for text that looks like one.
 pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u{") {
         return Cow::Borrowed(text);
@@ -467,7 +466,7 @@ pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
             .ok()
             .and_then(char::from_u32);
         let letter = letter.filter(|letter| {
-            // Tabs and ends of lines are carried as they are.
+            // Tabs and line breaks are not escaped.
             let is_escaped = matches!(
                 letter,
                 '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\\' | '\u{fffe}' | '\u{ffff}'
@@ -491,13 +490,13 @@ fn broken(error: XlsxError) -> ReadError {
     match error {
         XlsxError::Io(error) => ReadError::Io(error),
         XlsxError::FileNotFound(_) => ReadError::Foreign {
-            why: "is a zip archive, and no spreadsheet".to_owned(),
-            hint: "unpack it, and name the export in it",
+            why: "is a zip archive, not a spreadsheet".to_owned(),
+            hint: "unpack it, and pass the export inside",
         },
         other => ReadError::Broken {
             place: None,
             why: format!("the spreadsheet cannot be read: {other}"),
-            hint: Some("it is damaged or cut short: copy or export it again"),
+            hint: Some("the file is damaged or cut short: copy or export it again"),
         },
     }
 }
@@ -507,7 +506,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_have_the_types_of_their_columns() {
+    fn values_must_have_the_types_of_their_columns() {
         let text = |text: &str| DataRef::String(text.to_owned());
         for (kind, value, is_right) in [
             (FieldType::Text, text("7"), true),
@@ -522,7 +521,7 @@ mod tests {
             (FieldType::Boolean, text("maybe"), true),
             (FieldType::Boolean, DataRef::Float(1.0), false),
             (FieldType::Date, text("2026-05-01T06:00:00Z"), false),
-            // Days cannot count these.
+            // These cannot be stored in days.
             (FieldType::Date, text("1850-05-01T06:00:00Z"), true),
             (FieldType::Date, text("9999-12-31T23:59:59.123456Z"), true),
             (FieldType::Date, DataRef::Float(46_143.25), false),
@@ -534,14 +533,14 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_named_as_people_name_them() {
+    fn cells_have_names_of_letters_and_digits() {
         for (cell, name) in [
             ((0, 0), "A1"),
             ((11, 15), "P12"),
             ((0, 26), "AA1"),
             ((4, 701), "ZZ5"),
         ] {
-            assert_eq!(shown(cell), name);
+            assert_eq!(cell_name(cell), name);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `xlsx`: a workbook for people: typed cells, live links, and a sheet that says what it is.
+//! Writes `xlsx`: typed cells, live links, and a sheet that describes the export.
 //!
-//! Rows go to a file without a name beside the output, which is packed at the end: whatever their number,
-//! they take no memory. Text stands in its cells and in no table of its own, for the same reason.
+//! Rows go to an unnamed temporary file next to the output, which is packed at the end, so their number does
+//! not affect memory. Text is stored in its cells and not in a shared table, for the same reason.
 
 // The sheet `About`.
 mod about;
@@ -35,9 +35,9 @@ use about::AboutInfo;
 use cell::{Cell, cell};
 use styles::{CellStyles, HEADER_HEIGHT, Widths, prepare_printing, shown_as};
 
-/// Rows of a sheet, its header among them.
+/// The most rows of a sheet, the header included.
 const ROWS: u32 = 1_048_576;
-/// Links of a sheet: past them, Excel calls the file damaged.
+/// The most links of a sheet: beyond this, Excel reports the file as damaged.
 const LINKS: u32 = 65_530;
 
 pub(crate) struct Xlsx {
@@ -51,17 +51,17 @@ pub(crate) struct Xlsx {
     widths: Widths,
     digest: SetDigest,
     sheets: Vec<Sheet>,
-    /// Rows and links that a sheet may have.
+    /// The most rows and links of a sheet.
     limits: (u32, u32),
     escaped_cells: u64,
     left_out: LeftOut,
 }
 
-/// How far a sheet has come.
+/// What has been written to a sheet.
 struct Sheet {
     rows: u32,
     links: u32,
-    /// Links that are text for want of room.
+    /// Links that were written as text, because the sheet has too many.
     plain_links: u32,
 }
 
@@ -176,7 +176,7 @@ impl Xlsx {
         Ok(())
     }
 
-    /// Packs everything that was written into one file.
+    /// Packs all sheets into one file.
     fn pack(&mut self) -> io::Result<()> {
         let width = u16::try_from(self.fields.columns.len()).unwrap_or(u16::MAX);
         let info = AboutInfo {
@@ -200,7 +200,7 @@ impl Xlsx {
                 }
                 prepare_printing(page).set_repeat_rows(0, 0)?;
                 for (place, &column) in (0..).zip(columns) {
-                    // Excel would mark each `007` as a mistake.
+                    // Otherwise, Excel marks each `007` as an error.
                     if COLUMNS[column].kind == FieldType::Text && sheet.rows > 1 {
                         let doubt = IgnoreError::NumberStoredAsText;
                         page.ignore_error_range(1, place, sheet.rows - 1, place, doubt)?;
@@ -213,7 +213,7 @@ impl Xlsx {
                 let properties = DocProperties::new().set_title("Tray scan batches");
                 book.set_properties(&properties.set_creation_datetime(&made));
             }
-            // Not created anew: it has its owner and mode already.
+            // The file is not created again: it already has its owner and mode.
             book.save_to_writer(File::options().write(true).truncate(true).open(path)?)
         })
     }
@@ -241,8 +241,8 @@ impl BatchWriter for Xlsx {
     }
 }
 
-/// Does `work` on the workbook. Where a file cannot be written, rust_xlsxwriter panics: that is no bug
-/// here, but a full disk.
+/// Runs `work` on the workbook. If a file cannot be written, for example on a full disk, rust_xlsxwriter
+/// panics.
 fn checked<T>(work: impl FnOnce() -> Result<T, XlsxError>) -> io::Result<T> {
     match terminal::caught(work) {
         Ok(done) => done.map_err(io_error),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_a_sheet_goes_on() {
+    fn rows_beyond_the_limit_go_to_another_sheet() {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("a.xlsx");
         let target = OutputTarget::open(&Location::File(path.clone()), false).expect("a target");

@@ -90,7 +90,7 @@ fn a_workbook_has_all_of_its_parts() {
         (
             "twice",
             parts().with("XL/workbook.xml", "<x/>"),
-            "is there twice",
+            "appears twice",
         ),
         (
             "no type",
@@ -109,7 +109,7 @@ fn a_workbook_has_all_of_its_parts() {
                 "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml",
                 "application/vnd.ms-excel.sheet.macroEnabled.main+xml",
             ),
-            "holds macros",
+            "contains macros",
         ),
         (
             "external",
@@ -123,7 +123,7 @@ fn a_workbook_has_all_of_its_parts() {
         (
             "outside",
             parts().replace(LINKS, "relationships/hyperlink", "relationships/image"),
-            "refers to something outside of it",
+            "refers to an external file",
         ),
     ] {
         export.assert_refused(what, &altered.pack(), why);
@@ -143,7 +143,7 @@ fn every_part_of_a_workbook_has_its_checksum() {
         let (right, mut wrong) = (crc(name), crc(name));
         wrong[0] ^= 1;
         let one = replaced(&export.bytes, 0, &right, &wrong);
-        export.assert_refused(name, &one, "readers could take it differently");
+        export.assert_refused(name, &one, "readers could see different parts");
         let both = replaced(&one, 0, &right, &wrong);
         let why = format!(
             "`{}` in the spreadsheet cannot be unpacked",
@@ -156,7 +156,7 @@ fn every_part_of_a_workbook_has_its_checksum() {
 #[test]
 fn a_workbook_is_packed_in_one_way() {
     let export = Exported::new("a.xlsx", &[]);
-    let differently = "readers could take it differently";
+    let differently = "readers could see different parts";
     let before = [b"PK\x03\x04 and so on", &export.bytes[..]].concat();
     export.assert_refused("before", &before, differently);
     let name = replaced(
@@ -196,7 +196,7 @@ fn a_workbook_does_not_compute() {
         (
             "name",
             parts().replace(BOOK, "<definedNames>", name),
-            "a formula for the name `mine`",
+            "defines the name `mine` as a formula",
         ),
         (
             "entities",
@@ -239,14 +239,14 @@ fn links_lead_where_their_cells_say() {
         "https://scan.example.com",
         "https://scan.example.org",
     );
-    let why = "of the sheet `Batches` leads elsewhere than the cell says";
+    let why = "of the sheet `Batches` does not lead to the address in the cell";
     export.assert_refused("host", &host.pack(), why);
     let swapped = parts().replace(SHEET, "r:id=\"rId1\"", "r:id=\"rId2\"");
     export.assert_refused("swapped", &swapped.pack(), why);
     let place = parts().replace(SHEET, "r:id=\"rId1\"", "r:id=\"rId1\" location=\"x\"");
     export.assert_refused("location", &place.pack(), why);
     let inside = parts().replace(SHEET, "r:id=\"rId1\"", "location=\"About!A1\"");
-    export.assert_refused("inside", &inside.pack(), "has a link that leads nowhere");
+    export.assert_refused("inside", &inside.pack(), "has a link without a target");
     let lost = parts().replace(SHEET, "ref=\"P2\" r:id", "ref=\"P99\" r:id");
     export.assert_refused("lost", &lost.pack(), "has a link without a cell");
     // A text that is no link any more says what it said.
@@ -270,7 +270,7 @@ fn a_sheet_has_no_cells_but_those_of_its_table() {
         (
             "beside",
             wide(more("<c r=\"Z4\"><v>1</v></c>")),
-            "has a value in Z4, where it has no column",
+            "has a value in Z4, which is not in a column of the header",
         ),
         (
             "below",
@@ -279,17 +279,17 @@ fn a_sheet_has_no_cells_but_those_of_its_table() {
                 "</sheetData>",
                 "<row r=\"7\"><c r=\"Z7\"><v>1</v></c></row></sheetData>",
             )),
-            "has a value in Z7, where it has no column",
+            "has a value in Z7, which is not in a column of the header",
         ),
         (
             "twice",
             more("<c r=\"R4\" t=\"b\"><v>0</v></c>"),
-            "has cells twice or out of order, at R4",
+            "has repeated or unordered cells, at R4",
         ),
         (
             "range",
             parts().replace(SHEET, "A1:R4", "A1:R3"),
-            "a cell outside of those that it says it has: A4",
+            "a cell outside its declared range: A4",
         ),
         (
             "merged",
@@ -367,7 +367,7 @@ fn cells_of_a_workbook_have_the_types_of_their_columns() {
         export.assert_mistyped(place, &altered(place, &to), why);
     }
     let number = altered("C2", "><v>46143.25</v>");
-    export.assert_refused("C2", &number, "is not shown as a date");
+    export.assert_refused("C2", &number, "is not formatted as a date");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whether a link leads where its cell says.
+//! Checks that a link leads to the address in its cell.
 
 use std::collections::HashMap;
 
@@ -8,32 +8,35 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(super) struct Links {
     targets: HashMap<(u32, u32), String>,
-    met: usize,
+    checked: usize,
 }
 
 impl Links {
     pub(super) fn new(targets: HashMap<(u32, u32), String>) -> Self {
-        Self { targets, met: 0 }
+        Self {
+            targets,
+            checked: 0,
+        }
     }
 
-    /// Returns whether the link of a cell, if it has one, leads where its `text` says.
+    /// Returns whether the link of a cell, if any, leads to the address in its `text`.
     pub(super) fn check(&mut self, cell: (u32, u32), text: impl FnOnce() -> String) -> bool {
         let Some(target) = self.targets.get(&cell) else {
             return true;
         };
-        self.met += 1;
+        self.checked += 1;
         leads_to(target, &text())
     }
 
-    /// Returns whether each link was on a cell.
-    pub(super) fn all_met(&self) -> bool {
-        self.met == self.targets.len()
+    /// Returns whether every link belongs to a cell that was checked.
+    pub(super) fn all_checked(&self) -> bool {
+        self.checked == self.targets.len()
     }
 }
 
-/// Returns whether an address is the one that `text` is, however its characters are encoded.
+/// Returns whether `target` is the address in `text`, regardless of encoding.
 fn leads_to(target: &str, text: &str) -> bool {
-    // Programs make links of mail addresses too.
+    // Programs turn mail addresses into links, too.
     if target == text || target.strip_prefix("mailto:") == Some(text) {
         return true;
     }
@@ -45,7 +48,7 @@ fn leads_to(target: &str, text: &str) -> bool {
     }
 }
 
-/// Writes the digits of all `%` escapes in capitals.
+/// Returns `text` with the digits of all `%` escapes in upper case.
 fn same_escapes(text: &str) -> String {
     let mut pieces = text.split('%');
     let mut same = pieces.next().unwrap_or_default().to_owned();
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_where_their_text_says() {
+    fn links_must_lead_to_the_address_in_their_text() {
         for (target, text) in [
             ("https://example.org/r/1?a=b", "https://example.org/r/1?a=b"),
             ("https://example.org/a%20b", "https://example.org/a b"),
@@ -91,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_a_cell_is_noticed() {
+    fn a_link_without_a_cell_is_found() {
         let mut links = Links::new(HashMap::from([(
             (1, 15),
             "https://example.org/".to_owned(),
         )]));
         assert!(links.check((2, 15), || "anything".to_owned()));
-        assert!(!links.all_met());
+        assert!(!links.all_checked());
         assert!(links.check((1, 15), || "https://example.org/".to_owned()));
-        assert!(links.all_met());
+        assert!(links.all_checked());
     }
 }

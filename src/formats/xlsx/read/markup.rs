@@ -1,4 +1,4 @@
-//! Tags of XML, one by one: their attributes, and references to cells in them.
+//! XML tags: their attributes, and the cell references in them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
         let (value, more) = more[1..].split_once(quote)?;
         let found = found.trim();
         let local = found.rsplit_once(':').map_or(found, |(_, local)| local);
-        // Declarations of namespaces are none.
+        // Namespace declarations do not count.
         if local == name && !found.starts_with("xmlns") {
             return Some(unescape(value).into_owned());
         }
@@ -27,7 +27,7 @@ pub(super) fn attribute(tag: &[u8], name: &str) -> Option<String> {
     }
 }
 
-/// Where an attribute stands in its tag.
+/// The position of an attribute in its tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attribute {
     name: Range<usize>,
@@ -44,8 +44,8 @@ impl Attribute {
     }
 }
 
-/// Finds all attributes of a tag without its `<` and `>`; `None` if one is not well-formed. The room for them is
-/// used again: there are millions of tags.
+/// Finds all attributes of a tag without its `<` and `>`; `None` if one is not well-formed. The vector is reused,
+/// because there are millions of tags.
 pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<()> {
     found.clear();
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
@@ -60,7 +60,7 @@ pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<
         let Some(start) = skip_blanks(at) else {
             return Some(());
         };
-        // They are parted by blanks.
+        // Attributes must be separated by blanks.
         if start == at {
             return None;
         }
@@ -74,7 +74,7 @@ pub(super) fn find_attributes(tag: &[u8], found: &mut Vec<Attribute>) -> Option<
     }
 }
 
-/// Undoes the references of XML to characters.
+/// Replaces character references with their characters.
 pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -103,7 +103,7 @@ pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     Cow::Owned(undone)
 }
 
-/// Reads a reference such as `P12`: row and column, counted from 0.
+/// Parses a reference such as `P12`: row and column, from 0.
 pub(super) fn cell_at(text: &str) -> Option<(u32, u32)> {
     let text = text.replace('$', "");
     let digits = text.find(|letter: char| letter.is_ascii_digit())?;
@@ -119,7 +119,7 @@ pub(super) fn cell_at(text: &str) -> Option<(u32, u32)> {
     Some((row.checked_sub(1)?, column.checked_sub(1)?))
 }
 
-/// Reads a reference such as `A1:R19`: its first and last cell.
+/// Parses a reference such as `A1:R19`: its first and last cell.
 pub(super) fn cells_at(text: &str) -> Option<[(u32, u32); 2]> {
     match text.split_once(':') {
         Some((first, last)) => Some([cell_at(first)?, cell_at(last)?]),

@@ -1,6 +1,6 @@
-//! The parts of a workbook: whether all are there, and whether each is what the others say.
+//! Checks the parts of a workbook: that all exist, and that their references are consistent.
 //!
-//! A reader that needs fewer parts than Excel would take a workbook that Excel refuses, and one that
+//! A reader that needs fewer parts than Excel would accept a workbook that Excel refuses, and one that
 //! follows other references would read other cells.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,24 +9,24 @@ use super::links::Links;
 use super::markup::cells_at;
 use crate::text;
 
-/// What is known of a part.
+/// What the tags of a part say.
 #[derive(Debug, Default)]
 pub(super) struct PackagePart {
     /// The first tag.
     pub(super) root: String,
-    /// Of a sheet: its links, the cells that it says it has, and whether some are merged.
+    /// Sheet: its links, its declared range, and whether cells are merged.
     pub(super) links: Vec<SheetLink>,
     pub(super) dimension: Option<String>,
     pub(super) merged: bool,
-    /// The highest number of a format in a cell; and how many formats there are, of styles.
+    /// Sheet: the highest format number of a cell. Styles: the number of formats.
     pub(super) last_format: Option<u64>,
     pub(super) formats: u64,
-    /// Of relationships.
+    /// Relationships.
     pub(super) relations: Vec<Relation>,
-    /// Of content types: endings, and parts with their types.
+    /// Content types: extensions, and parts with their types.
     pub(super) endings: Vec<String>,
     pub(super) types: Vec<(String, String)>,
-    /// Of the workbook: sheets with their relationships, and names with what they mean.
+    /// Workbook: sheets with their relationships, and defined names with their definitions.
     pub(super) sheets: Vec<(String, String)>,
     pub(super) names: Vec<(String, String)>,
 }
@@ -39,7 +39,7 @@ pub(super) struct SheetLink {
     pub(super) location: Option<String>,
 }
 
-/// A reference from one part to another, or to something outside.
+/// A reference from one part to another, or to an external target.
 #[derive(Debug)]
 pub(super) struct Relation {
     pub(super) id: String,
@@ -48,22 +48,22 @@ pub(super) struct Relation {
     pub(super) is_external: bool,
 }
 
-/// All parts, by their names in small letters.
+/// All parts, by their names in lower case.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     parts: BTreeMap<String, PackagePart>,
 }
 
-/// What a sheet of batches may hold.
+/// What a sheet of batches may contain.
 #[derive(Debug)]
 pub(super) struct SheetFacts {
     pub(super) links: Links,
-    /// The first and the last cell, where that is said.
+    /// The first and the last cell, if declared.
     pub(super) cells: Option<[(u32, u32); 2]>,
 }
 
 const TYPES: &str = "[content_types].xml";
-/// What runs, or fetches, or takes its values from elsewhere.
+/// Parts that run code, fetch data, or take values from elsewhere.
 const REFUSED: [&str; 10] = [
     "/externallink",
     "/externallinkpath",
@@ -76,7 +76,7 @@ const REFUSED: [&str; 10] = [
     "/connections",
     "/querytable",
 ];
-/// Parts by which other readers find the cells: their first tag, relationship and content type.
+/// The parts that readers need to find the cells: root element, relationship and content type.
 const EXPECTED: [(&str, &str, &str); 4] = [
     ("workbook", "officedocument", "sheet.main+xml"),
     ("worksheet", "worksheet", "worksheet+xml"),
@@ -90,15 +90,15 @@ const KINDS: [&str; 2] = [
 const CONTENT: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.";
 
 impl Package {
-    /// Adds a part; an error says what is wrong with its name.
+    /// Adds a part; an error if its name is taken.
     pub(super) fn add(&mut self, name: &str, part: PackagePart) -> Result<(), String> {
         match self.parts.insert(name.to_owned(), part) {
             None => Ok(()),
-            Some(_) => Err("is there twice".to_owned()),
+            Some(_) => Err("appears twice".to_owned()),
         }
     }
 
-    /// Checks how parts refer to each other. What is no spreadsheet at all is left to the reader.
+    /// Checks how parts refer to each other. An archive that is not a spreadsheet is left to the reader.
     pub(super) fn check(&self) -> Result<(), String> {
         let is_book = |part: &PackagePart| matches!(part.root.as_str(), "workbook" | "worksheet");
         if !self.parts.values().any(is_book) {
@@ -122,8 +122,8 @@ impl Package {
         self.check_types()?;
         for (name, part) in &self.parts {
             self.check_relations(name, part)?;
-            for (name, meaning) in &part.names {
-                check_name(name, meaning)?;
+            for (name, definition) in &part.names {
+                check_name(name, definition)?;
             }
         }
         self.check_formats(&book)?;
@@ -136,7 +136,7 @@ impl Package {
                 ));
             }
             if self.target(&book, relation).is_none() {
-                return Err(format!("the sheet `{}` is nowhere", text::brief(name)));
+                return Err(format!("the sheet `{}` has no part", text::brief(name)));
             }
         }
         Ok(())
@@ -151,7 +151,7 @@ impl Package {
         (self.parts.get(&book)?.root == "workbook").then_some(book)
     }
 
-    /// Returns the part that a relationship of `part` leads to.
+    /// Returns the target of a relationship of `part`.
     fn target(&self, part: &str, id: &str) -> Option<String> {
         let relations = &self.parts.get(&relations_of(part))?.relations;
         let relation = relations.iter().find(|relation| relation.id == id)?;
@@ -180,7 +180,7 @@ impl Package {
                 return Err(format!("the spreadsheet lacks its part `{name}`"));
             }
             if kind.contains("macroenabled") || kind.contains("vbaproject") {
-                return Err("the spreadsheet holds macros".to_owned());
+                return Err("the spreadsheet contains macros".to_owned());
             }
         }
         let has_type = |name: &String| {
@@ -213,7 +213,7 @@ impl Package {
             if REFUSED.iter().any(|refused| kind.ends_with(refused)) {
                 let what = kind.rsplit_once('/').map_or("", |(_, what)| what);
                 return Err(format!(
-                    "the spreadsheet holds a part of type `{what}`, which no export has"
+                    "the spreadsheet contains a part of type `{what}`, which an export never has"
                 ));
             }
             if relation.is_external {
@@ -221,11 +221,11 @@ impl Package {
                     continue;
                 }
                 return Err(format!(
-                    "`{name}` in the spreadsheet refers to something outside of it"
+                    "`{name}` in the spreadsheet refers to an external file"
                 ));
             }
             let target = resolve(&source, &relation.target);
-            // A place in the workbook itself.
+            // A location in the workbook itself.
             if relation.target.starts_with('#') {
                 continue;
             }
@@ -241,7 +241,7 @@ impl Package {
         Ok(())
     }
 
-    /// Returns whether a part has the relationship and the content type of its first tag.
+    /// Returns whether a part has the relationship and the content type of its root element.
     fn is_as_expected(&self, target: &str, kind: &str) -> bool {
         let root = self.parts.get(target).map_or("", |part| part.root.as_str());
         let kind = KINDS.iter().find_map(|base| kind.strip_prefix(base));
@@ -257,7 +257,7 @@ impl Package {
         }
     }
 
-    /// Checks that each format of a cell is one of the styles.
+    /// Checks that the styles contain the format of every cell.
     fn check_formats(&self, book: &str) -> Result<(), String> {
         let last = self
             .parts
@@ -281,7 +281,7 @@ impl Package {
         }
     }
 
-    /// Returns what the sheet called `name` may hold.
+    /// Returns what the sheet `name` may contain.
     pub(super) fn sheet(&self, name: &str) -> Result<SheetFacts, String> {
         let none = SheetFacts {
             links: Links::default(),
@@ -303,9 +303,7 @@ impl Package {
         }
         let cells = match sheet.dimension.as_deref().map(cells_at) {
             Some(None) => {
-                return Err(format!(
-                    "the sheet `{name}` does not say which cells it has"
-                ));
+                return Err(format!("the sheet `{name}` has an invalid range"));
             }
             Some(cells) => cells,
             None => None,
@@ -328,7 +326,7 @@ impl Package {
                     });
             let cell = cells_at(&link.cells).filter(|[first, last]| first == last);
             let (Some(target), Some([cell, _])) = (target, cell) else {
-                return Err(format!("the sheet `{name}` has a link that leads nowhere"));
+                return Err(format!("the sheet `{name}` has a link without a target"));
             };
             if targets.insert(cell, target).is_some() {
                 return Err(format!("the sheet `{name}` has two links in one cell"));
@@ -341,20 +339,20 @@ impl Package {
     }
 }
 
-/// Refuses names with which a workbook would compute. Those for filters and printed titles are plain references.
-fn check_name(name: &str, meaning: &str) -> Result<(), String> {
-    if name.starts_with("_xlnm.") && !meaning.contains(['(', '|', '[']) {
+/// Rejects defined names that are formulas. Those for filters and printed titles are plain references.
+fn check_name(name: &str, definition: &str) -> Result<(), String> {
+    if name.starts_with("_xlnm.") && !definition.contains(['(', '|', '[']) {
         return Ok(());
     }
-    let is_reference = meaning.split_once('!').is_some_and(|(_, cells)| {
+    let is_reference = definition.split_once('!').is_some_and(|(_, cells)| {
         let is_cell = |letter: char| letter.is_ascii_alphanumeric() || "$:".contains(letter);
-        !meaning.contains(['[', '|', '(']) && cells.chars().all(is_cell)
+        !definition.contains(['[', '|', '(']) && cells.chars().all(is_cell)
     });
     if is_reference {
         return Ok(());
     }
     Err(format!(
-        "the spreadsheet has a formula for the name `{}`",
+        "the spreadsheet defines the name `{}` as a formula",
         text::brief(name)
     ))
 }
@@ -372,7 +370,7 @@ fn source_of(name: &str) -> Option<String> {
     Some(format!("{folder}{}", name.strip_suffix(".rels")?))
 }
 
-/// Returns the name of the part that `target` means, seen from the part `source`.
+/// Resolves `target` relative to the part `source`.
 fn resolve(source: &str, target: &str) -> String {
     let target = target.to_lowercase().replace('\\', "/");
     let mut folders: Vec<&str> = match target.strip_prefix('/') {
@@ -396,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_resolved_from_where_they_stand() {
+    fn targets_are_resolved_relative_to_their_part() {
         for (source, target, expected) in [
             ("", "xl/workbook.xml", "xl/workbook.xml"),
             (
@@ -427,15 +425,15 @@ mod tests {
     }
 
     #[test]
-    fn names_must_not_compute() {
-        for (name, meaning) in [
+    fn names_must_not_be_formulas() {
+        for (name, definition) in [
             ("_xlnm._FilterDatabase", "Batches!$A$1:$R$251"),
             ("_xlnm.Print_Titles", "'Batches 2'!$1:$1,Batches!$A:$B"),
             ("mine", "Batches!$A$1"),
         ] {
-            assert_eq!(check_name(name, meaning), Ok(()), "{meaning}");
+            assert_eq!(check_name(name, definition), Ok(()), "{definition}");
         }
-        for (name, meaning) in [
+        for (name, definition) in [
             ("mine", "1+1"),
             ("mine", "CALL(\"x\")"),
             ("mine", "cmd|'/c calc'!A1"),
@@ -443,7 +441,7 @@ mod tests {
             ("mine", "[1]Sheet1!$A$1"),
             ("Auto_Open", "Macro1!$A$1+1"),
         ] {
-            assert!(check_name(name, meaning).is_err(), "{meaning}");
+            assert!(check_name(name, definition).is_err(), "{definition}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The attributes of SpreadsheetML (ECMA-376, part 1, section 18): other programs refuse a workbook with one that is
-//! misspelled.
+//! The attributes of SpreadsheetML (ECMA-376, part 1, section 18): other programs refuse a workbook with an unknown
+//! one.
 
-/// Names of more than one letter, as they stand in workbooks, sheets, styles and tables of texts, in order.
+/// The names of more than one letter in workbooks, sheets, styles and shared strings, sorted.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "activeCell", "activeCellId", "activePane", "activeTab", "algorithmName", "alignWithMargins",
@@ -55,7 +55,7 @@ const NAMES: &[&str] = &[
     "zoomScaleNormal", "zoomScalePageLayoutView", "zoomScaleSheetLayoutView", "zoomToFit",
 ];
 
-/// Returns whether SpreadsheetML has an attribute of this name. Those of other vocabularies have a prefix.
+/// Returns whether SpreadsheetML has an attribute with this name. Those of other vocabularies have a prefix.
 pub(super) fn is_attribute(name: &[u8]) -> bool {
     match name {
         [letter] => b"rst".contains(letter),

@@ -1,11 +1,11 @@
-//! Whether a part is well-formed XML: calamine reads over mistakes for which other programs refuse a workbook.
+//! Checks that a part is well-formed XML: calamine ignores errors for which other programs refuse a workbook.
 
 use chrono::{DateTime, NaiveDate};
 
 use super::markup::{Attribute, find_attributes};
 use super::vocabulary;
 
-/// Elements do not go deeper than this.
+/// The deepest nesting of elements.
 const DEPTH: usize = 256;
 /// The longest reference to a character, such as `&#x1F600;`.
 const REFERENCE: usize = 12;
@@ -19,7 +19,7 @@ const RELATIONS: [&str; 2] = [
     "http://purl.oclc.org/ooxml/officeDocument/relationships",
 ];
 
-/// Returns whether the properties of a document may have this date.
+/// Returns whether the document properties may contain this date.
 fn is_date(text: &[u8]) -> bool {
     let text = std::str::from_utf8(text).unwrap_or_default();
     DateTime::parse_from_rfc3339(text).is_ok() || text.parse::<NaiveDate>().is_ok()
@@ -28,18 +28,18 @@ fn is_date(text: &[u8]) -> bool {
 /// Checks a part tag by tag.
 #[derive(Debug, Default)]
 pub(super) struct WellFormed {
-    /// The names of the elements that are open, one behind the other, and where each begins.
+    /// The names of the open elements, one after another, and where each starts.
     names: Vec<u8>,
     open: Vec<usize>,
     has_root: bool,
     prefixes: Vec<Vec<u8>>,
-    /// A reference that has begun.
+    /// An incomplete reference.
     reference: Option<Vec<u8>>,
-    /// The beginning of a character of several bytes.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
     /// The attributes of the last tag.
     attributes: Vec<Attribute>,
-    /// The part is one of SpreadsheetML, whose attributes are known.
+    /// Whether the part is SpreadsheetML, whose attributes are known.
     is_spreadsheet: bool,
 }
 
@@ -62,7 +62,7 @@ impl WellFormed {
         if is_cut { Ok(()) } else { Err(broken()) }
     }
 
-    /// Checks text between tags: each `&` begins a reference that ends.
+    /// Checks text between tags: each `&` must start a valid reference.
     pub(super) fn text(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         if self.open.is_empty() {
@@ -103,7 +103,7 @@ impl WellFormed {
         Ok(())
     }
 
-    /// Checks a tag, from behind its `<` up to its `>`.
+    /// Checks a tag, from after its `<` up to its `>`.
     pub(super) fn tag(&mut self, tag: &[u8]) -> Result<(), String> {
         self.check(tag).ok_or_else(broken)
     }
@@ -177,8 +177,8 @@ impl WellFormed {
         &self.attributes
     }
 
-    /// Checks an instruction, from behind its `<?` up to its `?>`: only the declaration, which must say UTF-8,
-    /// belongs into a workbook.
+    /// Checks an instruction, from after its `<?` up to its `?>`. A workbook may only have the XML declaration, with
+    /// UTF-8.
     pub(super) fn instruction(&self, text: &[u8]) -> Result<(), String> {
         let text = text
             .strip_suffix(b"?>")
@@ -204,7 +204,7 @@ impl WellFormed {
         (is_sound && is_first).then_some(()).ok_or_else(broken)
     }
 
-    /// Checks that nothing is open at the end.
+    /// Checks that every element is closed at the end.
     pub(super) fn finish(&self) -> Result<(), String> {
         let is_done = self.has_root
             && self.open.is_empty()
@@ -257,7 +257,7 @@ fn is_reference(name: &[u8]) -> bool {
     }
 }
 
-/// Checks that the names of a part mean what they seem to mean.
+/// Checks that the prefixes of a part have their usual namespaces.
 fn check_namespaces(root: &[u8], tag: &[u8], attributes: &[Attribute]) -> Option<()> {
     let (prefix, local) = match memchr::memchr(b':', root) {
         Some(colon) => (&root[..colon], &root[colon + 1..]),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found() {
+    fn errors_are_found() {
         for text in [
             "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n<a><b c='1' d = \"&#x41;\"/>é &amp; </a>",
             "<a xmlns:x=\"y\"><x:b x:c=\"\"></x:b ></a>",

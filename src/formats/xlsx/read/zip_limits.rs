@@ -1,7 +1,7 @@
-//! How large a workbook is once it is unpacked, found out before any of it is kept.
+//! Measures the parts of a workbook while unpacking them, before calamine loads any.
 //!
-//! A few kilobytes can hold gigabytes. What is read cell by cell may be of any size, as long as no cell
-//! is; what is kept as a whole may not.
+//! A few kilobytes can unpack to gigabytes. Sheets are read cell by cell and may have any size, as long as
+//! each cell is small; other parts are loaded as a whole and have limits.
 
 use std::io::{self, Read, Seek};
 
@@ -15,30 +15,31 @@ use super::zip_structure;
 use crate::formats::record::ReadError;
 use crate::text;
 
-/// What the texts that cells share may take, and what any other part but the sheets may.
+/// The largest table of shared texts, and the largest other part except sheets.
 const TEXTS: u64 = 512 << 20;
 const PART: u64 = 64 << 20;
-/// What all of it may take: parts may share their packed bytes, and a few megabytes be terabytes.
+/// The largest workbook: a few megabytes may unpack to terabytes.
 const ALL: u64 = 16 << 30;
-/// What one cell may take, its tags and all. Its text has 32,767 characters at most.
+/// The largest cell, tags included. Its text has at most 32,767 characters.
 const CELL: u64 = 2 << 20;
-/// What each shared text takes besides its letters.
+/// The memory of a shared text besides its bytes.
 const EACH_TEXT: u64 = 40;
-/// So much of a tag is looked at: its name and its attributes.
+/// The longest tag.
 const TAG: usize = 64 << 10;
 
-/// What is kept of all links and references, and what each takes besides its letters.
+/// The memory for all links and references, and that of each besides its bytes.
 const KEPT: usize = 64 << 20;
-const EACH_NOTE: usize = 100;
+const EACH_KEPT: usize = 100;
 
-/// Reads every part to its end: refuses a workbook that would not fit into memory, whose checksums are wrong,
-/// or that computes. Returns what its parts say of each other. What is no zip archive is for the reader to tell.
+/// Reads every part to its end. Rejects a workbook that would not fit into memory, has wrong checksums, or
+/// contains formulas. Returns the references between its parts. A file that is not a zip archive is left to the
+/// reader.
 pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
     let mut package = Package::default();
     let broken = |why: String| ReadError::Broken {
         place: None,
         why,
-        hint: Some("it is no export, or somebody altered it: export it again"),
+        hint: Some("the file is not an export, or was modified: export it again"),
     };
     zip_structure::check(&mut bytes).map_err(broken)?;
     let Ok(mut archive) = ZipArchive::new(bytes) else {
@@ -75,47 +76,47 @@ pub(super) fn check(mut bytes: impl Read + Seek) -> Result<Package, ReadError> {
 
 struct ZipLimits {
     bytes: u64,
-    /// It holds the texts that cells share.
+    /// Whether it contains the shared texts.
     texts: bool,
-    /// It is read cell by cell.
+    /// Whether it is read cell by cell.
     cells: bool,
-    /// It is XML, whose tags tell of other parts.
+    /// Whether it is XML, whose tags refer to other parts.
     tags: bool,
 }
 
-/// Where in XML a byte stands.
+/// The position of a byte in XML.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum XmlState {
     #[default]
     Text,
-    /// In a tag, whose beginning is kept.
+    /// In a tag, which is kept.
     Tag,
-    /// In a tag, between these.
+    /// In a tag, inside these quotes.
     Quoted(u8),
-    /// In a comment or the like, until this.
+    /// In a comment, CDATA section or instruction, until this.
     Until(&'static [u8]),
 }
 
 #[derive(Default)]
 struct Measure {
     state: XmlState,
-    /// The beginning of a tag, or the end of a comment.
+    /// The current tag, or the end of a comment.
     kept: Vec<u8>,
     bytes: u64,
     texts: u64,
-    /// How many texts there should be.
-    promised: u64,
-    /// Where the last cell began; nothing after the last one.
+    /// The declared number of texts.
+    declared: u64,
+    /// The start of the current cell; `None` after the last one.
     cell: Option<u64>,
     /// What its tags say.
     part: PackagePart,
-    /// How much of that may still be kept.
+    /// How many more bytes of it may be kept.
     room: usize,
-    /// Text is kept as the meaning of a name.
+    /// Whether text is the definition of a name.
     in_name: bool,
-    /// The cell has its text in itself.
+    /// Whether the cell contains its text.
     in_text: bool,
-    /// Formats of cells are being listed.
+    /// Whether the current list is that of cell formats.
     in_formats: bool,
     xml: WellFormed,
 }
@@ -139,10 +140,10 @@ impl Measure {
             } else {
                 self.bytes += length as u64;
             }
-            self.judge(limits)?;
+            self.check_size(limits)?;
         }
-        if self.promised > self.texts.saturating_mul(4).saturating_add(1 << 16) {
-            return Err("says that it holds far more texts than it does".to_owned());
+        if self.declared > self.texts.saturating_mul(4).saturating_add(1 << 16) {
+            return Err("declares far more texts than it has".to_owned());
         }
         if limits.tags {
             self.xml.finish()?;
@@ -150,7 +151,7 @@ impl Measure {
         Ok(())
     }
 
-    fn judge(&self, limits: &ZipLimits) -> Result<(), String> {
+    fn check_size(&self, limits: &ZipLimits) -> Result<(), String> {
         let (size, limit) = if limits.texts {
             (self.bytes + self.texts * EACH_TEXT, TEXTS)
         } else {
@@ -167,7 +168,7 @@ impl Measure {
         }
     }
 
-    /// Goes through some bytes, tag by tag.
+    /// Scans some bytes, tag by tag.
     fn scan(&mut self, bytes: &[u8], limits: &ZipLimits) -> Result<(), String> {
         let start = self.bytes;
         let mut at = 0;
@@ -212,9 +213,9 @@ impl Measure {
         Ok(())
     }
 
-    /// Goes on in a tag; returns how far.
+    /// Continues in a tag; returns the number of bytes.
     fn scan_tag(&mut self, rest: &[u8], place: u64, limits: &ZipLimits) -> Result<usize, String> {
-        // Comments and the like may hold anything: they are known by how they begin.
+        // Comments and CDATA sections may contain anything: they are recognised by their start.
         if matches!(self.kept.first(), None | Some(b'!')) && self.kept.len() < 8 {
             self.kept.push(rest[0]);
             let until: Option<&[u8]> = match &self.kept[..] {
@@ -250,36 +251,36 @@ impl Measure {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Checks text between tags, and keeps that which counts.
+    /// Checks text between tags, and keeps the definitions of names.
     fn keep_text(&mut self, bytes: &[u8], limits: &ZipLimits) -> Result<(), String> {
         if limits.tags {
             self.xml.text(bytes)?;
         }
         if self.in_name {
             self.take_room(bytes.len())?;
-            if let Some((_, meaning)) = self.part.names.last_mut() {
-                meaning.push_str(&String::from_utf8_lossy(bytes));
+            if let Some((_, definition)) = self.part.names.last_mut() {
+                definition.push_str(&String::from_utf8_lossy(bytes));
             }
         }
         Ok(())
     }
 
     fn take_room(&mut self, size: usize) -> Result<(), String> {
-        let rest = self.room.checked_sub(size + EACH_NOTE);
+        let rest = self.room.checked_sub(size + EACH_KEPT);
         self.room = rest.ok_or("has too many links or references")?;
         Ok(())
     }
 
-    /// Notes what a tag says of other parts, and refuses formulas.
-    fn note_tag(&mut self, tag: &[u8], local: &[u8]) -> Result<(), String> {
+    /// Keeps the references of a tag to other parts, and rejects formulas.
+    fn keep_tag(&mut self, tag: &[u8], local: &[u8]) -> Result<(), String> {
         self.in_name = false;
         if self.part.root.is_empty() && !local.is_empty() && !b"?/!".contains(&local[0]) {
             self.part.root = String::from_utf8_lossy(local).into_owned();
         }
         let get = |name: &str| attribute(tag, name);
-        let is_noted = match (self.part.root.as_str(), local) {
+        let is_kept = match (self.part.root.as_str(), local) {
             ("worksheet", b"f") => return Err("has a formula".to_owned()),
-            ("worksheet", b"c") => return self.note_cell(tag),
+            ("worksheet", b"c") => return self.keep_cell(tag),
             ("worksheet", b"is") if !self.in_text => {
                 return Err("has text in a cell of another type".to_owned());
             }
@@ -297,7 +298,7 @@ impl Measure {
             | ("workbook", b"sheet" | b"definedName") => true,
             _ => false,
         };
-        if !is_noted {
+        if !is_kept {
             return Ok(());
         }
         let size = tag.len();
@@ -336,8 +337,8 @@ impl Measure {
         self.take_room(size)
     }
 
-    /// Notes the format of a cell, and refuses unknown types and results of formulas.
-    fn note_cell(&mut self, tag: &[u8]) -> Result<(), String> {
+    /// Keeps the format of a cell, and rejects unknown types and results of formulas.
+    fn keep_cell(&mut self, tag: &[u8]) -> Result<(), String> {
         self.in_text = false;
         for attribute in self.xml.attributes() {
             let value = attribute.value(tag);
@@ -366,13 +367,13 @@ impl Measure {
         let tag = std::mem::take(&mut self.kept);
         let local = local_name(&tag);
         if let Some(begin) = self.cell {
-            // Judged at each, for many may stand in what is read at a time.
+            // Checked at each tag, because one read may contain many cells.
             if place - begin > CELL {
                 return Err(format!("has a cell of more than {} MiB", CELL >> 20));
             }
             match local {
                 b"c" | b"row" => self.cell = Some(place),
-                // What comes behind is not read.
+                // The rest is not read cell by cell.
                 _ if local.ends_with(b"sheetData") && local[0] == b'/' => self.cell = None,
                 _ => {}
             }
@@ -380,7 +381,7 @@ impl Measure {
         if limits.texts {
             match local {
                 b"si" => self.texts += 1,
-                b"sst" => self.promised = self.promised.max(promised(&tag)),
+                b"sst" => self.declared = self.declared.max(declared(&tag)),
                 _ => {}
             }
         }
@@ -392,14 +393,14 @@ impl Measure {
                 return Err("declares entities".to_owned());
             }
             self.xml.tag(&tag)?;
-            self.note_tag(&tag, local)?;
+            self.keep_tag(&tag, local)?;
         }
         self.kept = tag;
         Ok(())
     }
 }
 
-/// Returns the name of a tag without its prefix; that of an end tag begins with a slash.
+/// Returns the name of a tag without its prefix; the name of an end tag starts with a slash.
 fn local_name(tag: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"/>".contains(byte) && *byte != tag[0];
     let end = tag.iter().position(is_end);
@@ -410,8 +411,8 @@ fn local_name(tag: &[u8]) -> &[u8] {
     }
 }
 
-/// Reads how many texts a tag promises; as many as can be where that cannot be told.
-fn promised(tag: &[u8]) -> u64 {
+/// Returns the number of texts that a tag declares; the maximum if it cannot be read.
+fn declared(tag: &[u8]) -> u64 {
     let tag = String::from_utf8_lossy(tag);
     if tag.len() >= TAG {
         return u64::MAX;
@@ -447,7 +448,7 @@ mod tests {
     };
 
     fn measured(text: &str, limits: &ZipLimits) -> Result<Measure, String> {
-        // In pieces of every size, as packed bytes come.
+        // In pieces of any size, as unpacking returns them.
         let mut measure = Measure::default();
         measure.read(text.as_bytes(), limits)?;
         for size in [1, 3, 7] {
@@ -465,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_measured_and_what_hides_between_them() {
+    fn cells_and_everything_between_them_are_measured() {
         let long = "x".repeat(5 << 20);
         let cells = "<c r=\"A1\"><v>1</v></c>".repeat(1 << 18);
         let sheet = |inside: &str| format!("<worksheet><sheetData><row>{inside}</row></sheetData>");
@@ -485,12 +486,12 @@ mod tests {
             let found = measured(&sheet(&inside), &SHEET).is_ok();
             assert_eq!(found, fits, "{}", &inside[..20]);
         }
-        // Links behind the cells are not read.
+        // Links after the cells are not measured.
         assert!(measured(&format!("{}{long}", sheet("<c/>")), &SHEET).is_ok());
     }
 
     #[test]
-    fn texts_are_counted_and_promises_kept() {
+    fn texts_are_counted_and_compared_with_the_declared_number() {
         let texts = "<si><t>a</t></si>".repeat(100);
         let found = measured(&format!("<sst uniqueCount=\"100\">{texts}</sst>"), &TEXT);
         assert_eq!(found.map(|found| found.texts), Ok(100));

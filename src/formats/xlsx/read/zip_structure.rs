@@ -1,14 +1,16 @@
-//! Whether the zip archive is laid out so that all readers see the same parts.
+//! Checks that the zip archive is laid out so that all readers see the same parts.
 
 use std::io::{Read, Seek, SeekFrom};
 
 use zip::ZipArchive;
 
-/// Checks how the parts lie in the file: other readers go by the headers before the parts, and not by the
-/// directory at the end. What is no zip archive is for the reader to tell.
+/// Checks the layout of the parts: some readers use the headers before the parts, and not the directory at
+/// the end. A file that is not a zip archive is left to the reader.
 pub(super) fn check(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
-    let altered =
-        || "the spreadsheet is packed so that readers could take it differently".to_owned();
+    let altered = || {
+        "the zip structure of the spreadsheet is ambiguous: readers could see different parts"
+            .to_owned()
+    };
     let Ok(mut archive) = ZipArchive::new(&mut *bytes) else {
         return Ok(());
     };
@@ -26,7 +28,7 @@ pub(super) fn check(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
         let method = match entry.compression() {
             zip::CompressionMethod::Stored => 0,
             zip::CompressionMethod::Deflated => 8,
-            _ => return Err("the spreadsheet is packed in an unknown way".to_owned()),
+            _ => return Err("the spreadsheet uses an unknown compression".to_owned()),
         };
         if entry.encrypted() {
             return Err("the spreadsheet is encrypted".to_owned());
@@ -59,7 +61,7 @@ pub(super) fn check(bytes: &mut (impl Read + Seek)) -> Result<(), String> {
     }
 }
 
-/// Checks that no entry of the directory asks for more than readers of spreadsheets know.
+/// Checks that no entry of the directory needs a feature that spreadsheet programs lack.
 fn check_directory(bytes: &mut (impl Read + Seek), start: u64, entries: usize) -> Option<()> {
     bytes.seek(SeekFrom::Start(start)).ok()?;
     for _ in 0..entries {
@@ -78,13 +80,13 @@ fn check_directory(bytes: &mut (impl Read + Seek), start: u64, entries: usize) -
     Some(())
 }
 
-/// Returns whether a part with this version and these flags is one that every reader can unpack: level of
-/// compression, sizes behind the part, and names in UTF-8 are the only flags.
+/// Returns whether every reader can unpack a part with this version and these flags: compression level, sizes
+/// after the part, and names in UTF-8 are the only flags allowed.
 fn is_usual(version: u16, flags: u16) -> bool {
     version <= 63 && flags & !0x080e == 0
 }
 
-/// Returns whether nothing follows the end of the directory, and that says where the directory is.
+/// Returns whether the file ends with the end record of the directory, which must point to the directory.
 fn ends_with_directory(
     bytes: &mut (impl Read + Seek),
     directory: u64,
@@ -95,7 +97,7 @@ fn ends_with_directory(
     bytes.read_exact(&mut end)?;
     let short = |at: usize| u16::from_le_bytes([end[at], end[at + 1]]);
     let long = |at: usize| u32::from(short(at)) | u32::from(short(at + 2)) << 16;
-    // What is too large for a field stands in a further record, before this one.
+    // A value that is too large for its field is in another record, before this one.
     let is_count = |count: u16| count == u16::MAX || usize::from(count) == entries;
     let is_size = |size: u32| size == u32::MAX || directory + u64::from(size) == place;
     let is_start = |start: u32| start == u32::MAX || u64::from(start) == directory;
@@ -107,7 +109,7 @@ fn ends_with_directory(
         && is_start(long(16)))
 }
 
-/// A part, as the directory at the end has it.
+/// A part, as the directory at the end describes it.
 struct Entry {
     start: u64,
     name: Vec<u8>,
@@ -118,7 +120,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Checks the header before it, or what follows it in place of that; returns where it ends.
+    /// Checks the header before it, or the descriptor after it; returns where it ends.
     fn check(&self, bytes: &mut (impl Read + Seek)) -> Option<u64> {
         bytes.seek(SeekFrom::Start(self.start)).ok()?;
         let mut header = [0; 30];
@@ -128,7 +130,7 @@ impl Entry {
         let (flags, length) = (short(6), short(26));
         let mut name = vec![0; usize::from(length)];
         bytes.read_exact(&mut name).ok()?;
-        // Sizes and checksum may follow the part, or stand in a further field.
+        // Sizes and checksum may be after the part, or in an extra field.
         let is_later = flags & 8 != 0;
         let size = |at: usize, size: u64| long(at) == u32::MAX || u64::from(long(at)) == size;
         let is_same = header.starts_with(b"PK\x03\x04")
@@ -145,7 +147,7 @@ impl Entry {
         }
     }
 
-    /// Checks what follows a part whose size was not known before it; returns how long that is.
+    /// Checks the descriptor after a part whose size was not known in advance; returns its length.
     fn check_descriptor(&self, bytes: &mut (impl Read + Seek), at: u64) -> Option<u64> {
         bytes.seek(SeekFrom::Start(at)).ok()?;
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The sheet `About`: where the batches are from, and what the columns mean.
+//! The sheet `About`: the source of the batches, and the meaning of the columns.
 
 use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
@@ -15,7 +15,7 @@ pub(super) struct AboutInfo<'a> {
     pub(super) extracted: &'a str,
     pub(super) digest: &'a SetDigest,
     pub(super) columns: &'a [usize],
-    /// Links that one sheet may have, and how many links were written as plain text for that reason.
+    /// The most links of one sheet, and the number of links that were written as plain text for that reason.
     pub(super) link_limit: u32,
     pub(super) plain_links: u32,
 }
@@ -47,7 +47,7 @@ pub(super) fn write(
     if let Some(moment) = serial(info.extracted) {
         about.number("Asked (UTC)", moment.days, &styles.second)?;
     }
-    // No disk has room for so many batches that their number needs more than 15 digits.
+    // No disk can store more than 15 digits of batches.
     #[allow(clippy::cast_precision_loss)]
     let count = info.digest.count() as f64;
     let format = styles

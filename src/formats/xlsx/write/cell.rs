@@ -1,4 +1,4 @@
-//! What stands in a cell.
+//! The content of a cell.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ use crate::text;
 
 /// The longest link.
 const LINK_LENGTH: usize = 2_079;
-/// What one cell holds, in UTF-16.
+/// The longest text of a cell, in UTF-16 units.
 const TEXT_LENGTH: usize = 32_767;
 
-/// What stands in a cell.
+/// The content of a cell.
 #[derive(Debug, PartialEq)]
 pub(super) enum Cell<'a> {
     Empty,
     Text(Cow<'a, str>),
-    /// Text with escapes for what XML has no place for.
+    /// Text with escapes for characters that XML cannot store.
     Escaped {
         text: String,
-        /// Some of it only looked like an escape otherwise.
+        /// Whether it has such characters; otherwise, some of it only looked like an escape.
         has_foreign: bool,
     },
     Link {
         /// As received.
         text: Cow<'a, str>,
-        /// As programs take it.
+        /// As programs open it.
         address: String,
     },
     Integer(f64),
@@ -42,7 +42,7 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Returns how many letters are shown of it.
+    /// Returns its width in characters.
     pub(super) fn width(&self) -> usize {
         match self {
             Self::Empty => 0,
@@ -64,7 +64,7 @@ impl Cell<'_> {
         is_marked: bool,
     ) -> Result<(), XlsxError> {
         match self {
-            // The first one is always there, so that no row is lost.
+            // The first cell is always written, so that no row is lost.
             Self::Empty if is_marked || place == 0 => {
                 sheet.write_blank(row, place, &styles.text)?
             }
@@ -110,13 +110,13 @@ fn widest_line(text: &str) -> usize {
     text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// Returns the cell for `column`, or why there can be none.
+/// Returns the cell for `column`, or why it cannot be stored.
 pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
     let Some(plain) = batch.plain(column).filter(|text| !text.is_empty()) else {
         return Ok(Cell::Empty);
     };
     let name = COLUMNS[column].name;
-    // What is no value of its column stands there as text.
+    // An invalid value is written as text.
     if batch.typed(column).is_some() {
         match COLUMNS[column].kind {
             FieldType::Integer => return number(name, &plain).map(Cell::Integer),
@@ -135,7 +135,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
         let (received, escaped) = (length(&plain), length(&text));
         if escaped > TEXT_LENGTH {
             return Err(format!(
-                "`{name}` has {received} characters ({escaped} with the escapes that it needs), and a cell of a spreadsheet holds {TEXT_LENGTH}"
+                "`{name}` has {received} characters ({escaped} with the necessary escapes), but a spreadsheet cell holds at most {TEXT_LENGTH}"
             ));
         }
         let has_foreign = has_foreign(&plain);
@@ -143,7 +143,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
     }
     if plain.len() > TEXT_LENGTH && length(&plain) > TEXT_LENGTH {
         return Err(format!(
-            "`{name}` has {} characters, and a cell of a spreadsheet holds {TEXT_LENGTH}",
+            "`{name}` has {} characters, but a spreadsheet cell holds at most {TEXT_LENGTH}",
             length(&plain)
         ));
     }
@@ -170,8 +170,8 @@ fn number(name: &str, text: &str) -> Result<f64, String> {
     })
 }
 
-/// Returns the address that `text` is on the web, so that no program has to mend it; nothing where it is
-/// none, or where what people see could lead elsewhere.
+/// Returns the web address in `text`, encoded so that no program has to change it; `None` if it is not an
+/// address, or if people could see another address than the link has.
 fn address_on_the_web(text: &str) -> Option<String> {
     let begins_with = |scheme: &str| {
         let begin = text.get(..scheme.len());
@@ -182,7 +182,7 @@ fn address_on_the_web(text: &str) -> Option<String> {
         letter if letter.is_ascii() => {
             letter.is_ascii_graphic() && !"\"<>[]\\^`{|}".contains(letter)
         }
-        // What nobody sees, or what turns the rest around.
+        // Invisible characters, and those that reverse the text after them.
         letter => !letter.is_control() && !letter.is_whitespace() && !text::is_invisible(letter),
     };
     let is_hexadecimal = |part: &str| {
@@ -205,9 +205,8 @@ fn address_on_the_web(text: &str) -> Option<String> {
     as_written(address).filter(|address| address.len() <= LINK_LENGTH)
 }
 
-/// Returns `address` so that it stands in the workbook as it is; nothing where there is no such way.
-/// rust_xlsxwriter takes an address for encoded only where it has one of some escapes, and encodes every
-/// `%` once more where not.
+/// Returns `address` so that rust_xlsxwriter writes it unchanged; `None` if that is impossible. The crate
+/// recognises an encoded address only by certain escapes, and otherwise encodes every `%` again.
 fn as_written(address: String) -> Option<String> {
     const KNOWN: [&str; 11] = [
         "%20", "%22", "%25", "%3C", "%3E", "%5B", "%5D", "%5E", "%60", "%7B", "%7D",
@@ -217,7 +216,7 @@ fn as_written(address: String) -> Option<String> {
     if !place.contains('%') || KNOWN.iter().any(|escape| capitals.contains(escape)) {
         return Some(address);
     }
-    // Letters beyond ASCII may stand there as they are.
+    // Characters beyond ASCII need no escape.
     let mut letters = Vec::with_capacity(place.len());
     let mut pieces = place.split('%');
     letters.extend_from_slice(pieces.next().unwrap_or_default().as_bytes());

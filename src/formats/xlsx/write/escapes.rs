@@ -1,6 +1,6 @@
-//! Text that XML can carry.
+//! Escapes for text that XML cannot store.
 
-/// Tells whether XML cannot carry all of `text`.
+/// Returns whether `text` has characters that XML cannot store.
 pub(super) fn has_foreign(text: &str) -> bool {
     text.contains(is_foreign)
 }
@@ -9,11 +9,11 @@ fn is_foreign(letter: char) -> bool {
     matches!(letter, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// The most digits that the code of a character has.
+/// The most hexadecimal digits of a character.
 const DIGITS: usize = 6;
 
-/// Returns `text` with visible escapes for what XML cannot carry, such as `\u{1}`; nothing where it can
-/// carry all of it. A text that looks like such an escape is escaped too, so that each can be undone.
+/// Returns `text` with visible escapes, such as `\u{1}`, for characters that XML cannot store; `None` if there
+/// are none. Text that looks like an escape is escaped, too, so that the reader can undo each.
 pub(super) fn visible(text: &str) -> Option<String> {
     let is_escape = |rest: &str| {
         let digits = rest.strip_prefix("\\u{").and_then(|rest| {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_an_escape_stays() {
+    fn text_that_only_looks_like_an_escape_is_unchanged() {
         for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
             let escaped = visible(text).unwrap_or_else(|| text.to_owned());
             assert_eq!(undo_escapes(&escaped), text);

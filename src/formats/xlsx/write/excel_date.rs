@@ -1,27 +1,27 @@
-//! Instants as spreadsheets count them: in days.
+//! Dates as spreadsheets store them: in days.
 
 use crate::batch::Timestamp;
 
 const DAY: i64 = 86_400_000_000;
-/// Days before 1970 from which dates are counted.
+/// The number of 1970-01-01 in days.
 const EPOCH: i64 = 25_569;
-/// 1900-03-01: before it, Excel counts a day that never was.
+/// 1900-03-01: before it, Excel counts a day that never existed.
 const FIRST_DAY: i64 = 61;
 
-/// An instant as spreadsheets count: in days.
+/// An instant in days.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ExcelDate {
     pub(super) days: f64,
     pub(super) has_fraction: bool,
 }
 
-/// Returns an instant in days, where that keeps all of its digits: from 1900-03-01 on, to the microsecond as
-/// long as days are told so exactly, and later with ever fewer digits behind the second.
+/// Returns an instant in days; `None` if that loses digits. It is exact from 1900-03-01 on, to the microsecond as
+/// long as a floating-point number of days is precise enough; later dates have fewer digits.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::float_cmp,
-    reason = "what is lost is looked for"
+    reason = "lost digits are detected below"
 )]
 pub(super) fn serial(text: &str) -> Option<ExcelDate> {
     let since_1970 = Timestamp::parse(text)?.microseconds()?;
@@ -32,7 +32,7 @@ pub(super) fn serial(text: &str) -> Option<ExcelDate> {
     let days = total as f64 / DAY as f64;
     let whole = days.floor();
     let about = whole as i64 * DAY + ((days - whole) * DAY as f64).round() as i64;
-    // What is read back is the instant with the fewest digits that is so many days away.
+    // A reader takes the instant with the fewest digits that gives this number of days.
     let mut units = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1].into_iter();
     let again = units.find_map(|unit| {
         let again = (about + unit / 2).div_euclid(unit) * unit;
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn later_dates_are_kept_as_far_as_their_digits_go() {
+    fn later_dates_are_kept_if_their_digits_fit() {
         for (text, is_kept) in [
             ("2900-12-31T23:59:59Z", true),
             ("3210-01-02T03:04:07Z", true),

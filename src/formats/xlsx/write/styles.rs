@@ -1,4 +1,4 @@
-//! How cells look, what stands above them, and how wide their columns are.
+//! Cell formats, the header, and column widths.
 
 use rust_xlsxwriter::{Color, Format, FormatAlign, FormatBorder, FormatUnderline, Worksheet};
 
@@ -6,12 +6,12 @@ use crate::batch::MEANINGS;
 
 /// A4, as the file format numbers paper sizes.
 const A4: u8 = 9;
-/// No column is wider, in letters.
+/// The widest column, in characters.
 const WIDEST: usize = 72;
-/// How much wider bold letters are, in a heading.
+/// The extra width of a bold heading.
 const BOLD: usize = 1;
 
-/// How cells look, in one row.
+/// The formats of the cells of a row.
 pub(super) struct CellStyles {
     pub(super) text: Format,
     /// Text of several lines.
@@ -26,13 +26,13 @@ pub(super) struct CellStyles {
 
 impl CellStyles {
     pub(super) fn new(base: &Format) -> Self {
-        // Beside a text of several lines, all begin on the first.
+        // Next to a text of several lines, all cells start on the first.
         let base = base.clone().set_align(FormatAlign::Top);
         let numbered = |format: &str| base.clone().set_num_format(format);
-        // Away from the number that ends where it begins.
+        // Separates it from a right-aligned number before it.
         let left = |format: &str| numbered(format).set_align(FormatAlign::Left).set_indent(1);
         Self {
-            // As text even after somebody has edited it.
+            // Stays text after an edit.
             text: left("@"),
             lines: left("@").set_text_wrap(),
             link: left("@")
@@ -47,7 +47,8 @@ impl CellStyles {
     }
 }
 
-/// How the header looks: two lines high, so that the buttons of the filter are below its words, and told from the batches without colour too.
+/// The format of the header: two lines high, so that the filter buttons are below its text, and recognisable
+/// without colour.
 pub(super) fn heading() -> Format {
     Format::new()
         .set_bold()
@@ -59,8 +60,8 @@ pub(super) fn heading() -> Format {
         .set_border_bottom(FormatBorder::Thin)
 }
 
-/// How a name in the header looks: people see `words`, programs read the name. Of the parts of a number format the
-/// fourth is for text.
+/// The format of a name in the header: people see `words`, programs read the name. The fourth part of a number
+/// format is for text.
 pub(super) fn shown_as(words: &str) -> Format {
     heading().set_num_format(format!(r#";;;"{words}""#))
 }
@@ -78,22 +79,22 @@ pub(super) fn prepare_printing(sheet: &mut Worksheet) -> &mut Worksheet {
         .set_footer("&L&A&RPage &P of &N")
 }
 
-/// How wide the text of each column is, as far as it is known.
+/// The width of the text in each column so far.
 pub(super) struct Widths(Vec<usize>);
 
 impl Widths {
-    /// Begins with what the header needs.
+    /// Starts with the widths of the header.
     pub(super) fn new(columns: &[usize]) -> Self {
         let needed = |&column: &usize| two_lines(&MEANINGS[column].heading()) + BOLD;
         Self(columns.iter().map(needed).collect())
     }
 
-    /// Makes room for a cell at `place`.
+    /// Widens the column at `place` for a cell.
     pub(super) fn fit(&mut self, place: usize, width: usize) {
         self.0[place] = self.0[place].max(width);
     }
 
-    /// Returns how wide each column is, in digits. What is wider than that is seen when it is chosen.
+    /// Returns the width of each column, in digits. Wider text is visible when its cell is selected.
     #[allow(clippy::cast_precision_loss, reason = "none is wider than the widest")]
     pub(super) fn columns(&self) -> impl Iterator<Item = f64> {
         let room = |width: &usize| (*width).min(WIDEST) as f64 + 2.5;
@@ -101,7 +102,7 @@ impl Widths {
     }
 }
 
-/// Returns the width of `text` where it stands on two lines.
+/// Returns the width of `text` on two lines.
 fn two_lines(text: &str) -> usize {
     let width = |text: &str| text.chars().count();
     let broken = text.match_indices(' ').map(|(at, _)| {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_break_where_that_is_narrowest() {
+    fn headers_break_at_the_narrowest_point() {
         for (text, width) in [
             ("Crop", 4),
             ("Usable seedlings (per tray)", 16),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_fit_their_widest_text_within_bounds() {
+    fn columns_fit_their_widest_text_up_to_a_limit() {
         let mut widths = Widths::new(&[0, 3]);
         widths.fit(0, 36);
         widths.fit(0, 12);
