@@ -1,4 +1,4 @@
-//! The archive that `sync` keeps: batches as the service sent them, those that vanished from it left out.
+//! Reads the archive of `sync`: batches as the service sent them, without those that vanished from it.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::{Failure, Kind};
 use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
 use crate::storage::sqlite::{self, is_damage};
 
-/// Tells whether the database at `path` is an archive.
+/// Returns whether the database at `path` is an archive.
 pub(crate) fn is_archive(path: &Path) -> bool {
     sqlite::is_archive(path)
 }
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
             count += 1;
             let record = Record {
                 values: batch,
-                // One that was not sent is null.
+                // A field that was not sent is null.
                 columns: ALL_COLUMNS,
                 sound: batch.is_usual(),
                 place: RecordPlace::Batch(count),
@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
     Ok(info)
 }
 
-/// What is no archive is a wrong name here: nothing was to be written to it.
+/// A file that is not an archive is a usage error here, because it was only to be read.
 fn refused(failure: Failure) -> ReadError {
     match or_damaged(failure) {
         ReadError::Aborted(mut failure) if failure.kind == Kind::Output => {
@@ -54,13 +54,15 @@ fn refused(failure: Failure) -> ReadError {
     }
 }
 
-/// Damage, and tables that are not those of an archive, are differences.
+/// Damage, and a wrong schema, count as differences.
 fn or_damaged(mut failure: Failure) -> ReadError {
     if is_damage(&failure) {
         failure.kind = Kind::Protocol;
     } else if failure.kind == Kind::Internal {
         failure.kind = Kind::Protocol;
-        failure = failure.hint("somebody has changed the archive; `trayscan sync` to a new file fetches all batches again");
+        failure = failure.hint(
+            "the archive was modified; `trayscan sync` to a new file fetches all batches again",
+        );
     }
     ReadError::Aborted(failure)
 }

@@ -1,9 +1,9 @@
-//! The batches of the other side, compared with those of the file.
+//! Compares the batches of the other side with those of the file.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::ledger::{Ledger, Met, Times};
+use super::ledger::{Ledger, Lookup, Occurrence};
 use super::scan::{FileScan, LISTED, NameList, scan};
 use super::scope::{Scope, listed, names};
 use super::source::RecordSource;
@@ -11,13 +11,13 @@ use crate::batch::digest::BatchHash;
 use crate::batch::{BATCH_ID, Values, canonical_json};
 use crate::error::Failure;
 
-/// A batch that is not the same on both sides.
+/// A batch that differs between the two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchDifference {
     pub(crate) id: String,
     /// Columns whose values differ.
     pub(crate) columns: Vec<usize>,
-    /// Its unknown fields differ.
+    /// Whether its unknown fields differ.
     pub(crate) unknown_fields: bool,
 }
 
@@ -29,19 +29,19 @@ impl BatchDifference {
     }
 }
 
-/// The other side, as it is looked up in a ledger.
+/// Compares the batches of the other side with a ledger.
 pub(crate) struct Comparison {
     ledger: Ledger,
     scope: Scope,
     missing: NameList,
     changed: u64,
-    /// The first that changed, with their forms on the other side.
-    forms: HashMap<String, CanonicalValues>,
-    /// The same, in order.
+    /// The first changed batches, with their values on the other side.
+    changed_values: HashMap<String, CanonicalValues>,
+    /// The identifiers of the same batches, in order.
     order: Vec<String>,
 }
 
-/// The values of a batch in their canonical form.
+/// The values of a batch in canonical form.
 #[derive(Default)]
 struct CanonicalValues {
     columns: Vec<Vec<u8>>,
@@ -51,9 +51,9 @@ struct CanonicalValues {
 impl CanonicalValues {
     fn new(batch: &dyn Values, scope: &Scope) -> Self {
         let encoded = |column: usize| {
-            let mut form = Vec::new();
-            batch.encode(column, &mut form);
-            form
+            let mut value = Vec::new();
+            batch.encode(column, &mut value);
+            value
         };
         let unknown = batch.unknown_fields().filter(|_| scope.unknown_fields);
         Self {
@@ -63,12 +63,12 @@ impl CanonicalValues {
     }
 }
 
-/// What is different.
+/// The differences between the two sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Differences {
-    /// On the other side only.
+    /// Batches that only the other side has.
     pub(crate) missing: NameList,
-    /// In the file only.
+    /// Batches that only the file has.
     pub(crate) extra: NameList,
     pub(crate) changed: u64,
     pub(crate) changes: Vec<BatchDifference>,
@@ -81,7 +81,7 @@ impl Comparison {
             scope,
             missing: NameList::default(),
             changed: 0,
-            forms: HashMap::new(),
+            changed_values: HashMap::new(),
             order: Vec::new(),
         }
     }
@@ -94,53 +94,53 @@ impl Comparison {
         })
     }
 
-    /// Compares one batch of the other side; returns how often it came.
-    pub(crate) fn compare(&mut self, batch: &dyn Values, id: &str, hash: BatchHash) -> Times {
+    /// Compares one batch of the other side; returns how often it has appeared.
+    pub(crate) fn compare(&mut self, batch: &dyn Values, id: &str, hash: BatchHash) -> Occurrence {
         match self.ledger.lookup(id, self.scope.content(hash)) {
-            Met::Same => {}
-            Met::Nowhere => self.missing.add(id),
-            Met::Changed => {
+            Lookup::Same => {}
+            Lookup::Missing => self.missing.add(id),
+            Lookup::Changed => {
                 self.changed += 1;
                 if self.order.len() < LISTED {
                     self.order.push(id.to_owned());
-                    let form = CanonicalValues::new(batch, &self.scope);
-                    self.forms.insert(id.to_owned(), form);
+                    let values = CanonicalValues::new(batch, &self.scope);
+                    self.changed_values.insert(id.to_owned(), values);
                 }
             }
-            Met::Again(times) => return times,
+            Lookup::Repeated(occurrence) => return occurrence,
         }
-        Times::Once
+        Occurrence::Once
     }
 
     /// Returns whether every batch was found on both sides, with the same content.
     pub(crate) fn is_equal(&self) -> bool {
-        self.missing.count == 0 && self.changed == 0 && self.ledger.unmet() == 0
+        self.missing.count == 0 && self.changed == 0 && self.ledger.unmatched() == 0
     }
 
-    /// Lists what is different; `source` is the file that is verified, which is read once more.
+    /// Lists the differences; reads `source`, the file that is verified, again.
     pub(crate) fn differences(
         mut self,
         source: &mut RecordSource,
         layout: Option<&[usize]>,
     ) -> Result<Differences, Failure> {
         let mut extra = NameList {
-            count: self.ledger.unmet(),
+            count: self.ledger.unmatched(),
             ids: Vec::new(),
         };
-        let wanted = usize::try_from(extra.count).map_or(LISTED, |count| count.min(LISTED));
+        let limit = usize::try_from(extra.count).map_or(LISTED, |count| count.min(LISTED));
         let mut changes: HashMap<String, BatchDifference> = HashMap::new();
-        if wanted > 0 || !self.forms.is_empty() {
+        if limit > 0 || !self.changed_values.is_empty() {
             source.read(layout, &mut |record| {
                 let id = record.values.plain(BATCH_ID).unwrap_or_default();
-                if extra.ids.len() < wanted && self.ledger.is_first_unmet(&id) {
+                if extra.ids.len() < limit && self.ledger.is_first_unmatched(&id) {
                     extra.ids.push(id.clone().into_owned());
                 }
-                if let Some(there) = self.forms.remove(id.as_ref()) {
+                if let Some(there) = self.changed_values.remove(id.as_ref()) {
                     let here = CanonicalValues::new(record.values, &self.scope);
                     let change = changed(id.into_owned(), &self.scope, &here, &there);
                     changes.insert(change.id.clone(), change);
                 }
-                let done = extra.ids.len() == wanted && self.forms.is_empty();
+                let done = extra.ids.len() == limit && self.changed_values.is_empty();
                 Ok(if done {
                     ControlFlow::Break(())
                 } else {
@@ -158,7 +158,7 @@ impl Comparison {
     }
 }
 
-/// Finds what differs between two forms of one batch.
+/// Returns the difference between two versions of one batch.
 fn changed(
     id: String,
     scope: &Scope,

@@ -1,9 +1,9 @@
-//! Values that are not what their fields hold. They may be there: `export --lenient` carries them on.
+//! Counts values that are invalid for their field. They are allowed: `export --lenient` keeps them.
 
 use crate::batch::{COLUMNS, FieldType, Timestamp, is_number, is_whole};
 use crate::formats::record::Record;
 
-/// How many there are, and the first.
+/// The number of invalid values, and the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flawed {
     pub(crate) count: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Flawed {
 }
 
 impl Flawed {
-    pub(super) fn judge(&mut self, record: &Record<'_>) {
+    pub(super) fn check(&mut self, record: &Record<'_>) {
         for (place, column) in COLUMNS.iter().enumerate() {
             if record.columns & (1 << place) == 0 {
                 continue;
@@ -27,11 +27,11 @@ impl Flawed {
     }
 }
 
-/// Says what is wrong with a value.
+/// Describes what is wrong with a value.
 fn flaw(kind: FieldType, nullable: bool, text: Option<&str>) -> Option<&'static str> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
-        // Empty text and none look the same in CSV.
-        return (!nullable && kind != FieldType::Text).then_some("not there");
+        // In CSV, empty text and null look the same.
+        return (!nullable && kind != FieldType::Text).then_some("missing");
     };
     match kind {
         FieldType::Text => None,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_judged_by_what_their_field_holds() {
+    fn values_are_checked_by_the_type_of_their_field() {
         for (kind, text) in [
             (FieldType::Decimal, "87.50"),
             (FieldType::Integer, "-12"),
@@ -71,7 +71,7 @@ mod tests {
         ] {
             assert!(flaw(kind, false, Some(text)).is_some(), "{text}");
         }
-        assert_eq!(flaw(FieldType::Date, false, None), Some("not there"));
+        assert_eq!(flaw(FieldType::Date, false, None), Some("missing"));
         assert_eq!(flaw(FieldType::Text, false, None), None);
         let huge = flaw(FieldType::Integer, false, Some("9223372036854775808"));
         assert_eq!(huge, Some("too large"));

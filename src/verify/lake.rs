@@ -1,4 +1,4 @@
-//! The files of a lake: a folder, or a template such as `lake/year={year}/batches.parquet`.
+//! Finds the files of a lake, which is a folder or a template such as `lake/year={year}/batches.parquet`.
 
 use std::fs;
 use std::io;
@@ -9,12 +9,12 @@ use crate::export::Template;
 use crate::formats::detect;
 use crate::text;
 
-/// Endings of exports, packed or not.
+/// The extensions of exports, before `.gz` or `.zst`.
 const ENDINGS: [&str; 9] = [
     "json", "ndjson", "jsonl", "csv", "tsv", "xlsx", "parquet", "sqlite", "db",
 ];
 
-/// Where a lake is.
+/// The location of a lake.
 #[derive(Clone, Debug)]
 pub(crate) struct Lake {
     /// The folder, or the one before the first placeholder.
@@ -24,7 +24,7 @@ pub(crate) struct Lake {
 }
 
 impl Lake {
-    /// Returns the lake at `path`; `None` if it is a file or nothing.
+    /// Returns the lake at `path`; `None` if it is a file or does not exist.
     pub(crate) fn find(path: &Path) -> Result<Option<Self>, Failure> {
         if path.is_dir() {
             return Ok(Some(Self {
@@ -43,8 +43,8 @@ impl Lake {
         }))
     }
 
-    /// Returns the exports in it, in the order of their names. Names that begin with `_` or `.` are left out, as
-    /// engines leave them out.
+    /// Returns the exports in it, sorted by name. Names that start with `_` or `.` are skipped, as query engines
+    /// do.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Failure> {
         let root = match &self.folder {
             folder if folder.as_os_str().is_empty() => Path::new("."),
@@ -58,15 +58,15 @@ impl Lake {
             .filter(|file| self.includes(file))
             .collect();
         files.sort();
-        // A manifest may say that there is none.
+        // A manifest may say that there are no files.
         if files.is_empty() && !root.join("_manifest.json").is_file() {
             let name = text::one_line(&root.to_string_lossy()).into_owned();
             let message = match self.pattern {
                 None => format!("there is no export in the folder `{name}`"),
-                Some(_) => format!("no file in the folder `{name}` fits the template"),
+                Some(_) => format!("no file in the folder `{name}` matches the template"),
             };
             return Err(Failure::new(Kind::Usage, message).hint(
-                "files of these endings are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, and .gz or .zst behind them",
+                "files with these extensions are verified: json, ndjson, jsonl, csv, tsv, xlsx, parquet, sqlite, db, with or without .gz or .zst",
             ));
         }
         Ok(files)
@@ -86,7 +86,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let name = text::one_line(&folder.to_string_lossy()).into_owned();
         Failure::new(Kind::Usage, format!("cannot read the folder `{name}`"))
             .caused_by(error)
-            .hint("check that it exists and that you may read it")
+            .hint("check that it exists and that you have permission to read it")
     };
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
@@ -106,7 +106,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns whether `name` is `texts` with a value between each two of them. No value is empty or holds a
+/// Returns whether `name` is `texts` with a value between each two of them. A value is not empty and has no
 /// separator.
 fn fits<T: AsRef<str>>(texts: &[T], name: &str) -> bool {
     let [first, rest @ ..] = texts else {

@@ -1,4 +1,4 @@
-//! Which batches were seen where: sixteen bytes a batch, and the room of the map around them.
+//! Records which side has which batch, in 16 bytes per batch plus the overhead of the map.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,43 +8,43 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The batches of a file, and which of them the other side has as well.
 ///
-/// Identifiers are known by 64 bits of a hash with a key that nobody knows beforehand: among ten
-/// million, two are taken for one once in four hundred thousand runs.
+/// Identifiers are represented by a 64-bit hash with a random key: among ten million, two collide once in
+/// four hundred thousand runs.
 pub(crate) struct Ledger {
     key: u64,
-    batches: HashMap<u64, Noted, BuildHasherDefault<AsItIs>>,
-    unmet: u64,
+    batches: HashMap<u64, LedgerEntry, BuildHasherDefault<IdentityHasher>>,
+    unmatched: u64,
 }
 
-/// The beginning of the hash of a batch, its last bits taken for what follows.
+/// The hash of the content of a batch, with flags in its lowest bits.
 #[derive(Clone, Copy)]
-struct Noted(u64);
+struct LedgerEntry(u64);
 
 /// The other side has it.
-const MET: u64 = 1;
+const FOUND: u64 = 1;
 /// The file has it more than once.
 const TWICE: u64 = 2;
 /// The other side has it more than once.
-const MET_TWICE: u64 = 4;
-const FLAGS: u64 = MET | TWICE | MET_TWICE;
+const FOUND_TWICE: u64 = 4;
+const FLAGS: u64 = FOUND | TWICE | FOUND_TWICE;
 
-/// How often a batch was on its side so far.
+/// How often a batch has appeared on its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Times {
+pub(crate) enum Occurrence {
     Once,
     Twice,
-    /// As was told before.
+    /// More than twice: it has been reported.
     More,
 }
 
-/// What the file knows of a batch of the other side.
+/// The result of looking up a batch of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum Lookup {
     Same,
     Changed,
-    Nowhere,
-    /// The other side had it before; so often.
-    Again(Times),
+    Missing,
+    /// The other side had it before, this often.
+    Repeated(Occurrence),
 }
 
 impl Ledger {
@@ -52,7 +52,7 @@ impl Ledger {
         Self {
             key: fastrand::u64(..),
             batches: HashMap::default(),
-            unmet: 0,
+            unmatched: 0,
         }
     }
 
@@ -61,50 +61,50 @@ impl Ledger {
     }
 
     /// Adds a batch of the file.
-    pub(super) fn add(&mut self, id: &str, content: u64) -> Times {
+    pub(super) fn add(&mut self, id: &str, content: u64) -> Occurrence {
         let key = self.key_of(id);
         match self.batches.entry(key) {
-            Entry::Occupied(mut place) => place.get_mut().again(TWICE),
+            Entry::Occupied(mut place) => place.get_mut().repeat(TWICE),
             Entry::Vacant(place) => {
-                place.insert(Noted(content & !FLAGS));
-                self.unmet += 1;
-                Times::Once
+                place.insert(LedgerEntry(content & !FLAGS));
+                self.unmatched += 1;
+                Occurrence::Once
             }
         }
     }
 
     /// Looks up a batch of the other side.
-    pub(super) fn lookup(&mut self, id: &str, content: u64) -> Met {
+    pub(super) fn lookup(&mut self, id: &str, content: u64) -> Lookup {
         let key = self.key_of(id);
         match self.batches.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Noted(content & !FLAGS | MET));
-                Met::Nowhere
+                place.insert(LedgerEntry(content & !FLAGS | FOUND));
+                Lookup::Missing
             }
             Entry::Occupied(mut place) => {
-                let noted = place.get_mut();
-                if noted.0 & MET != 0 {
-                    return Met::Again(noted.again(MET_TWICE));
+                let entry = place.get_mut();
+                if entry.0 & FOUND != 0 {
+                    return Lookup::Repeated(entry.repeat(FOUND_TWICE));
                 }
-                let same = noted.0 & !FLAGS == content & !FLAGS;
-                noted.0 |= MET;
-                self.unmet -= 1;
-                if same { Met::Same } else { Met::Changed }
+                let same = entry.0 & !FLAGS == content & !FLAGS;
+                entry.0 |= FOUND;
+                self.unmatched -= 1;
+                if same { Lookup::Same } else { Lookup::Changed }
             }
         }
     }
 
     /// Returns how many batches of the file the other side does not have.
-    pub(super) fn unmet(&self) -> u64 {
-        self.unmet
+    pub(super) fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
-    /// Tells, once, whether the other side does not have the batch `id` of the file.
-    pub(super) fn is_first_unmet(&mut self, id: &str) -> bool {
+    /// Returns whether the other side lacks the batch `id` of the file; true only once for each.
+    pub(super) fn is_first_unmatched(&mut self, id: &str) -> bool {
         let key = self.key_of(id);
         match self.batches.get_mut(&key) {
-            Some(noted) if noted.0 & MET == 0 => {
-                noted.0 |= MET;
+            Some(entry) if entry.0 & FOUND == 0 => {
+                entry.0 |= FOUND;
                 true
             }
             _ => false,
@@ -112,22 +112,22 @@ impl Ledger {
     }
 }
 
-impl Noted {
-    /// Notes that it is there again, by `flag`.
-    fn again(&mut self, flag: u64) -> Times {
+impl LedgerEntry {
+    /// Sets `flag`, which marks a repeated batch.
+    fn repeat(&mut self, flag: u64) -> Occurrence {
         if self.0 & flag != 0 {
-            return Times::More;
+            return Occurrence::More;
         }
         self.0 |= flag;
-        Times::Twice
+        Occurrence::Twice
     }
 }
 
-/// Takes a key that is a hash already as it is.
+/// A hasher for keys that are already hashes.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -146,23 +146,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_are_met_once_and_told_apart_by_their_content() {
+    fn batches_are_looked_up_once_and_compared_by_content() {
         let mut ledger = Ledger::new();
-        assert_eq!(ledger.add("a", 16), Times::Once);
-        assert_eq!(ledger.add("b", 16), Times::Once);
-        assert_eq!(ledger.add("c", 0xf8), Times::Once);
-        assert_eq!(ledger.add("a", 8 << 8), Times::Twice);
-        assert_eq!(ledger.add("a", 16), Times::More);
-        assert_eq!(ledger.lookup("a", 16), Met::Same);
-        assert_eq!(ledger.lookup("a", 16), Met::Again(Times::Twice));
-        assert_eq!(ledger.lookup("a", 16), Met::Again(Times::More));
-        assert_eq!(ledger.lookup("b", 8 << 8), Met::Changed);
-        assert_eq!(ledger.lookup("x", 16), Met::Nowhere);
-        assert_eq!(ledger.lookup("x", 16), Met::Again(Times::Twice));
-        assert_eq!(ledger.unmet(), 1);
-        assert!(!ledger.is_first_unmet("a"));
-        assert!(!ledger.is_first_unmet("x"));
-        assert!(ledger.is_first_unmet("c"));
-        assert!(!ledger.is_first_unmet("c"), "it was told");
+        assert_eq!(ledger.add("a", 16), Occurrence::Once);
+        assert_eq!(ledger.add("b", 16), Occurrence::Once);
+        assert_eq!(ledger.add("c", 0xf8), Occurrence::Once);
+        assert_eq!(ledger.add("a", 8 << 8), Occurrence::Twice);
+        assert_eq!(ledger.add("a", 16), Occurrence::More);
+        assert_eq!(ledger.lookup("a", 16), Lookup::Same);
+        assert_eq!(ledger.lookup("a", 16), Lookup::Repeated(Occurrence::Twice));
+        assert_eq!(ledger.lookup("a", 16), Lookup::Repeated(Occurrence::More));
+        assert_eq!(ledger.lookup("b", 8 << 8), Lookup::Changed);
+        assert_eq!(ledger.lookup("x", 16), Lookup::Missing);
+        assert_eq!(ledger.lookup("x", 16), Lookup::Repeated(Occurrence::Twice));
+        assert_eq!(ledger.unmatched(), 1);
+        assert!(!ledger.is_first_unmatched("a"));
+        assert!(!ledger.is_first_unmatched("x"));
+        assert!(ledger.is_first_unmatched("c"));
+        assert!(!ledger.is_first_unmatched("c"), "already reported");
     }
 }

@@ -1,4 +1,4 @@
-//! What every reader must pass: what a writer wrote comes back, in every dialect.
+//! Tests that every reader must pass: it reads back what a writer wrote, in every dialect.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use crate::formats::record::FileInfo;
 use crate::formats::{self, WriterOptions};
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 
-/// A batch with these values; where there is none, it is null or as short as can be.
+/// Returns a batch with these values; absent ones are null, or empty if the field is required.
 fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) -> Batch {
     let mut texts = texts.iter();
     let fields = COLUMNS.iter().map(|column| {
@@ -47,7 +47,7 @@ fn batch(id: usize, texts: &[Option<String>], number: Option<&str>, date: &str) 
     read.batch.expect("a batch")
 }
 
-/// An export to be made.
+/// The options of an export.
 struct Export<'a> {
     format: Format,
     compression: Compression,
@@ -81,8 +81,8 @@ impl Export<'_> {
         output.publish().expect("published");
     }
 
-    /// Returns the digest of what was given, and of what came back.
-    fn there_and_back(&self, batches: &[Batch]) -> (String, String) {
+    /// Returns the digest of the batches that were written, and of those that were read back.
+    fn round_trip(&self, batches: &[Batch]) -> (String, String) {
         let folder = TempDir::new().expect("a folder");
         let path = folder.path().join(format!("export.{}", self.format.name()));
         self.write(&path, batches);
@@ -92,7 +92,7 @@ impl Export<'_> {
         }
         let mut read = SetDigest::new(self.fields);
         let mut source = RecordSource::open(&path).expect("a file");
-        // As a manifest would say.
+        // As if a manifest said so.
         if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             source.expect_nothing();
         }
@@ -125,7 +125,7 @@ fn batches() -> impl Strategy<Value = Vec<Batch>> {
     )
 }
 
-/// Batches with such numbers and dates.
+/// Batches with numbers and dates of these patterns.
 fn batches_of(number: &'static str, date: &'static str) -> impl Strategy<Value = Vec<Batch>> {
     let number = prop_oneof![
         1 => Just(None),
@@ -148,7 +148,7 @@ fn compressions() -> impl Strategy<Value = Compression> {
     ])
 }
 
-/// All fields, or some of them in any order, the first of which tell rows without names apart.
+/// All fields, or some of them in any order; the first ones make rows without a header recognisable.
 fn fields() -> impl Strategy<Value = Vec<usize>> {
     let some = Just((3..COLUMNS.len()).collect::<Vec<_>>())
         .prop_shuffle()
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn cells_come_back_in_every_dialect(
+    fn cells_survive_a_round_trip_in_every_dialect(
         batches in batches(),
         tabs: bool,
         delimiter in prop::option::of(prop::sample::select(&b",;\t| .-_'=5aeT"[..])),
@@ -183,12 +183,12 @@ proptest! {
             },
             fields: &fields,
         };
-        let (written, read) = export.there_and_back(&batches);
+        let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 
     #[test]
-    fn workbooks_come_back(batches in batches(), fields in fields()) {
+    fn workbooks_survive_a_round_trip(batches in batches(), fields in fields()) {
         let export = Export {
             format: Format::Xlsx,
             compression: Compression::None,
@@ -196,12 +196,12 @@ proptest! {
             csv: CsvOptions::default(),
             fields: &fields,
         };
-        let (written, read) = export.there_and_back(&batches);
+        let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 
     #[test]
-    fn objects_come_back_in_every_shape(
+    fn objects_survive_a_round_trip_in_every_shape(
         batches in batches(),
         array: bool,
         numbers: bool,
@@ -215,7 +215,7 @@ proptest! {
             csv: CsvOptions::default(),
             fields: &fields,
         };
-        let (written, read) = export.there_and_back(&batches);
+        let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 }
@@ -224,7 +224,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn typed_columns_come_back(
+    fn typed_columns_survive_a_round_trip(
         batches in batches_of(
             "-?[0-9]{1,16}(\\.[0-9]{1,2}0{0,3})?",
             "(0|1|2|9)[0-9]{3}-0[1-9]-1[0-9]T0[0-9]:00:00(\\.[0-9]{1,3}0{0,3})?Z",
@@ -238,12 +238,12 @@ proptest! {
             csv: CsvOptions::default(),
             fields: &fields,
         };
-        let (written, read) = export.there_and_back(&batches);
+        let (written, read) = export.round_trip(&batches);
         prop_assert_eq!(written, read);
     }
 }
 
-/// Reads `bytes` as a file of that name: the identifiers, and what else it tells.
+/// Reads `bytes` as a file of that name; returns the identifiers and the facts about the file.
 fn read(name: &str, bytes: &[u8]) -> Result<(Vec<String>, FileInfo), Failure> {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join(name);
@@ -278,7 +278,7 @@ fn a_byte_order_mark_in_the_first_cell_comes_back() {
 }
 
 #[test]
-fn objects_may_stand_as_people_write_them() {
+fn objects_may_be_formatted_by_hand() {
     for text in [
         "[{\"batch_id\":\"a\"},{\"batch_id\":\"b\"}]",
         "\u{feff} [ {\n  \"batch_id\" : \"a\"\n },\r\n{\"batch_id\":\"b\", \"more\": {}} ]\n\n",
@@ -292,7 +292,7 @@ fn objects_may_stand_as_people_write_them() {
 }
 
 #[test]
-fn each_object_has_a_line_of_its_own() {
+fn each_object_must_be_on_its_own_line() {
     for (text, why) in [
         (
             "{\"batch_id\":\"a\"} {\"batch_id\":\"b\"}\n",
@@ -323,8 +323,8 @@ fn each_object_has_a_line_of_its_own() {
 }
 
 #[test]
-fn pieces_of_any_length_come_together() {
-    // Longer than a piece, without and with lines, and a character across its end.
+fn pieces_of_any_length_are_joined() {
+    // Longer than a piece, without and with line breaks, and with a character across its end.
     for (open, between, close) in [("[", ",", "]"), ("", "\n", "\n")] {
         let object = |id: usize| {
             format!(
@@ -341,7 +341,7 @@ fn pieces_of_any_length_come_together() {
 }
 
 #[test]
-fn cells_may_stand_in_any_order_beside_others() {
+fn cells_may_be_in_any_order_next_to_others() {
     for end in ["\n", "\r\n"] {
         let rows = ["mine,warnings,batch_id", "\"x\r\ny\",true,a", "y,false,b"];
         let (ids, info) = read("a.csv", rows.join(end).as_bytes()).expect("cells");
@@ -353,7 +353,7 @@ fn cells_may_stand_in_any_order_beside_others() {
 }
 
 #[test]
-fn one_quote_too_many_does_not_fill_the_memory() {
+fn a_stray_quote_does_not_fill_the_memory() {
     let rows = "b,x\n".repeat(2 << 20);
     let text = format!("batch_id,comment\na,\"x\n{rows}");
     let failure = read("a.csv", text.as_bytes()).expect_err("one quote");
@@ -368,7 +368,7 @@ fn one_quote_too_many_does_not_fill_the_memory() {
 }
 
 #[test]
-fn what_is_broken_is_named_with_its_place() {
+fn errors_name_their_position() {
     for (name, bytes, why) in [
         (
             "a.csv",

@@ -1,11 +1,11 @@
-//! One pass over a file: its set digest, its columns, and what is wrong with it.
+//! One pass over a file: its set digest, its columns, and its invalid values.
 
 use std::ops::ControlFlow;
 
 use serde::Serialize;
 
 use super::flaws::Flawed;
-use super::ledger::{Ledger, Times};
+use super::ledger::{Ledger, Occurrence};
 use super::scope::{Scope, listed};
 use super::source::RecordSource;
 use crate::batch::digest::{BatchHash, SetDigest};
@@ -13,10 +13,10 @@ use crate::batch::{ALL_COLUMNS, BATCH_ID};
 use crate::error::{Failure, Kind};
 use crate::formats::record::{FileInfo, Record, RecordPlace, Schema};
 
-/// So many identifiers are listed; of the others only their number is told.
+/// The most identifiers that are listed; the others are only counted.
 pub(crate) const LISTED: usize = 20;
 
-/// Names of batches or files: the first of them, and how many there are.
+/// Names of batches or files: the first ones, and the total number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct NameList {
     pub(crate) count: u64,
@@ -32,12 +32,12 @@ impl NameList {
     }
 }
 
-/// What a pass over a file found.
+/// The result of a pass over a file.
 pub(crate) struct FileScan {
     pub(crate) digest: SetDigest,
-    /// Columns that it has, one bit each; `None` if it has no batch and does not tell.
+    /// The columns that it has, one bit each; `None` if it has neither batches nor a header.
     pub(crate) columns: Option<u32>,
-    /// Identifiers that it has more than once.
+    /// Identifiers that appear more than once.
     pub(crate) repeated: NameList,
     pub(crate) flawed: Flawed,
     pub(crate) remarks: FileInfo,
@@ -50,7 +50,7 @@ impl FileScan {
             .is_none_or(|columns| columns & (1 << BATCH_ID) != 0)
     }
 
-    /// Returns the columns that no batch has and that nobody but trayscan should have written.
+    /// Returns the columns that are not fields of a batch; empty for a table, where users may add their own.
     pub(crate) fn foreign(&self) -> &[String] {
         if self.remarks.schema == Schema::Shared {
             &[]
@@ -59,24 +59,24 @@ impl FileScan {
         }
     }
 
-    /// Returns the columns of `scope` that the file lacks. In JSON none is: absent is null.
+    /// Returns the columns of `scope` that the file lacks. JSON lacks none, because an absent field is null.
     pub(crate) fn lacking(&self, scope: &Scope) -> Vec<usize> {
         if self.remarks.schema == Schema::Free {
             return Vec::new();
         }
-        // Of several files, each must have the column.
+        // In a set of files, each must have the column.
         let there = self.remarks.columns.or(self.columns);
         listed(scope.columns & !there.unwrap_or(scope.columns))
     }
 }
 
-/// Reads `source` from start to end. Each batch is handed to `add`, with its identifier and its hash, which
-/// returns how often it was there.
+/// Reads `source` from start to end. Passes each batch to `add`, with its identifier and hash, which returns
+/// how often the batch has appeared.
 pub(super) fn scan(
     source: &mut RecordSource,
     layout: Option<&[usize]>,
     scope: &Scope,
-    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Times,
+    add: &mut dyn FnMut(&Record<'_>, &str, BatchHash) -> Occurrence,
 ) -> Result<FileScan, Failure> {
     let name = source.name().to_owned();
     let mut unnamed = None;
@@ -91,12 +91,12 @@ pub(super) fn scan(
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
         let hash = scan.digest.add(record.values);
         if !record.sound {
-            scan.flawed.judge(record);
+            scan.flawed.check(record);
         }
         if scope.has_ids() {
             let id = record.values.plain(BATCH_ID).unwrap_or_default();
             if !id.is_empty() {
-                if add(record, &id, hash) == Times::Twice {
+                if add(record, &id, hash) == Occurrence::Twice {
                     scan.repeated.add(&id);
                 }
             } else if record.columns & (1 << BATCH_ID) != 0 {
@@ -107,7 +107,7 @@ pub(super) fn scan(
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    // A table may have no such column; in JSON, each batch has its own fields.
+    // A file with columns may lack this one; in JSON, each batch has its own fields.
     if let Some(place) = unnamed.filter(|_| remarks.schema == Schema::Free) {
         return Err(no_id(&name, place, "missing"));
     }
@@ -137,8 +137,8 @@ pub(crate) fn index(
 }
 
 impl Scope {
-    /// Returns the scope that two files turned out to need: the columns that either has, unless `fields` were
-    /// asked for, and unknown fields only if both keep them.
+    /// Returns the scope for two files that were read: the columns that either has, unless the user chose `fields`,
+    /// and unknown fields only if both keep them.
     pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
         let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
         let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;

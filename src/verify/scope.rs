@@ -6,9 +6,9 @@ use crate::batch::{BATCH_ID, COLUMNS};
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// One bit each.
+    /// The columns, one bit each.
     pub(crate) columns: u32,
-    /// Both sides keep unknown fields, and all fields are compared.
+    /// Whether unknown fields are compared: both sides keep them, and the user chose no fields.
     pub(crate) unknown_fields: bool,
     /// The version of the digest.
     pub(crate) version: u32,
@@ -19,7 +19,7 @@ impl Scope {
         self.columns & (1 << BATCH_ID) != 0
     }
 
-    /// Returns what tells the content of a batch from others within this scope.
+    /// Returns the hash of the content of a batch within this scope.
     pub(super) fn content(&self, hash: BatchHash) -> u64 {
         if self.unknown_fields {
             hash.fields ^ hash.unknown
@@ -31,7 +31,7 @@ impl Scope {
     /// Starts a digest of a set.
     pub(crate) fn digest(&self) -> SetDigest {
         SetDigest::of_version(self.version, &listed(self.columns))
-            // Versions are checked where they are read.
+            // The version was checked when it was read.
             .unwrap_or_else(|| SetDigest::new(&listed(self.columns)))
             .with_unknown_fields(true)
     }
@@ -49,7 +49,7 @@ pub(crate) fn listed(columns: u32) -> Vec<usize> {
         .collect()
 }
 
-/// Names columns for people: the first of them, where there are many.
+/// Returns the names of columns for people; only the first if there are many.
 pub(crate) fn briefly(columns: &[usize]) -> String {
     const NAMED: usize = 6;
     let names = names(columns);
@@ -59,7 +59,7 @@ pub(crate) fn briefly(columns: &[usize]) -> String {
     }
 }
 
-/// Names columns.
+/// Returns the names of columns.
 pub(crate) fn names(columns: &[usize]) -> Vec<&'static str> {
     columns.iter().map(|&column| COLUMNS[column].name).collect()
 }

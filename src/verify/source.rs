@@ -1,4 +1,4 @@
-//! A file or standard input, opened as often as needed, unpacked; or a table.
+//! Opens what is verified, as often as needed: a file, standard input, an object, a lake or a table.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
@@ -25,34 +25,34 @@ use crate::storage::is_table;
 use crate::storage::temp_file::Scratch;
 use crate::text;
 
-/// How much of a file is looked at before it is read.
+/// Bytes that are examined to detect the format.
 const HEAD: u64 = 256 * 1024;
-/// What comes through a pipe is kept in memory up to this size, and then in a file without a name.
+/// Input from a pipe is kept in memory up to this size, and then in a temporary file.
 const SPOOLED: usize = 8 << 20;
 
-/// Where records come from.
+/// A source of records.
 pub(crate) struct RecordSource {
-    /// For messages, in quotes where it is a name.
+    /// The name for messages, in quotes if it is a path.
     name: String,
-    place: SourceKind,
-    /// It is known that a file without a byte is what was written.
+    kind: SourceKind,
+    /// Whether a file without a byte is known to be complete.
     may_be_empty: bool,
 }
 
 enum SourceKind {
     File(PathBuf),
-    /// From object storage, for as long as it is read.
+    /// A temporary copy of an object.
     Fetched(Scratch),
-    /// Could be read once only, and was.
+    /// A copy of input that can be read only once.
     Spooled(Box<SpooledTempFile>),
-    /// The files of a lake, as one.
+    /// The files of a lake, as one set.
     Lake(Vec<PathBuf>),
     #[cfg(feature = "postgres")]
     Table(Box<TableReader>),
 }
 
 impl SourceKind {
-    /// Where the file is, where it is one.
+    /// Returns the path of the file; `None` if it is not one.
     fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -64,7 +64,7 @@ impl SourceKind {
     }
 }
 
-/// Size and hash of a file as it is, packed or not.
+/// The size and hash of a file, without unpacking it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileDigest {
     pub(crate) bytes: u64,
@@ -72,15 +72,15 @@ pub(crate) struct FileDigest {
 }
 
 impl RecordSource {
-    fn new(name: String, place: SourceKind) -> Self {
+    fn new(name: String, kind: SourceKind) -> Self {
         Self {
             name,
-            place,
+            kind,
             may_be_empty: false,
         }
     }
 
-    /// Takes a file without a byte for what was written, whatever its name.
+    /// Accepts a file without a byte as complete, regardless of its name.
     pub(crate) fn expect_nothing(&mut self) {
         self.may_be_empty = true;
     }
@@ -96,16 +96,16 @@ impl RecordSource {
         }
         let name = format!("`{}`", text::one_line(&text));
         if let Some(address) = ObjectAddress::parse(path)? {
-            let place = SourceKind::Fetched(cloud::download(&address)?);
-            return Ok(Self::new(name, place));
+            let kind = SourceKind::Fetched(cloud::download(&address)?);
+            return Ok(Self::new(name, kind));
         }
         if let Some(lake) = Lake::find(path)? {
             return Ok(Self::new(name, SourceKind::Lake(lake.files()?)));
         }
         let refuse = |error: io::Error| {
             let hint = match error.kind() {
-                io::ErrorKind::NotFound => "no such file: check its name",
-                _ => "check its permissions",
+                io::ErrorKind::NotFound => "check the name of the file",
+                _ => "check the permissions of the file",
             };
             Failure::new(Kind::Usage, format!("cannot read {name}"))
                 .caused_by(error)
@@ -116,8 +116,8 @@ impl RecordSource {
         if !metadata.is_file() {
             return Self::spool(name, file);
         }
-        let place = SourceKind::File(path.to_owned());
-        Ok(Self::new(name, place))
+        let kind = SourceKind::File(path.to_owned());
+        Ok(Self::new(name, kind))
     }
 
     #[cfg(feature = "postgres")]
@@ -135,10 +135,10 @@ impl RecordSource {
         Err(crate::storage::no_postgres())
     }
 
-    /// Returns the table that it is; nothing where it is a file.
+    /// Returns the table; `None` if it is not one.
     #[cfg(feature = "postgres")]
     pub(crate) fn as_table(&mut self) -> Option<&mut TableReader> {
-        match &mut self.place {
+        match &mut self.kind {
             SourceKind::Table(reader) => Some(reader),
             SourceKind::File(_)
             | SourceKind::Fetched(_)
@@ -152,65 +152,67 @@ impl RecordSource {
         io::copy(&mut from, &mut spooled).map_err(|error| {
             Failure::new(Kind::Usage, format!("cannot read {name}"))
                 .caused_by(error)
-                .hint("it is kept in a temporary file while it is read: is there room for it?")
+                .hint(
+                    "it is copied to a temporary file first: check that there is enough disk space",
+                )
         })?;
-        let place = SourceKind::Spooled(Box::new(spooled));
-        Ok(Self::new(name, place))
+        let kind = SourceKind::Spooled(Box::new(spooled));
+        Ok(Self::new(name, kind))
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Hands each record to `each`. Cells without names are those of `layout`.
+    /// Passes each record to `each`. Cells without a header are those of `layout`.
     pub(crate) fn read(
         &mut self,
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
     ) -> Result<FileInfo, Failure> {
-        if let SourceKind::Lake(files) = &self.place {
+        if let SourceKind::Lake(files) = &self.kind {
             return read_lake(files, layout, each);
         }
         let name = self.name.clone();
-        self.read_through(layout, each)
-            .map_err(|unreadable| unreadable.of(&name))
+        self.read_detected(layout, each)
+            .map_err(|error| error.of(&name))
     }
 
     /// Returns the files of a lake; `None` if it is not one.
     pub(crate) fn lake(&self) -> Option<&[PathBuf]> {
-        match &self.place {
+        match &self.kind {
             SourceKind::Lake(files) => Some(files),
             _ => None,
         }
     }
 
-    fn read_through(
+    fn read_detected(
         &mut self,
         layout: Option<&[usize]>,
         each: &mut Each<'_>,
     ) -> Result<FileInfo, ReadError> {
         #[cfg(feature = "postgres")]
-        if let SourceKind::Table(reader) = &self.place {
+        if let SourceKind::Table(reader) = &self.kind {
             return read_table(reader, each);
         }
-        let ending = self.place.path().and_then(detect::ending);
+        let ending = self.kind.path().and_then(detect::ending);
         let may_be_empty =
-            self.may_be_empty || self.place.path().is_some_and(detect::holds_bare_lines);
+            self.may_be_empty || self.kind.path().is_some_and(detect::holds_bare_lines);
         let (head, rest) = peek(self.bytes()?)?;
         if head.is_empty() && !may_be_empty {
             return Err(ReadError::cut_short("it has no bytes"));
         }
         if detect::is_database(&head) {
             drop(rest);
-            if let Some(path) = self.place.path() {
+            if let Some(path) = self.kind.path() {
                 sqlite::read::check_length(path, &head)?;
             }
-            return match self.place.path() {
+            return match self.kind.path() {
                 Some(path) if archive::is_archive(path) => archive::read(path, each),
                 Some(path) => sqlite::read(path, each),
                 None => Err(ReadError::Foreign {
-                    why: "is a database, and those are read where they are".to_owned(),
-                    hint: "name the file",
+                    why: "is a database, which cannot be read from a pipe".to_owned(),
+                    hint: "pass the name of the file",
                 }),
             };
         }
@@ -220,7 +222,7 @@ impl RecordSource {
         }
         if detect::is_zip(&head) {
             drop(rest);
-            return match &mut self.place {
+            return match &mut self.kind {
                 SourceKind::File(path) => xlsx::read(BufReader::new(File::open(path)?), each),
                 SourceKind::Fetched(scratch) => {
                     xlsx::read(BufReader::new(File::open(scratch.path())?), each)
@@ -252,13 +254,13 @@ impl RecordSource {
         }
     }
 
-    /// Returns size and hash of the file as it is; `None` for a table or a lake, which have no bytes of their own.
+    /// Returns the size and hash of the file, without unpacking it; `None` for a table or a lake.
     pub(crate) fn measure(&mut self) -> Result<Option<FileDigest>, Failure> {
         if self.lake().is_some() {
             return Ok(None);
         }
         #[cfg(feature = "postgres")]
-        if let SourceKind::Table(_) = self.place {
+        if let SourceKind::Table(_) = self.kind {
             return Ok(None);
         }
         let name = self.name.clone();
@@ -287,9 +289,9 @@ impl RecordSource {
             .map_err(|error| ReadError::from(error).of(&name))
     }
 
-    /// Opens it as a file, for formats that are not read from front to back.
+    /// Opens it as a file, for formats that are not read sequentially.
     fn file(&mut self) -> io::Result<File> {
-        match &mut self.place {
+        match &mut self.kind {
             SourceKind::File(path) => File::open(path),
             SourceKind::Fetched(scratch) => File::open(scratch.path()),
             SourceKind::Spooled(spooled) => {
@@ -304,9 +306,9 @@ impl RecordSource {
         }
     }
 
-    /// Opens it, from its start.
+    /// Opens it for reading from the start.
     fn bytes(&mut self) -> io::Result<Box<dyn Read + '_>> {
-        Ok(match &mut self.place {
+        Ok(match &mut self.kind {
             SourceKind::File(path) => Box::new(File::open(path)?),
             SourceKind::Fetched(scratch) => Box::new(File::open(scratch.path())?),
             SourceKind::Spooled(spooled) => {
@@ -321,10 +323,10 @@ impl RecordSource {
 }
 
 fn no_bytes() -> io::Error {
-    io::Error::other("it has no bytes of its own")
+    io::Error::other("it is not a file")
 }
 
-/// Reads one file after another; what is said of them together is what holds for each.
+/// Reads one file after another. The combined facts are those that are true for each.
 fn read_lake(
     files: &[PathBuf],
     layout: Option<&[usize]>,
@@ -336,12 +338,12 @@ fn read_lake(
         let name = source.name().to_owned();
         let mut has_enough = false;
         let info = source.read(layout, &mut |record| {
-            let went = each(record).map_err(|failure| {
+            let flow = each(record).map_err(|failure| {
                 let message = format!("{name}: {failure}");
                 failure.with_message(message)
             })?;
-            has_enough = went == ControlFlow::Break(());
-            Ok(went)
+            has_enough = flow == ControlFlow::Break(());
+            Ok(flow)
         })?;
         all = Some(match all {
             None => info,
@@ -352,7 +354,7 @@ fn read_lake(
         }
     }
     let all = all.unwrap_or_default();
-    // Each file says it of itself, and not of all.
+    // The digest in a file covers only that file.
     Ok(FileInfo { claim: None, ..all })
 }
 
@@ -383,7 +385,7 @@ fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, Rea
     Ok(info)
 }
 
-/// Looks at the beginning; it is still to be read.
+/// Reads the beginning; returns it with the rest of the input.
 fn peek<'a>(mut bytes: Box<dyn Read + 'a>) -> io::Result<(Vec<u8>, Box<dyn Read + 'a>)> {
     let mut head = Vec::new();
     (&mut bytes).take(HEAD).read_to_end(&mut head)?;
