@@ -42,7 +42,7 @@ pub(crate) fn is_zip(head: &[u8]) -> bool {
 }
 
 /// Returns how a file is compressed, by its first bytes. Its name may be wrong: browsers unpack downloads silently.
-pub(crate) fn packing(head: &[u8]) -> Packing {
+pub(crate) fn compression(head: &[u8]) -> Packing {
     if head.starts_with(&[0x1f, 0x8b]) {
         Packing::Gzip
     } else if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
@@ -53,27 +53,27 @@ pub(crate) fn packing(head: &[u8]) -> Packing {
 }
 
 /// Returns the extension in lower case, without `.gz` or `.zst`.
-pub(crate) fn ending(path: &Path) -> Option<String> {
+pub(crate) fn extension(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let name = name
         .strip_suffix(".gz")
         .or_else(|| name.strip_suffix(".zst"))
         .unwrap_or(&name);
-    let (_, ending) = name.rsplit_once('.')?;
-    Some(ending.to_owned())
+    let (_, extension) = name.rsplit_once('.')?;
+    Some(extension.to_owned())
 }
 
 /// Returns whether the name is that of a format with one line per batch and nothing else. Only such a file
 /// can be complete without a byte.
-pub(crate) fn holds_bare_lines(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| {
-        ending.eq_ignore_ascii_case("ndjson") || ending.eq_ignore_ascii_case("jsonl")
+pub(crate) fn may_be_empty(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        extension.eq_ignore_ascii_case("ndjson") || extension.eq_ignore_ascii_case("jsonl")
     })
 }
 
 /// Detects the format by the extension, or else by the beginning of the text.
-pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<DetectedFormat, ReadError> {
+pub(crate) fn format(extension: Option<&str>, head: &[u8]) -> Result<DetectedFormat, ReadError> {
     let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if is_table(text) {
@@ -85,7 +85,7 @@ pub(crate) fn format(ending: Option<&str>, head: &[u8]) -> Result<DetectedFormat
     if is_singer(text) {
         return Ok(DetectedFormat::Singer);
     }
-    Ok(match (ending, first) {
+    Ok(match (extension, first) {
         (Some("csv"), _) => DetectedFormat::Separated(b','),
         (Some("tsv"), _) => DetectedFormat::Separated(b'\t'),
         // An array may have the extension of lines, and the reverse; the text decides.
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn of(name: &str, head: &str) -> Option<DetectedFormat> {
-        format(ending(Path::new(name)).as_deref(), head.as_bytes()).ok()
+        format(extension(Path::new(name)).as_deref(), head.as_bytes()).ok()
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn only_line_formats_may_be_empty() {
-        for (name, may_be_empty) in [
+        for (name, expected) in [
             ("a.ndjson", true),
             ("a.JSONL", true),
             ("a.ndjson.gz", false),
@@ -160,13 +160,13 @@ mod tests {
             ("a.xlsx", false),
             ("ndjson", false),
         ] {
-            assert_eq!(holds_bare_lines(Path::new(name)), may_be_empty, "{name}");
+            assert_eq!(may_be_empty(Path::new(name)), expected, "{name}");
         }
     }
 
     #[test]
     fn the_first_bytes_show_the_compression() {
-        assert_eq!(packing(b"\x1f\x8b\x08"), Packing::Gzip);
-        assert_eq!(packing(b"batch_id"), Packing::None);
+        assert_eq!(compression(b"\x1f\x8b\x08"), Packing::Gzip);
+        assert_eq!(compression(b"batch_id"), Packing::None);
     }
 }

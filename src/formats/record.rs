@@ -11,7 +11,7 @@ pub(crate) struct Record<'a> {
     /// The columns that it has, null ones included, one bit each.
     pub(crate) columns: u32,
     /// Whether every value is known to be valid.
-    pub(crate) sound: bool,
+    pub(crate) is_valid: bool,
     pub(crate) place: RecordPlace,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for RecordPlace {
 }
 
 /// Receives the records of a file one by one, and returns `Break` to stop.
-pub(crate) type Each<'a> = dyn FnMut(&Record<'_>) -> Result<ControlFlow<()>, Failure> + 'a;
+pub(crate) type RecordHandler<'a> = dyn FnMut(&Record<'_>) -> Result<ControlFlow<()>, Failure> + 'a;
 
 /// What an absent column means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,13 +60,13 @@ pub(crate) struct FileInfo {
     pub(crate) unended: bool,
     /// The first value that is stored as the wrong type, such as a number as text. Only `export --lenient`
     /// writes such values.
-    pub(crate) mistyped: Option<String>,
-    pub(crate) claim: Option<EmbeddedDigest>,
+    pub(crate) wrong_type: Option<String>,
+    pub(crate) embedded_digest: Option<EmbeddedDigest>,
 }
 
 impl FileInfo {
     /// Combines the facts about two files of one set.
-    pub(crate) fn and(mut self, other: Self) -> Self {
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         self.columns = match (self.columns, other.columns) {
             (Some(here), Some(there)) => Some(here & there),
             (here, there) => here.or(there),
@@ -76,7 +76,7 @@ impl FileInfo {
                 self.unknown.push(name);
             }
         }
-        self.mistyped = self.mistyped.or(other.mistyped);
+        self.wrong_type = self.wrong_type.or(other.wrong_type);
         self.unended |= other.unended;
         if self.schema != other.schema {
             self.schema = Schema::Fixed;
@@ -87,7 +87,7 @@ impl FileInfo {
 
     /// Rejects values that are stored as the wrong type; only warns about them if `lenient`.
     pub(crate) fn check_types(&self, name: &str, lenient: bool) -> Result<(), Failure> {
-        match &self.mistyped {
+        match &self.wrong_type {
             Some(what) if lenient => {
                 log::warn!("{name}: {what}; other programs will read it as another type");
                 Ok(())
@@ -113,7 +113,7 @@ pub(crate) struct EmbeddedDigest {
 }
 
 /// Returns the version of a digest: 1 if absent, because the first version was not written; 0 if invalid.
-pub(crate) fn version(text: Option<&str>) -> u32 {
+pub(crate) fn parse_digest_version(text: Option<&str>) -> u32 {
     text.map_or(1, |text| text.parse().unwrap_or(0))
 }
 
@@ -152,7 +152,7 @@ impl ReadError {
     }
 
     /// Turns it into a failure that names the file.
-    pub(crate) fn of(self, name: &str) -> Failure {
+    pub(crate) fn into_failure(self, name: &str) -> Failure {
         match self {
             Self::Aborted(failure) => failure,
             Self::Foreign { why, hint } => {

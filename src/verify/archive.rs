@@ -7,7 +7,7 @@ use crate::archive::Archive;
 use crate::batch::ALL_COLUMNS;
 use crate::batch::range::Range;
 use crate::error::{Failure, Kind};
-use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{self, is_damage};
 
 /// Returns whether the database at `path` is an archive.
@@ -15,7 +15,7 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     sqlite::is_archive(path)
 }
 
-pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
+pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let archive = Archive::read(path).map_err(refused)?;
     let info = FileInfo {
         columns: Some(ALL_COLUMNS),
@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
                 values: batch,
                 // A field that was not sent is null.
                 columns: ALL_COLUMNS,
-                sound: batch.is_usual(),
+                is_valid: batch.is_usual(),
                 place: RecordPlace::Batch(count),
             };
             if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

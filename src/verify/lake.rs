@@ -10,7 +10,7 @@ use crate::formats::detect;
 use crate::text;
 
 /// The extensions of exports, before `.gz` or `.zst`.
-const ENDINGS: [&str; 9] = [
+const EXTENSIONS: [&str; 9] = [
     "json", "ndjson", "jsonl", "csv", "tsv", "xlsx", "parquet", "sqlite", "db",
 ];
 
@@ -74,7 +74,9 @@ impl Lake {
 
     fn includes(&self, file: &Path) -> bool {
         match &self.pattern {
-            None => detect::ending(file).is_some_and(|ending| ENDINGS.contains(&&*ending)),
+            None => {
+                detect::extension(file).is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+            }
             Some(texts) => file.to_str().is_some_and(|name| fits(texts, name)),
         }
     }
@@ -112,15 +114,15 @@ fn fits<T: AsRef<str>>(texts: &[T], name: &str) -> bool {
     let [first, rest @ ..] = texts else {
         return false;
     };
-    let Some(mut behind) = name.strip_prefix(first.as_ref()) else {
+    let Some(mut rest_of_name) = name.strip_prefix(first.as_ref()) else {
         return false;
     };
     if rest.is_empty() {
-        return behind.is_empty();
+        return rest_of_name.is_empty();
     }
-    while let Some(letter) = behind.chars().next().filter(|letter| *letter != '/') {
-        behind = &behind[letter.len_utf8()..];
-        if fits(rest, behind) {
+    while let Some(letter) = rest_of_name.chars().next().filter(|letter| *letter != '/') {
+        rest_of_name = &rest_of_name[letter.len_utf8()..];
+        if fits(rest, rest_of_name) {
             return true;
         }
     }

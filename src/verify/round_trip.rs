@@ -94,7 +94,7 @@ impl Export<'_> {
         let mut source = RecordSource::open(&path).expect("a file");
         // As if a manifest said so.
         if path.metadata().is_ok_and(|metadata| metadata.len() == 0) {
-            source.expect_nothing();
+            source.allow_empty();
         }
         let bits = self.fields.iter().fold(0, |all, field| all | 1 << field);
         let info = source.read(Some(self.fields), &mut |record| {
@@ -272,7 +272,7 @@ fn a_byte_order_mark_in_the_first_cell_comes_back() {
             },
             fields: &[0, 1],
         };
-        let (written, read) = export.there_and_back(std::slice::from_ref(&batch));
+        let (written, read) = export.round_trip(std::slice::from_ref(&batch));
         assert_eq!(written, read, "without header: {no_header}");
     }
 }

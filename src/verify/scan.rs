@@ -90,7 +90,7 @@ pub(super) fn scan(
     let remarks = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
         let hash = scan.digest.add(record.values);
-        if !record.sound {
+        if !record.is_valid {
             scan.flawed.check(record);
         }
         if scope.has_ids() {

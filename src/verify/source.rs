@@ -14,7 +14,7 @@ use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::error::{Failure, Kind};
 use crate::formats::detect::{self, DetectedFormat, Packing};
-use crate::formats::record::{Each, FileInfo, ReadError};
+use crate::formats::record::{FileInfo, ReadError, RecordHandler};
 #[cfg(feature = "postgres")]
 use crate::formats::record::{Record, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
@@ -81,7 +81,7 @@ impl RecordSource {
     }
 
     /// Accepts a file without a byte as complete, regardless of its name.
-    pub(crate) fn expect_nothing(&mut self) {
+    pub(crate) fn allow_empty(&mut self) {
         self.may_be_empty = true;
     }
 
@@ -168,14 +168,14 @@ impl RecordSource {
     pub(crate) fn read(
         &mut self,
         layout: Option<&[usize]>,
-        each: &mut Each<'_>,
+        each: &mut RecordHandler<'_>,
     ) -> Result<FileInfo, Failure> {
         if let SourceKind::Lake(files) = &self.kind {
             return read_lake(files, layout, each);
         }
         let name = self.name.clone();
         self.read_detected(layout, each)
-            .map_err(|error| error.of(&name))
+            .map_err(|error| error.into_failure(&name))
     }
 
     /// Returns the files of a lake; `None` if it is not one.
@@ -189,15 +189,14 @@ impl RecordSource {
     fn read_detected(
         &mut self,
         layout: Option<&[usize]>,
-        each: &mut Each<'_>,
+        each: &mut RecordHandler<'_>,
     ) -> Result<FileInfo, ReadError> {
         #[cfg(feature = "postgres")]
         if let SourceKind::Table(reader) = &self.kind {
             return read_table(reader, each);
         }
-        let ending = self.kind.path().and_then(detect::ending);
-        let may_be_empty =
-            self.may_be_empty || self.kind.path().is_some_and(detect::holds_bare_lines);
+        let extension = self.kind.path().and_then(detect::extension);
+        let may_be_empty = self.may_be_empty || self.kind.path().is_some_and(detect::may_be_empty);
         let (head, rest) = peek(self.bytes()?)?;
         if head.is_empty() && !may_be_empty {
             return Err(ReadError::cut_short("it has no bytes"));
@@ -236,15 +235,15 @@ impl RecordSource {
                 SourceKind::Table(_) => Err(no_bytes().into()),
             };
         }
-        let packing = detect::packing(&head);
+        let compression = detect::compression(&head);
         let bytes = head.chain(rest);
-        let unpacked: Box<dyn Read + '_> = match packing {
+        let unpacked: Box<dyn Read + '_> = match compression {
             Packing::None => Box::new(bytes),
             Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(bytes)),
             Packing::Zstd => Box::new(zstd::Decoder::new(bytes)?),
         };
         let (head, rest) = peek(unpacked)?;
-        let format = detect::format(ending.as_deref(), &head)?;
+        let format = detect::format(extension.as_deref(), &head)?;
         let bytes = head.chain(rest);
         match format {
             DetectedFormat::Array => json::read(bytes, split::Shape::Flat, false, each),
@@ -286,7 +285,7 @@ impl RecordSource {
         self.bytes()
             .and_then(measure)
             .map(Some)
-            .map_err(|error| ReadError::from(error).of(&name))
+            .map_err(|error| ReadError::from(error).into_failure(&name))
     }
 
     /// Opens it as a file, for formats that are not read sequentially.
@@ -330,7 +329,7 @@ fn no_bytes() -> io::Error {
 fn read_lake(
     files: &[PathBuf],
     layout: Option<&[usize]>,
-    each: &mut Each<'_>,
+    each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, Failure> {
     let mut all: Option<FileInfo> = None;
     for file in files {
@@ -347,7 +346,7 @@ fn read_lake(
         })?;
         all = Some(match all {
             None => info,
-            Some(all) => all.and(info),
+            Some(all) => all.merge(info),
         });
         if has_enough {
             break;
@@ -355,12 +354,15 @@ fn read_lake(
     }
     let all = all.unwrap_or_default();
     // The digest in a file covers only that file.
-    Ok(FileInfo { claim: None, ..all })
+    Ok(FileInfo {
+        embedded_digest: None,
+        ..all
+    })
 }
 
 /// Reads a table of PostgreSQL.
 #[cfg(feature = "postgres")]
-fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
+fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let mut rows = reader.open().map_err(ReadError::Aborted)?;
     let info = FileInfo {
         columns: Some(rows.columns),
@@ -375,7 +377,7 @@ fn read_table(reader: &TableReader, each: &mut Each<'_>) -> Result<FileInfo, Rea
         let record = Record {
             values: &row,
             columns: rows.columns,
-            sound: false,
+            is_valid: false,
             place: RecordPlace::Batch(count),
         };
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

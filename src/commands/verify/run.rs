@@ -83,7 +83,7 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     }
     let mut source = RecordSource::open(&args.file)?;
     if expected.as_ref().is_some_and(Expected::has_empty_file) {
-        source.expect_nothing();
+        source.allow_empty();
     }
     #[cfg(feature = "postgres")]
     let source = {
@@ -148,7 +148,7 @@ fn compare_with_manifest(
         warn_of_oddities(file.source.name(), &scan);
         scan.remarks.check_types(file.source.name(), true)?;
         let mut report = VerifyReport::new(file, &scan, scope);
-        report.claim = scan.remarks.claim.filter(|_| file.fields.is_none());
+        report.claim = scan.remarks.embedded_digest.filter(|_| file.fields.is_none());
         return Ok(report);
     };
     let scope = expected.scope();

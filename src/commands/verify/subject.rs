@@ -40,7 +40,7 @@ impl Subject {
         loop {
             let (scan, _) = self.index(&scope)?;
             let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
-            let claim = scan.remarks.claim.as_ref();
+            let claim = scan.remarks.embedded_digest.as_ref();
             let version = claim.map_or(scope.version, |claim| claim.digest_version);
             let version = if version == 1 { 1 } else { digest::VERSION };
             if (columns, version) == (scope.columns, scope.version) {

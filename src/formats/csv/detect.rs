@@ -38,25 +38,25 @@ impl DetectedDialect {
     /// or all fields in order. `None` if the file is empty.
     pub(crate) fn detect(
         head: &[u8],
-        usual: u8,
+        default_delimiter: u8,
         layout: Option<&[usize]>,
     ) -> Result<Option<Self>, ReadError> {
         let marked = head.starts_with(MARK);
         if head.strip_prefix(MARK).unwrap_or(head).is_empty() {
             return Ok(None);
         }
-        let firsts: Vec<(u8, Vec<StringRecord>)> = candidates(usual)
+        let samples: Vec<(u8, Vec<StringRecord>)> = candidates(default_delimiter)
             .into_iter()
             .map(|delimiter| (delimiter, first_rows(head, delimiter)))
             .collect();
         // Only `--excel` writes both.
         let excel = marked && ends_with_cr(head);
-        if let Some((delimiter, names)) = header(&firsts) {
+        if let Some((delimiter, names)) = detect_header(&samples) {
             return Self::with_header(delimiter, names, excel).map(Some);
         }
         let all: Vec<usize> = (0..COLUMNS.len()).collect();
         let layout = layout.unwrap_or(&all);
-        let Some(delimiter) = unnamed(&firsts, layout) else {
+        let Some(delimiter) = detect_without_header(&samples, layout) else {
             return Err(ReadError::Broken {
                 place: Some(RecordPlace::Line(1)),
                 why: format!(
@@ -143,7 +143,7 @@ impl DetectedDialect {
     }
 
     /// Removes the apostrophe that `--excel` added to a text.
-    pub(crate) fn undo<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn unescape<'a>(&self, text: &'a str) -> &'a str {
         match text.strip_prefix('\'') {
             Some(rest) if self.excel && rest.trim_start_matches('\'').starts_with(FORMULA) => rest,
             _ => text,
@@ -157,8 +157,8 @@ fn effective_delimiter(delimiter: u8, width: usize) -> u8 {
 }
 
 /// Returns the possible delimiters, the likely ones first: `--delimiter` accepts nearly any character.
-fn candidates(usual: u8) -> Vec<u8> {
-    let likely = [usual, b',', b';', b'\t', b'|'];
+fn candidates(default_delimiter: u8) -> Vec<u8> {
+    let likely = [default_delimiter, b',', b';', b'\t', b'|'];
     let others = (1..128).filter(|byte| !matches!(byte, b'"' | b'\r' | b'\n'));
     let mut all = Vec::new();
     for byte in likely.into_iter().chain(others) {
@@ -182,7 +182,7 @@ fn first_rows(head: &[u8], delimiter: u8) -> Vec<StringRecord> {
 
 /// Picks the delimiter with which most cells of the first line are field names; `None` if the line is not
 /// a header.
-fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
+fn detect_header(samples: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
     let known = |names: &StringRecord| {
         names
             .iter()
@@ -190,7 +190,7 @@ fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
             .count()
     };
     let mut best: Option<(usize, u8, &StringRecord)> = None;
-    for (delimiter, rows) in firsts {
+    for (delimiter, rows) in samples {
         let Some(names) = rows.first() else { continue };
         let known = known(names);
         if 2 * known > names.len() && best.is_none_or(|(most, ..)| known > most) {
@@ -201,20 +201,20 @@ fn header(firsts: &[(u8, Vec<StringRecord>)]) -> Option<(u8, &StringRecord)> {
 }
 
 /// Picks the delimiter with which most rows fit `layout`; the likelier of two.
-fn unnamed(firsts: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
-    let judged: Vec<usize> = (0..layout.len())
+fn detect_without_header(samples: &[(u8, Vec<StringRecord>)], layout: &[usize]) -> Option<u8> {
+    let typed_cells: Vec<usize> = (0..layout.len())
         .filter(|&cell| COLUMNS[layout[cell]].kind != FieldType::Text)
         .collect();
     let fit = |row: &StringRecord| {
         let fit = |cell: &&usize| fits(&COLUMNS[layout[**cell]], &row[**cell]);
-        judged.iter().filter(fit).count()
+        typed_cells.iter().filter(fit).count()
     };
     let mut best: Option<(usize, u8)> = None;
-    for (delimiter, rows) in firsts {
+    for (delimiter, rows) in samples {
         let rows = rows.iter().filter(|row| row.len() == layout.len());
         let fitting: Vec<usize> = rows.map(fit).collect();
         // With `--lenient`, some cells may be invalid.
-        let fits = 2 * fitting.iter().sum::<usize>() >= fitting.len() * judged.len();
+        let fits = 2 * fitting.iter().sum::<usize>() >= fitting.len() * typed_cells.len();
         let score = fitting.iter().map(|fit| fit + 1).sum();
         if fits && score > 0 && best.is_none_or(|(most, _)| score > most) {
             best = Some((score, *delimiter));
@@ -318,7 +318,7 @@ mod tests {
             ("=1", "=1"),
             ("'\tx", "\tx"),
         ] {
-            assert_eq!(dialect.undo(cell), text);
+            assert_eq!(dialect.unescape(cell), text);
         }
     }
 }

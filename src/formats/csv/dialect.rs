@@ -27,13 +27,13 @@ pub(crate) struct CsvOptions {
 }
 
 impl Dialect {
-    /// Resolves the flags; `usual` is the default delimiter.
-    pub(crate) fn new(options: &CsvOptions, usual: u8) -> Result<Self, Failure> {
+    /// Resolves the flags; without `--delimiter`, cells are separated by `default_delimiter`.
+    pub(crate) fn new(options: &CsvOptions, default_delimiter: u8) -> Result<Self, Failure> {
         let delimiter = match options.delimiter.as_deref() {
             Some(word) => delimiter(word)?,
             // With a comma as delimiter, every number with a decimal comma would need quotes.
-            None if options.decimal_comma && usual == b',' => b';',
-            None => usual,
+            None if options.decimal_comma && default_delimiter == b',' => b';',
+            None => default_delimiter,
         };
         Ok(Self {
             delimiter,

@@ -187,9 +187,9 @@ mod tests {
                 let found = check(text, size).err();
                 let found = found.as_ref().map(|bad| (bad.line, bad.why));
                 match (found, expected) {
-                    (Some((line, why)), Some((expected, begin))) => {
+                    (Some((line, why)), Some((expected, start))) => {
                         assert_eq!(line, expected, "{text:?}");
-                        assert!(why.starts_with(begin), "{why} of {text:?}");
+                        assert!(why.starts_with(start), "{why} of {text:?}");
                     }
                     _ => assert_eq!(found, expected, "{text:?}"),
                 }

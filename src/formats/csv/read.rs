@@ -9,7 +9,7 @@ use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use super::detect::{DetectedDialect, MARK, with_point};
 use super::lines::{BadLine, LineChecker};
 use crate::batch::{COLUMNS, FieldType, Values, is_number};
-use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 
 /// The largest row: a batch is well below a kilobyte. Without a limit, one stray quote would turn the rest
 /// of the file into one cell.
@@ -19,14 +19,14 @@ const ROW_LIMIT: usize = 4 << 20;
 pub(crate) fn read(
     head: &[u8],
     bytes: impl Read,
-    usual: u8,
+    default_delimiter: u8,
     layout: Option<&[usize]>,
-    each: &mut Each<'_>,
+    each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
-    let Some(dialect) = DetectedDialect::detect(head, usual, layout)? else {
+    let Some(dialect) = DetectedDialect::detect(head, default_delimiter, layout)? else {
         return Ok(FileInfo::default());
     };
-    let mut watched = Watched {
+    let mut input = CheckedInput {
         bytes,
         lines: LineChecker::new(dialect.delimiter),
         bad_line: None,
@@ -42,10 +42,10 @@ pub(crate) fn read(
         .flexible(true)
         .delimiter(dialect.delimiter)
         .buffer_capacity(128 * 1024)
-        .from_reader(&mut watched);
+        .from_reader(&mut input);
     let columns = dialect.columns();
     let mut separator = Separator::Unknown;
-    let mut mistyped = None;
+    let mut wrong_type = None;
     let mut record = StringRecord::new();
     let mut skip = dialect.header;
     // Counted here: the csv crate counts the line feed of CR LF with the next row.
@@ -78,8 +78,8 @@ pub(crate) fn read(
             separator = Separator::of(&record, &dialect);
         }
         dialect.check_formulas(&record, place)?;
-        if separator == Separator::Comma && mistyped.is_none() {
-            mistyped = with_wrong_point(&record, &dialect, place);
+        if separator == Separator::Comma && wrong_type.is_none() {
+            wrong_type = describe_wrong_point(&record, &dialect, place);
         }
         let row = CsvRow {
             record: &record,
@@ -89,7 +89,7 @@ pub(crate) fn read(
         let record = Record {
             values: &row,
             columns,
-            sound: false,
+            is_valid: false,
             place,
         };
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
@@ -99,7 +99,7 @@ pub(crate) fn read(
             });
         }
     }
-    if !watched.lines.is_complete() {
+    if !input.lines.is_complete() {
         return Err(ReadError::Broken {
             place: None,
             why: "the file ends inside a quoted cell".to_owned(),
@@ -108,8 +108,8 @@ pub(crate) fn read(
     }
     Ok(FileInfo {
         columns: Some(columns),
-        unended: watched.lines.last() != b'\n',
-        mistyped,
+        unended: input.lines.last() != b'\n',
+        wrong_type,
         unknown: dialect.unknown,
         ..FileInfo::default()
     })
@@ -164,7 +164,7 @@ impl Values for CsvRow<'_> {
     fn plain(&self, column: usize) -> Option<Cow<'_, str>> {
         let cell = self.record.get(self.dialect.cells[column]?)?;
         // An empty cell is null.
-        let text = Some(self.dialect.undo(cell)).filter(|text| !text.is_empty())?;
+        let text = Some(self.dialect.unescape(cell)).filter(|text| !text.is_empty())?;
         let decimal = self.comma && COLUMNS[column].kind == FieldType::Decimal;
         Some(
             decimal
@@ -176,7 +176,7 @@ impl Values for CsvRow<'_> {
 }
 
 /// Describes a number with a decimal point in a file with decimal commas: other programs would read it as text.
-fn with_wrong_point(
+fn describe_wrong_point(
     record: &StringRecord,
     dialect: &DetectedDialect,
     place: RecordPlace,
@@ -193,7 +193,7 @@ fn with_wrong_point(
 }
 
 /// Checks the lines of a file as they are read.
-struct Watched<R> {
+struct CheckedInput<R> {
     bytes: R,
     lines: LineChecker,
     bad_line: Option<BadLine>,
@@ -203,7 +203,7 @@ struct Watched<R> {
     since_row: usize,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for CheckedInput<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         if self.since_row > ROW_LIMIT || self.bad_line.is_some() {
             // Ends the input; the caller reports the reason.

@@ -18,7 +18,7 @@ pub(crate) struct Csv {
     output: EncodedOutput,
     fields: Fields,
     dialect: Dialect,
-    begun: bool,
+    is_started: bool,
     has_rows: bool,
     /// The current row.
     row: Vec<u8>,
@@ -32,7 +32,7 @@ impl Csv {
             output,
             fields,
             dialect,
-            begun: false,
+            is_started: false,
             has_rows: false,
             row: Vec::new(),
             formula_cells: 0,
@@ -41,8 +41,8 @@ impl Csv {
     }
 
     /// Writes the header, not before the first batch or the end: a run that fails earlier writes nothing.
-    fn begin(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.begun, true) {
+    fn write_header(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
         if self.dialect.bom {
@@ -110,7 +110,7 @@ fn quote_leading_bom(row: &mut Vec<u8>, delimiter: u8) {
 
 impl BatchWriter for Csv {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        self.begin()?;
+        self.write_header()?;
         for place in 0..self.fields.columns.len() {
             let column = self.fields.columns[place];
             if let Some(text) = self.dialect.verbatim(batch, column) {
@@ -131,7 +131,7 @@ impl BatchWriter for Csv {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        self.begin()?;
+        self.write_header()?;
         let report = WriterReport {
             formula_cells: if self.dialect.excel {
                 0

@@ -9,7 +9,7 @@ use crate::batch::json::Shape;
 use crate::batch::Batch;
 use crate::batch::json::Flaw;
 use crate::batch::json::split::{self, Item, Splitter};
-use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace, Schema};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::singer::read::SingerStream;
 
 /// Bytes read at a time.
@@ -19,7 +19,7 @@ pub(crate) fn read(
     bytes: impl Read,
     shape: Shape,
     in_messages: bool,
-    each: &mut Each<'_>,
+    each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let mut pieces = TextPieces::new(bytes);
     let mut lines = (shape == Shape::Lines).then(Lines::default);
@@ -71,7 +71,7 @@ fn file_info() -> FileInfo {
 
 /// Passes batches on to the receiver.
 struct Receiver<'a, 'b> {
-    each: &'a mut Each<'b>,
+    each: &'a mut RecordHandler<'b>,
     /// Whether batches are inside Singer messages.
     in_messages: bool,
     stream: SingerStream,
@@ -102,7 +102,7 @@ impl Receiver<'_, '_> {
 
     fn read_message(&mut self, text: &str) -> Result<ControlFlow<()>, ReadError> {
         let place = RecordPlace::Batch(self.count);
-        let message = self.stream.take(text);
+        let message = self.stream.read(text);
         let record = message.map_err(|why| ReadError::broken(place, why))?;
         if let Some(record) = record {
             return self.read(record);
@@ -146,7 +146,7 @@ impl Receiver<'_, '_> {
         let record = Record {
             values: batch,
             columns: batch.columns(),
-            sound: batch.is_usual(),
+            is_valid: batch.is_usual(),
             place: RecordPlace::Batch(self.count),
         };
         (self.each)(&record).map_err(ReadError::Aborted)

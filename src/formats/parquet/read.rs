@@ -35,7 +35,7 @@ use ::parquet::schema::types::ColumnDescriptor;
 
 use crate::batch::{ALL_COLUMNS, COLUMNS, FieldType, Values, find_column};
 use crate::formats::record::{
-    Each, EmbeddedDigest, FileInfo, ReadError, Record, RecordPlace, version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::terminal;
 use audit::{Claims, ColumnAudit, Sorted};
@@ -54,7 +54,7 @@ const EXTRA_PLACE: usize = COLUMNS.len();
 /// The longest text of a value.
 const TEXT: usize = 16 << 20;
 
-pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
+pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let footer = Footer::read(&file).map_err(refused)?;
     let again = file.try_clone()?;
     let reader = catch_panic(|| SerializedFileReader::new(file))?;
@@ -71,7 +71,7 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
         columns: Some(bits),
         unknown,
         keeps_unknown_fields: all != bits,
-        claim: embedded_digest(reader.metadata()),
+        embedded_digest: embedded_digest(reader.metadata()),
         ..FileInfo::default()
     };
     let mut count = 0;
@@ -84,7 +84,7 @@ pub(crate) fn read(file: File, each: &mut Each<'_>) -> Result<FileInfo, ReadErro
                 let record = Record {
                     values: &rows.row(row),
                     columns: bits,
-                    sound: false,
+                    is_valid: false,
                     place: RecordPlace::Batch(count),
                 };
                 if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {
@@ -113,7 +113,7 @@ fn embedded_digest(file: &ParquetMetaData) -> Option<EmbeddedDigest> {
     };
     Some(EmbeddedDigest {
         batches: value("trayscan.batches").and_then(|count| count.parse().ok()),
-        digest_version: version(value("trayscan.digest_version").as_deref()),
+        digest_version: parse_digest_version(value("trayscan.digest_version").as_deref()),
         set_digest: value("trayscan.set_digest")?,
         unknown_fields_digest: value("trayscan.unknown_fields_digest"),
     })

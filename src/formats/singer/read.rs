@@ -37,7 +37,7 @@ struct Property {
 
 impl SingerStream {
     /// Reads a message; returns its record if it has one.
-    pub(crate) fn take<'a>(&mut self, text: &'a str) -> Result<Option<&'a str>, String> {
+    pub(crate) fn read<'a>(&mut self, text: &'a str) -> Result<Option<&'a str>, String> {
         let message: Message<'a> =
             serde_json::from_str(text).map_err(|_| "it is not a Singer message".to_owned())?;
         match (message.r#type.as_str(), &message.stream, &self.schema) {
@@ -112,12 +112,12 @@ mod tests {
     #[test]
     fn a_schema_must_come_first_and_describe_the_fields() {
         let mut stream = SingerStream::default();
-        assert!(stream.take(RECORD).is_err(), "no schema yet");
-        assert_eq!(stream.take(SCHEMA), Ok(None));
-        assert_eq!(stream.take(RECORD), Ok(Some(r#"{"batch_id":"a"}"#)));
-        assert_eq!(stream.take(r#"{"type":"STATE","value":{}}"#), Ok(None));
-        assert!(stream.take(&RECORD.replace("batches", "botches")).is_err());
-        assert!(stream.take(&RECORD.replace("RECORD", "RECURD")).is_err());
+        assert!(stream.read(RECORD).is_err(), "no schema yet");
+        assert_eq!(stream.read(SCHEMA), Ok(None));
+        assert_eq!(stream.read(RECORD), Ok(Some(r#"{"batch_id":"a"}"#)));
+        assert_eq!(stream.read(r#"{"type":"STATE","value":{}}"#), Ok(None));
+        assert!(stream.read(&RECORD.replace("batches", "botches")).is_err());
+        assert!(stream.read(&RECORD.replace("RECORD", "RECURD")).is_err());
         let batch = |text: &str| Batch::read_part(text).batch.expect("a batch");
         assert_eq!(stream.check(&batch(r#"{"batch_id":"a","more":1}"#)), Ok(()));
         assert!(
@@ -140,7 +140,7 @@ mod tests {
         ] {
             let forged = SCHEMA.replacen(from, to, 1);
             assert_ne!(forged, SCHEMA);
-            assert!(SingerStream::default().take(&forged).is_err(), "{forged}");
+            assert!(SingerStream::default().read(&forged).is_err(), "{forged}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Singer {
     output: EncodedOutput,
     objects: Objects,
     columns: Vec<usize>,
-    is_begun: bool,
+    is_started: bool,
     /// When the batches were requested. The bookmark is never later.
     extracted: String,
     /// The bookmark of an earlier run.
@@ -53,7 +53,7 @@ impl Singer {
             output,
             columns: fields.columns.clone(),
             objects: Objects::new(fields, true, true),
-            is_begun: false,
+            is_started: false,
             extracted,
             latest: earlier.clone(),
             earlier,
@@ -62,8 +62,8 @@ impl Singer {
     }
 
     /// Writes the schema, before anything else.
-    fn begin(&mut self) -> io::Result<()> {
-        if std::mem::replace(&mut self.is_begun, true) {
+    fn write_schema(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_started, true) {
             return Ok(());
         }
         let properties: Map<String, Value> = self
@@ -107,7 +107,7 @@ fn schema(column: usize) -> Value {
 
 impl BatchWriter for Singer {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        self.begin()?;
+        self.write_schema()?;
         let object = self.objects.object(batch);
         writeln!(
             self.output,
@@ -129,7 +129,7 @@ impl BatchWriter for Singer {
 
     /// Writes the state after the last batch: a run that stops earlier has no state.
     fn finish(mut self: Box<Self>) -> io::Result<(EncodedOutput, WriterReport)> {
-        self.begin()?;
+        self.write_schema()?;
         let bookmark = if self.info.is_cut.load(Ordering::Relaxed) {
             // `--limit` may have left out batches that are older than the latest one.
             self.earlier.take()

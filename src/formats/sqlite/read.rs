@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::batch::{COLUMNS, Column, FieldType, Values, find_column};
 use crate::error::{self, Failure};
-use crate::formats::record::{Each, FileInfo, ReadError, Record, RecordPlace};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace};
 use crate::storage::sqlite::{self, check_pages, check_table, connect, damage, is_damage_error};
 
 /// The column of fields that the interface does not know.
@@ -47,7 +47,7 @@ fn length(path: &Path) -> u64 {
     path.metadata().map_or(u64::MAX, |metadata| metadata.len())
 }
 
-pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadError> {
+pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let table = ExportTable::open(path).map_err(ReadError::Aborted)?;
     let columns = table.columns();
     let info = FileInfo {
@@ -62,7 +62,7 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<FileInfo, ReadErr
         let record = Record {
             values: row,
             columns,
-            sound: false,
+            is_valid: false,
             place: RecordPlace::Batch(count),
         };
         each(&record)

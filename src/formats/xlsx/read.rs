@@ -22,7 +22,7 @@ use crate::batch::{
     BATCH_ID, COLUMNS, Column, FieldType, Timestamp, Values, find_column, find_heading, is_number,
 };
 use crate::formats::record::{
-    Each, EmbeddedDigest, FileInfo, ReadError, Record, RecordPlace, version,
+    EmbeddedDigest, FileInfo, ReadError, Record, RecordHandler, RecordPlace, parse_digest_version,
 };
 use crate::terminal;
 use package::{Package, SheetFacts};
@@ -39,7 +39,7 @@ const EPOCH: i64 = 25_569;
 /// Reads the batches of the workbook in `bytes`.
 pub(crate) fn read(
     mut bytes: impl Read + Seek,
-    each: &mut Each<'_>,
+    each: &mut RecordHandler<'_>,
 ) -> Result<FileInfo, ReadError> {
     let package = zip_limits::check(&mut bytes)?;
     bytes.rewind()?;
@@ -89,7 +89,7 @@ pub(crate) fn read(
         }
         guard.finish()?;
     }
-    info.claim = embedded_digest(&mut book)?;
+    info.embedded_digest = embedded_digest(&mut book)?;
     Ok(info)
 }
 
@@ -203,7 +203,7 @@ fn embedded_digest(book: &mut Xlsx<impl Read + Seek>) -> Result<Option<EmbeddedD
     }
     Ok(set_digest.map(|set_digest| EmbeddedDigest {
         batches,
-        digest_version: version(digest_version.as_deref()),
+        digest_version: parse_digest_version(digest_version.as_deref()),
         set_digest,
         unknown_fields_digest: None,
     }))
@@ -324,7 +324,7 @@ impl SheetRow {
             if !is_text(value) || kind == FieldType::Text {
                 return Err(altered(why));
             }
-            info.mistyped.get_or_insert(why);
+            info.wrong_type.get_or_insert(why);
         }
         self.cells[column] = text;
         Ok(())
@@ -334,7 +334,7 @@ impl SheetRow {
         &mut self,
         header: &Header,
         count: u64,
-        each: &mut Each<'_>,
+        each: &mut RecordHandler<'_>,
     ) -> Result<ControlFlow<()>, ReadError> {
         let columns = header.bits();
         // A row that was emptied is not a batch.
@@ -344,7 +344,7 @@ impl SheetRow {
         let record = Record {
             values: &*self,
             columns,
-            sound: false,
+            is_valid: false,
             place: RecordPlace::Batch(count),
         };
         let flow = each(&record).map_err(ReadError::Aborted);
@@ -406,8 +406,8 @@ fn is_countable(text: &str) -> bool {
 fn text(kind: FieldType, value: &DataRef<'_>) -> Option<String> {
     let text = match value {
         DataRef::Empty => return None,
-        DataRef::String(text) => undo_escapes(text).into_owned(),
-        DataRef::SharedString(text) => undo_escapes(text).into_owned(),
+        DataRef::String(text) => unescape(text).into_owned(),
+        DataRef::SharedString(text) => unescape(text).into_owned(),
         DataRef::Bool(yes) => yes.to_string(),
         DataRef::Int(number) => number.to_string(),
         DataRef::Float(days) if kind == FieldType::Date => instant(*days),
@@ -452,7 +452,7 @@ fn instant(days: f64) -> String {
 }
 
 /// Undoes the escapes for characters that XML cannot store, such as `\u{1}`, and for text that looks like one.
-pub(crate) fn undo_escapes(text: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u{") {
         return Cow::Borrowed(text);
     }

@@ -33,7 +33,7 @@ use crate::terminal;
 use crate::text;
 use about::AboutInfo;
 use cell::{Cell, cell};
-use styles::{CellStyles, HEADER_HEIGHT, Widths, prepare_printing, shown_as};
+use styles::{CellStyles, HEADER_HEIGHT, Widths, header_format, prepare_printing};
 
 /// The most rows of a sheet, the header included.
 const ROWS: u32 = 1_048_576;
@@ -106,7 +106,7 @@ impl Xlsx {
             sheet.set_name(name)?.set_freeze_panes(1, 0)?;
             sheet.set_row_height(0, HEADER_HEIGHT)?;
             for (place, &column) in (0..).zip(columns) {
-                let format = shown_as(&MEANINGS[column].heading());
+                let format = header_format(&MEANINGS[column].heading());
                 sheet.write_string_with_format(0, place, COLUMNS[column].name, &format)?;
             }
             Ok(())

@@ -179,7 +179,7 @@ impl Claimed {
         ];
         for (bound, found, side) in bounds {
             if let Some(bound) = bound
-                && !bound.holds(order, found.as_deref(), side)
+                && !bound.is_valid(order, found.as_deref(), side)
             {
                 return Err("wrong smallest or largest value".to_owned());
             }
@@ -199,7 +199,7 @@ impl Claimed {
 
 impl ClaimedBound {
     /// Returns whether it is a valid bound, where `found` is the smallest or largest value.
-    fn holds(&self, order: SortOrder, found: Option<&[u8]>, side: Ordering) -> bool {
+    fn is_valid(&self, order: SortOrder, found: Option<&[u8]>, side: Ordering) -> bool {
         let Some(found) = found else {
             // Some writers write a bound even if all values are null.
             return true;

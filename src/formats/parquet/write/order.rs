@@ -45,7 +45,11 @@ impl RowOrder {
 
     /// Returns the sort order that the footer declares.
     pub(super) fn declared(&self, columns: &[ColumnBuffer]) -> Option<Vec<SortingColumn>> {
-        let place = |column: usize| columns.iter().position(|held| held.column == Some(column));
+        let place = |column: usize| {
+            columns
+                .iter()
+                .position(|buffer| buffer.column == Some(column))
+        };
         let declared = self.keys.iter().filter_map(|(column, descending)| {
             Some(SortingColumn {
                 column_idx: i32::try_from(place(*column)?).ok()?,
@@ -61,7 +65,7 @@ impl RowOrder {
         if self.is_given || self.keys.is_empty() {
             return None;
         }
-        let find = |column: usize| columns.iter().find(|held| held.column == Some(column));
+        let find = |column: usize| columns.iter().find(|buffer| buffer.column == Some(column));
         let dates = find(CREATION_DATE)?.numbers_with_nulls_last()?;
         let ids = find(BATCH_ID);
         let compare = |left: &usize, right: &usize| {
@@ -100,17 +104,17 @@ mod tests {
     use super::*;
     use crate::batch::{Batch, COLUMNS};
 
-    fn held(columns: &[usize], rows: &[(&str, &str)]) -> Vec<ColumnBuffer> {
-        let mut held: Vec<ColumnBuffer> =
+    fn buffers(columns: &[usize], rows: &[(&str, &str)]) -> Vec<ColumnBuffer> {
+        let mut buffers: Vec<ColumnBuffer> =
             columns.iter().copied().map(ColumnBuffer::field).collect();
         for (id, date) in rows {
             let json = format!("{{\"batch_id\":\"{id}\",\"batch_creation_date\":{date}}}");
             let batch = Batch::read(&json).batch.expect("a batch");
-            for column in &mut held {
+            for column in &mut buffers {
                 assert!(column.add(&batch).is_ok());
             }
         }
-        held
+        buffers
     }
 
     fn fields(columns: &[usize]) -> Fields {
@@ -126,7 +130,8 @@ mod tests {
         const NOON: &str = "\"2026-05-01T12:00:00Z\"";
         let both = [BATCH_ID, CREATION_DATE];
         let order = RowOrder::new(&fields(&both), None);
-        let permutation = |rows: &[(&str, &str)]| order.permutation(&held(&both, rows), rows.len());
+        let permutation =
+            |rows: &[(&str, &str)]| order.permutation(&buffers(&both, rows), rows.len());
         let mixed = [
             ("d", "null"),
             ("c", NOON),
@@ -144,7 +149,7 @@ mod tests {
         let dates = [CREATION_DATE];
         let order = RowOrder::new(&fields(&dates), None);
         let rows = [("c", NOON), ("b", NOON), ("e", MORNING)];
-        let permutation = order.permutation(&held(&dates, &rows), rows.len());
+        let permutation = order.permutation(&buffers(&dates, &rows), rows.len());
         assert_eq!(permutation, Some(vec![2, 0, 1]));
     }
 
@@ -154,7 +159,7 @@ mod tests {
             let sorting = sorting.map(|word| Sorting::parse(word).expect(word));
             let columns: Vec<ColumnBuffer> =
                 columns.iter().copied().map(ColumnBuffer::field).collect();
-            let names = columns.iter().filter_map(|held| held.column);
+            let names = columns.iter().filter_map(|buffer| buffer.column);
             let order = RowOrder::new(&fields(&names.collect::<Vec<_>>()), sorting);
             let declared = order.declared(&columns).unwrap_or_default().into_iter();
             let keys = declared.map(|key| (key.column_idx, key.descending));

@@ -70,12 +70,12 @@ pub(super) fn properties(
         .set_column_bloom_filter_max_ndv(id, group_rows as u64)
         .set_bloom_filter_position(BloomFilterPosition::AfterRowGroup);
     // A dictionary does not help a column of distinct values.
-    let unlike = columns.iter().map(ColumnBuffer::name).filter(|name| {
+    let distinct = columns.iter().map(ColumnBuffer::name).filter(|name| {
         let dates = COLUMNS[CREATION_DATE].name;
         matches!(*name, "batch_id" | "analysis_link" | EXTRA) || *name == dates
     });
     let plain = |properties: ::parquet::file::properties::WriterPropertiesBuilder, name: &str| {
         properties.set_column_dictionary_enabled(ColumnPath::from(name), false)
     };
-    unlike.fold(properties, plain).build()
+    distinct.fold(properties, plain).build()
 }

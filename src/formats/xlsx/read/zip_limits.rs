@@ -161,7 +161,7 @@ impl Measure {
             return Err(format!("unpacks to more than {} MiB", limit >> 20));
         }
         match self.cell {
-            Some(begin) if self.bytes - begin > CELL => {
+            Some(start) if self.bytes - start > CELL => {
                 Err(format!("has a cell of more than {} MiB", CELL >> 20))
             }
             _ => Ok(()),
@@ -366,9 +366,9 @@ impl Measure {
         self.state = XmlState::Text;
         let tag = std::mem::take(&mut self.kept);
         let local = local_name(&tag);
-        if let Some(begin) = self.cell {
+        if let Some(start) = self.cell {
             // Checked at each tag, because one read may contain many cells.
-            if place - begin > CELL {
+            if place - start > CELL {
                 return Err(format!("has a cell of more than {} MiB", CELL >> 20));
             }
             match local {

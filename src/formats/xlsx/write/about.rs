@@ -2,8 +2,8 @@
 
 use rust_xlsxwriter::{Format, FormatAlign, Workbook, Worksheet, XlsxError};
 
-use super::escapes::visible;
-use super::excel_date::serial;
+use super::escapes::escape;
+use super::excel_date::excel_date;
 use super::styles::{CellStyles, heading, prepare_printing};
 use crate::batch::digest::{self, SetDigest};
 use crate::batch::{COLUMNS, MEANINGS, Meaning};
@@ -44,7 +44,7 @@ pub(super) fn write(
     }
     about.text("Service", &info.export.source, styles)?;
     about.text("Version", version, styles)?;
-    if let Some(moment) = serial(info.extracted) {
+    if let Some(moment) = excel_date(info.extracted) {
         about.number("Asked (UTC)", moment.days, &styles.second)?;
     }
     // No disk can store more than 15 digits of batches.
@@ -90,7 +90,7 @@ impl About<'_> {
     fn text(&mut self, label: &str, text: &str, styles: &CellStyles) -> Result<(), XlsxError> {
         if !text.is_empty() {
             let row = self.label(label)?;
-            let text = visible(text).unwrap_or_else(|| text.to_owned());
+            let text = escape(text).unwrap_or_else(|| text.to_owned());
             self.sheet
                 .write_string_with_format(row, 1, text, &styles.text)?;
         }

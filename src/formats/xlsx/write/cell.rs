@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use rust_xlsxwriter::{Url, Worksheet, XlsxError};
 use unicode_width::UnicodeWidthStr;
 
-use super::escapes::{has_foreign, visible};
-use super::excel_date::{ExcelDate, serial};
+use super::escapes::{escape, has_foreign};
+use super::excel_date::{ExcelDate, excel_date};
 use super::styles::CellStyles;
 use crate::batch::{
     ANALYSIS_LINK, Batch, COLUMNS, EXACT_DIGITS, FieldType, is_number, significant_digits,
@@ -123,7 +123,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
             FieldType::Decimal => return number(name, &plain).map(Cell::Decimal),
             FieldType::Boolean => return Ok(Cell::Boolean(plain == "true")),
             FieldType::Date => {
-                if let Some(moment) = serial(&plain) {
+                if let Some(moment) = excel_date(&plain) {
                     return Ok(Cell::Moment(moment));
                 }
             }
@@ -131,7 +131,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
         }
     }
     let length = |text: &str| text.encode_utf16().count();
-    if let Some(text) = visible(&plain) {
+    if let Some(text) = escape(&plain) {
         let (received, escaped) = (length(&plain), length(&text));
         if escaped > TEXT_LENGTH {
             return Err(format!(
@@ -148,7 +148,7 @@ pub(super) fn cell(batch: &Batch, column: usize) -> Result<Cell<'_>, String> {
         ));
     }
     let address = Some(&plain).filter(|_| column == ANALYSIS_LINK);
-    Ok(match address.and_then(|text| address_on_the_web(text)) {
+    Ok(match address.and_then(|text| web_address(text)) {
         Some(address) => Cell::Link {
             text: plain,
             address,
@@ -172,10 +172,10 @@ fn number(name: &str, text: &str) -> Result<f64, String> {
 
 /// Returns the web address in `text`, encoded so that no program has to change it; `None` if it is not an
 /// address, or if people could see another address than the link has.
-fn address_on_the_web(text: &str) -> Option<String> {
-    let begins_with = |scheme: &str| {
-        let begin = text.get(..scheme.len());
-        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+fn web_address(text: &str) -> Option<String> {
+    let has_scheme = |scheme: &str| {
+        let start = text.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
     let is_plain = |letter: char| match letter {
         ' ' => true,
@@ -189,7 +189,7 @@ fn address_on_the_web(text: &str) -> Option<String> {
         let digits = part.as_bytes().get(..2);
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    let is_good = (begins_with("http://") || begins_with("https://"))
+    let is_good = (has_scheme("http://") || has_scheme("https://"))
         && text.trim() == text
         && text.chars().all(is_plain)
         && text.matches('#').count() <= 1

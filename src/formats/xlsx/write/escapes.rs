@@ -14,7 +14,7 @@ const DIGITS: usize = 6;
 
 /// Returns `text` with visible escapes, such as `\u{1}`, for characters that XML cannot store; `None` if there
 /// are none. Text that looks like an escape is escaped, too, so that the reader can undo each.
-pub(super) fn visible(text: &str) -> Option<String> {
+pub(super) fn escape(text: &str) -> Option<String> {
     let is_escape = |rest: &str| {
         let digits = rest.strip_prefix("\\u{").and_then(|rest| {
             // The reader undoes no longer escapes, and a longer search would take quadratic time.
@@ -46,21 +46,21 @@ pub(super) fn visible(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::xlsx::read::undo_escapes;
+    use crate::formats::xlsx::read::unescape;
     use proptest::prelude::*;
 
     #[test]
     fn a_control_character_and_a_text_that_looks_like_its_escape_differ() {
-        assert_eq!(visible("\u{1}").as_deref(), Some(r"\u{1}"));
-        assert_eq!(visible(r"\u{1}").as_deref(), Some(r"\u{5c}u{1}"));
-        assert_eq!(visible(r"\u{5c}u{1}").as_deref(), Some(r"\u{5c}u{5c}u{1}"));
+        assert_eq!(escape("\u{1}").as_deref(), Some(r"\u{1}"));
+        assert_eq!(escape(r"\u{1}").as_deref(), Some(r"\u{5c}u{1}"));
+        assert_eq!(escape(r"\u{5c}u{1}").as_deref(), Some(r"\u{5c}u{5c}u{1}"));
     }
 
     #[test]
     fn text_that_only_looks_like_an_escape_is_unchanged() {
         for text in [r"\u{9}", r"\u{a}", r"\u{d}", r"\u{41}", r"\u{0001}", r"\u{"] {
-            let escaped = visible(text).unwrap_or_else(|| text.to_owned());
-            assert_eq!(undo_escapes(&escaped), text);
+            let escaped = escape(text).unwrap_or_else(|| text.to_owned());
+            assert_eq!(unescape(&escaped), text);
         }
     }
 
@@ -68,16 +68,16 @@ mod tests {
     #[test]
     fn escapes_without_an_end_take_no_longer_than_other_text() {
         let text = r"\u{".repeat(1_000_000);
-        assert_eq!(visible(&text), None);
+        assert_eq!(escape(&text), None);
         let text = format!("\0{text}");
-        assert_eq!(visible(&text), Some(text.replace('\0', r"\u{0}")));
+        assert_eq!(escape(&text), Some(text.replace('\0', r"\u{0}")));
     }
 
     proptest! {
         #[test]
         fn escapes_can_be_undone(text in r"(\\|u\{|[0-9a-f]{1,4}|\}|\\u\{(1|9|5c|0001|fffe|41)\}|[\x00-\x1f\u{fffe}é])*") {
-            let escaped = visible(&text).unwrap_or_else(|| text.clone());
-            prop_assert_eq!(undo_escapes(&escaped), text);
+            let escaped = escape(&text).unwrap_or_else(|| text.clone());
+            prop_assert_eq!(unescape(&escaped), text);
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ExcelDate {
     clippy::float_cmp,
     reason = "lost digits are detected below"
 )]
-pub(super) fn serial(text: &str) -> Option<ExcelDate> {
+pub(super) fn excel_date(text: &str) -> Option<ExcelDate> {
     let since_1970 = Timestamp::parse(text)?.microseconds()?;
     if since_1970.div_euclid(DAY) + EPOCH < FIRST_DAY {
         return None;
@@ -60,16 +60,16 @@ mod tests {
             ("9999-12-31T23:59:59.000001Z", false),
             ("9999-12-31T23:59:59.123456Z", false),
         ] {
-            assert_eq!(serial(text).is_some(), is_kept, "{text}");
+            assert_eq!(excel_date(text).is_some(), is_kept, "{text}");
         }
     }
 
     #[test]
     fn offsets_and_leap_seconds_are_the_same_instant() {
-        let new_year = serial("2017-01-01T00:00:00Z");
-        assert_eq!(new_year.map(|serial| serial.days), Some(42_736.0));
-        assert_eq!(serial("2017-01-01T00:00:00.000+00:00"), new_year);
-        assert_eq!(serial("2016-12-31T23:59:60Z"), new_year);
+        let new_year = excel_date("2017-01-01T00:00:00Z");
+        assert_eq!(new_year.map(|date| date.days), Some(42_736.0));
+        assert_eq!(excel_date("2017-01-01T00:00:00.000+00:00"), new_year);
+        assert_eq!(excel_date("2016-12-31T23:59:60Z"), new_year);
     }
 
     proptest! {
@@ -77,14 +77,14 @@ mod tests {
         fn every_whole_second_is_kept(second in -2_203_891_200_i64..253_402_300_800) {
             let moment = chrono::DateTime::from_timestamp(second, 0).expect("a moment");
             let text = moment.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-            prop_assert!(serial(&text).is_some(), "{}", text);
+            prop_assert!(excel_date(&text).is_some(), "{}", text);
         }
 
         #[test]
         fn moments_of_this_century_keep_their_microseconds(second in 946_684_800_i64..3_400_000_000, micros in 0_i64..1_000_000) {
             let moment = chrono::DateTime::from_timestamp_micros(second * 1_000_000 + micros).expect("a moment");
             let text = moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-            prop_assert!(serial(&text).is_some(), "{}", text);
+            prop_assert!(excel_date(&text).is_some(), "{}", text);
         }
     }
 }

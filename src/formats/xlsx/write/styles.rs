@@ -62,7 +62,7 @@ pub(super) fn heading() -> Format {
 
 /// The format of a name in the header: people see `words`, programs read the name. The fourth part of a number
 /// format is for text.
-pub(super) fn shown_as(words: &str) -> Format {
+pub(super) fn header_format(words: &str) -> Format {
     heading().set_num_format(format!(r#";;;"{words}""#))
 }
 
