@@ -40,7 +40,7 @@ pub(crate) struct FileScan {
     /// Identifiers that appear more than once.
     pub(crate) repeated: NameList,
     pub(crate) flawed: Flawed,
-    pub(crate) remarks: FileInfo,
+    pub(crate) info: FileInfo,
 }
 
 impl FileScan {
@@ -52,20 +52,20 @@ impl FileScan {
 
     /// Returns the columns that are not fields of a batch; empty for a table, where users may add their own.
     pub(crate) fn foreign(&self) -> &[String] {
-        if self.remarks.schema == Schema::Shared {
+        if self.info.schema == Schema::Shared {
             &[]
         } else {
-            &self.remarks.unknown
+            &self.info.unknown
         }
     }
 
     /// Returns the columns of `scope` that the file lacks. JSON lacks none, because an absent field is null.
     pub(crate) fn lacking(&self, scope: &Scope) -> Vec<usize> {
-        if self.remarks.schema == Schema::Free {
+        if self.info.schema == Schema::Free {
             return Vec::new();
         }
         // In a set of files, each must have the column.
-        let there = self.remarks.columns.or(self.columns);
+        let there = self.info.columns.or(self.columns);
         listed(scope.columns & !there.unwrap_or(scope.columns))
     }
 }
@@ -85,9 +85,9 @@ pub(super) fn scan(
         columns: None,
         repeated: NameList::default(),
         flawed: Flawed::default(),
-        remarks: FileInfo::default(),
+        info: FileInfo::default(),
     };
-    let remarks = source.read(layout, &mut |record| {
+    let info = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
         let hash = scan.digest.add(record.values);
         if !record.is_valid {
@@ -108,11 +108,11 @@ pub(super) fn scan(
         Ok(ControlFlow::Continue(()))
     })?;
     // A file with columns may lack this one; in JSON, each batch has its own fields.
-    if let Some(place) = unnamed.filter(|_| remarks.schema == Schema::Free) {
+    if let Some(place) = unnamed.filter(|_| info.schema == Schema::Free) {
         return Err(no_id(&name, place, "missing"));
     }
-    scan.columns = scan.columns.or(remarks.columns);
-    scan.remarks = remarks;
+    scan.columns = scan.columns.or(info.columns);
+    scan.info = info;
     Ok(scan)
 }
 
@@ -142,7 +142,7 @@ impl Scope {
     pub(crate) fn settled(self, fields: Option<u32>, here: &FileScan, there: &FileScan) -> Self {
         let either = here.columns.unwrap_or(0) | there.columns.unwrap_or(0);
         let has_any = here.digest.unknown_count() + there.digest.unknown_count() > 0;
-        let is_kept = here.remarks.keeps_unknown_fields && there.remarks.keeps_unknown_fields;
+        let is_kept = here.info.keeps_unknown_fields && there.info.keeps_unknown_fields;
         Self {
             columns: fields.unwrap_or(if either == 0 { ALL_COLUMNS } else { either }),
             unknown_fields: self.unknown_fields && (is_kept || !has_any),

@@ -1184,7 +1184,7 @@ fn what_is_no_export_is_refused_in_words() {
     for (path, why) in [
         (folder.at("a.txt"), "is a table for people"),
         (folder.at("empty"), "there is no export in the folder"),
-        (folder.at("nowhere.csv"), "no such file"),
+        (folder.at("nowhere.csv"), "check the name of the file"),
     ] {
         let ended = verify(&[&path]);
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -307,7 +307,7 @@ impl ManifestClaim {
     fn compare_unknown_fields(&self, scan: &FileScan) -> UnknownFields {
         let has_any = scan.digest.unknown_count() > 0;
         match &self.unknown_fields_digest {
-            Some(expected) if scan.remarks.keeps_unknown_fields => {
+            Some(expected) if scan.info.keeps_unknown_fields => {
                 let is_same = scan.digest.finish_unknown().as_ref() == Some(expected);
                 UnknownFields::of(is_same, has_any || *expected != no_unknown_fields())
             }

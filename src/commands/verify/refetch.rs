@@ -102,8 +102,8 @@ impl Refetch {
         let (scan, ledger) = file.index(&scope)?;
         warn_of_oddities(file.source.name(), &scan);
         let lenient = expected.is_some_and(Expected::lenient);
-        scan.remarks.check_types(file.source.name(), lenient)?;
-        scope.unknown_fields &= scan.remarks.keeps_unknown_fields;
+        scan.info.check_types(file.source.name(), lenient)?;
+        scope.unknown_fields &= scan.info.keeps_unknown_fields;
         let mut report = VerifyReport::new(file, &scan, scope);
         match expected {
             // The manifest has no digest of some fields only.

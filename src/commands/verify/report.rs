@@ -106,7 +106,7 @@ impl VerifyReport {
             digest: scan.digest.finish(),
             unknown_digest: scan.digest.finish_unknown(),
             unknown_count: scan.digest.unknown_count(),
-            keeps_unknown_fields: scan.remarks.keeps_unknown_fields,
+            keeps_unknown_fields: scan.info.keeps_unknown_fields,
             is_partial: file.fields.is_some(),
             repeated: scan.repeated.clone(),
             lacking: scan.lacking(&scope),

@@ -146,16 +146,16 @@ fn compare_with_manifest(
     let Some(expected) = expected else {
         let (scan, scope) = file.scan_alone()?;
         warn_of_oddities(file.source.name(), &scan);
-        scan.remarks.check_types(file.source.name(), true)?;
+        scan.info.check_types(file.source.name(), true)?;
         let mut report = VerifyReport::new(file, &scan, scope);
-        report.claim = scan.remarks.embedded_digest.filter(|_| file.fields.is_none());
+        report.claim = scan.info.embedded_digest.filter(|_| file.fields.is_none());
         return Ok(report);
     };
     let scope = expected.scope();
     let (scan, _) = file.index(&scope)?;
     warn_of_oddities(file.source.name(), &scan);
     let lenient = expected.lenient();
-    scan.remarks.check_types(file.source.name(), lenient)?;
+    scan.info.check_types(file.source.name(), lenient)?;
     let mut report = VerifyReport::new(file, &scan, scope);
     report.manifest = Some(expected.compare(file, &scan, &scope)?);
     Ok(report)
@@ -175,10 +175,10 @@ fn compare_with_file(file: &mut Subject, mut other: RecordSource) -> Result<Veri
         }
         warn_of_oddities(file.source.name(), &scan);
         warn_of_oddities(other.name(), &other_scan);
-        scan.remarks.check_types(file.source.name(), false)?;
-        other_scan.remarks.check_types(other.name(), false)?;
+        scan.info.check_types(file.source.name(), false)?;
+        other_scan.info.check_types(other.name(), false)?;
         let mut report = VerifyReport::new(file, &scan, scope);
-        report.compare_unknown_fields(&other_scan.digest, other_scan.remarks.keeps_unknown_fields);
+        report.compare_unknown_fields(&other_scan.digest, other_scan.info.keeps_unknown_fields);
         report.other = Some(OtherSide::file(other.name(), &other_scan, scope));
         if scan.has_ids() && other_scan.has_ids() {
             report.add_comparison(comparison, file)?;

@@ -40,7 +40,7 @@ impl Subject {
         loop {
             let (scan, _) = self.index(&scope)?;
             let columns = self.fields.or(scan.columns).unwrap_or(ALL_COLUMNS);
-            let claim = scan.remarks.embedded_digest.as_ref();
+            let claim = scan.info.embedded_digest.as_ref();
             let version = claim.map_or(scope.version, |claim| claim.digest_version);
             let version = if version == 1 { 1 } else { digest::VERSION };
             if (columns, version) == (scope.columns, scope.version) {
@@ -66,9 +66,9 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
         let first = scan.flawed.first.as_deref().unwrap_or_default();
         log::warn!("{name}: {values}; the first: {first}");
     }
-    if scan.remarks.schema == Schema::Shared && !scan.remarks.unknown.is_empty() {
+    if scan.info.schema == Schema::Shared && !scan.info.unknown.is_empty() {
         let names: Vec<String> = scan
-            .remarks
+            .info
             .unknown
             .iter()
             .map(|name| text::brief(name))
@@ -78,7 +78,7 @@ pub(super) fn warn_of_oddities(name: &str, scan: &FileScan) {
             names.join(", ")
         ));
     }
-    if scan.remarks.unended {
+    if scan.info.unended {
         log::warn!("{name}: the last line has no line ending; the file may be cut short");
     }
 }
