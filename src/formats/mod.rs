@@ -2,8 +2,7 @@
 //!
 //! Start with [`writer`] (the trait that every format implements) and [`record`] (what every reader
 //! produces). Each format has a folder with `write.rs` and `read.rs`; a table is for people and has only a
-//! writer. Readers share nothing with the writers but the list of fields, so they see what other programs
-//! see.
+//! writer. Readers share hardly any code with the writers, so they see what other programs see.
 //!
 //! To add a format, add a folder, a variant of [`Format`], an arm in [`new_writer`], and, if it can be
 //! verified, a case in [`detect`]. Where the bytes go is up to `storage`; which files are written, to

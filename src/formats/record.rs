@@ -11,7 +11,7 @@ pub(crate) struct Record<'a> {
     /// The columns that it has, null ones included, one bit each.
     pub(crate) columns: u32,
     /// Whether every value is known to be valid.
-    pub(crate) is_valid: bool,
+    pub(crate) known_valid: bool,
     pub(crate) place: RecordPlace,
 }
 

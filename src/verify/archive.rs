@@ -15,6 +15,7 @@ pub(crate) fn is_archive(path: &Path) -> bool {
     sqlite::is_archive(path)
 }
 
+/// Reads the batches of the archive at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let archive = Archive::read(path).map_err(refused)?;
     let info = FileInfo {
@@ -31,7 +32,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
                 values: batch,
                 // A field that was not sent is null.
                 columns: ALL_COLUMNS,
-                is_valid: batch.is_usual(),
+                known_valid: batch.is_usual(),
                 place: RecordPlace::Batch(count),
             };
             if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

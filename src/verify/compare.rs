@@ -137,7 +137,7 @@ impl Comparison {
                 }
                 if let Some(there) = self.changed_values.remove(id.as_ref()) {
                     let here = CanonicalValues::new(record.values, &self.scope);
-                    let change = changed(id.into_owned(), &self.scope, &here, &there);
+                    let change = difference(id.into_owned(), &self.scope, &here, &there);
                     changes.insert(change.id.clone(), change);
                 }
                 let done = extra.ids.len() == limit && self.changed_values.is_empty();
@@ -159,7 +159,7 @@ impl Comparison {
 }
 
 /// Returns the difference between two versions of one batch.
-fn changed(
+fn difference(
     id: String,
     scope: &Scope,
     here: &CanonicalValues,

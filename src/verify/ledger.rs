@@ -64,9 +64,9 @@ impl Ledger {
     pub(super) fn add(&mut self, id: &str, content: u64) -> Occurrence {
         let key = self.key_of(id);
         match self.batches.entry(key) {
-            Entry::Occupied(mut place) => place.get_mut().repeat(TWICE),
-            Entry::Vacant(place) => {
-                place.insert(LedgerEntry(content & !FLAGS));
+            Entry::Occupied(mut slot) => slot.get_mut().repeat(TWICE),
+            Entry::Vacant(slot) => {
+                slot.insert(LedgerEntry(content & !FLAGS));
                 self.unmatched += 1;
                 Occurrence::Once
             }
@@ -77,12 +77,12 @@ impl Ledger {
     pub(super) fn lookup(&mut self, id: &str, content: u64) -> Lookup {
         let key = self.key_of(id);
         match self.batches.entry(key) {
-            Entry::Vacant(place) => {
-                place.insert(LedgerEntry(content & !FLAGS | FOUND));
+            Entry::Vacant(slot) => {
+                slot.insert(LedgerEntry(content & !FLAGS | FOUND));
                 Lookup::Missing
             }
-            Entry::Occupied(mut place) => {
-                let entry = place.get_mut();
+            Entry::Occupied(mut slot) => {
+                let entry = slot.get_mut();
                 if entry.0 & FOUND != 0 {
                     return Lookup::Repeated(entry.repeat(FOUND_TWICE));
                 }

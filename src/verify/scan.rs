@@ -90,7 +90,7 @@ pub(super) fn scan(
     let info = source.read(layout, &mut |record| {
         scan.columns = Some(scan.columns.unwrap_or_default() | record.columns);
         let hash = scan.digest.add(record.values);
-        if !record.is_valid {
+        if !record.known_valid {
             scan.flawed.check(record);
         }
         if scope.has_ids() {

@@ -377,7 +377,7 @@ fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<File
         let record = Record {
             values: &row,
             columns: rows.columns,
-            is_valid: false,
+            known_valid: false,
             place: RecordPlace::Batch(count),
         };
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

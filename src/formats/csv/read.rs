@@ -89,7 +89,7 @@ pub(crate) fn read(
         let record = Record {
             values: &row,
             columns,
-            is_valid: false,
+            known_valid: false,
             place,
         };
         if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

@@ -15,6 +15,7 @@ use crate::formats::singer::read::SingerStream;
 /// Bytes read at a time.
 const SIZE: usize = 256 * 1024;
 
+/// Reads the objects in `bytes`, which are Singer messages if `in_messages`.
 pub(crate) fn read(
     bytes: impl Read,
     shape: Shape,
@@ -146,7 +147,7 @@ impl Receiver<'_, '_> {
         let record = Record {
             values: batch,
             columns: batch.columns(),
-            is_valid: batch.is_usual(),
+            known_valid: batch.is_usual(),
             place: RecordPlace::Batch(self.count),
         };
         (self.each)(&record).map_err(ReadError::Aborted)

@@ -54,6 +54,7 @@ const EXTRA_PLACE: usize = COLUMNS.len();
 /// The longest text of a value.
 const TEXT: usize = 16 << 20;
 
+/// Reads the rows of `file`.
 pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let footer = Footer::read(&file).map_err(refused)?;
     let again = file.try_clone()?;
@@ -84,7 +85,7 @@ pub(crate) fn read(file: File, each: &mut RecordHandler<'_>) -> Result<FileInfo,
                 let record = Record {
                     values: &rows.row(row),
                     columns: bits,
-                    is_valid: false,
+                    known_valid: false,
                     place: RecordPlace::Batch(count),
                 };
                 if each(&record).map_err(ReadError::Aborted)? == ControlFlow::Break(()) {

@@ -47,6 +47,7 @@ fn length(path: &Path) -> u64 {
     path.metadata().map_or(u64::MAX, |metadata| metadata.len())
 }
 
+/// Reads the rows of the database at `path`.
 pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let table = ExportTable::open(path).map_err(ReadError::Aborted)?;
     let columns = table.columns();
@@ -62,7 +63,7 @@ pub(crate) fn read(path: &Path, each: &mut RecordHandler<'_>) -> Result<FileInfo
         let record = Record {
             values: row,
             columns,
-            is_valid: false,
+            known_valid: false,
             place: RecordPlace::Batch(count),
         };
         each(&record)

@@ -344,7 +344,7 @@ impl SheetRow {
         let record = Record {
             values: &*self,
             columns,
-            is_valid: false,
+            known_valid: false,
             place: RecordPlace::Batch(count),
         };
         let flow = each(&record).map_err(ReadError::Aborted);
