@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_an_error() {
         let (reader, _writer) = io::pipe().expect("a pipe");
-        let error = SHORT.read(|| Ok(reader)).expect_err("nobody writes");
+        let error = SHORT.read(|| Ok(reader)).expect_err("no data");
         assert_eq!(error.to_string(), "it took longer than 50ms");
     }
 
     #[test]
-    fn what_is_no_text_is_not_shown() {
+    fn invalid_text_is_not_shown() {
         let error = LONG.read_text(|| Ok(&b"hunter2\xff"[..]));
         let error = format!("{:?}", error.expect_err("no text"));
         assert!(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_while_opening_is_told() {
+    fn an_error_while_opening_is_reported() {
         let missing = LONG.read(|| std::fs::File::open("/nonexistent"));
         let error = missing.expect_err("no such file");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -54,7 +54,7 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 }
 
 /// Returns whether TLS failed because the certificate is not trusted.
-#[cfg(any(feature = "cloud", feature = "postgres"))]
+#[cfg(feature = "postgres")]
 pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
     TlsProblem::of(error) == Some(TlsProblem::Untrusted)
 }

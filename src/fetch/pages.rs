@@ -255,8 +255,8 @@ impl Pages {
         }
         match self.session.tokens.get(Version::V2).await {
             Ok(_) => self.version = Some(Version::V2),
-            Err(error) if error.error.is_missing() => self.fall_back(&error.error),
-            Err(error) => return Err(error.into()),
+            Err(no_token) if no_token.error.is_missing() => self.fall_back(&no_token.error),
+            Err(no_token) => return Err(no_token.into()),
         }
         Ok(())
     }

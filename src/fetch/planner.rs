@@ -267,7 +267,7 @@ mod tests {
         let mut windows: Vec<(Range, u64)> = Vec::new();
         while let Some((window, _)) = planner.next() {
             windows.push((window, inside(&window).len() as u64));
-            assert!(windows.len() < 20_000, "it never ends");
+            assert!(windows.len() < 20_000, "the plan never ends");
             if windows.len() >= workers {
                 let (window, ..) = windows[windows.len() - workers];
                 let inside = inside(&window);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_or_in_no_order_is_for_one() {
+    fn a_small_or_unordered_range_has_no_plan() {
         let seconds: Vec<i64> = (0..2500).map(|number| FIRST + number * 900).collect();
         let short = range(Some(FIRST), Some(FIRST + 2500 * 900));
         assert!(

@@ -104,7 +104,11 @@ mod tests {
     fn the_share_grows_with_the_dates_in_either_direction() {
         let mut progress = Progress::Unknown(range(Some(1000), Some(2000)));
         assert_eq!(progress.add(&page(&[1100, 1250])), Some(0.25));
-        assert_eq!(progress.add(&page(&[1100, 1200])), Some(0.25), "once more");
+        assert_eq!(
+            progress.add(&page(&[1100, 1200])),
+            Some(0.25),
+            "a repeated page"
+        );
         assert_eq!(progress.add(&page(&[])), None);
         assert_eq!(progress.add(&page(&[1500, 1750])), Some(0.75));
         let mut backwards = Progress::Unknown(range(Some(1000), Some(2000)));

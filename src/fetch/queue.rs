@@ -379,9 +379,9 @@ impl WindowQueue {
     /// Waits for the next event. At least one window must be queued.
     pub(super) async fn next(&mut self) -> Result<QueueEvent, Failure> {
         if !self.lazy
-            && let Ok(updates) = self.updates.1.try_recv()
+            && let Ok(update) = self.updates.1.try_recv()
         {
-            return Ok(self.handle(updates));
+            return Ok(self.handle(update));
         }
         let queued = self.windows.front_mut().expect("a window");
         let pages = match &mut queued.state {
@@ -391,8 +391,8 @@ impl WindowQueue {
         let page = tokio::select! {
             biased;
             page = async { pages?.recv().await }, if pages.is_some() => page,
-            updates = self.updates.1.recv() => {
-                return Ok(self.handle(updates.expect("the queue keeps a sender")));
+            update = self.updates.1.recv() => {
+                return Ok(self.handle(update.expect("the queue keeps a sender")));
             }
         };
         if let Some(page) = page {
@@ -408,8 +408,8 @@ impl WindowQueue {
             {
                 std::panic::resume_unwind(error.into_panic());
             }
-            let updates = self.updates.1.recv().await;
-            return Ok(self.handle(updates.expect("the queue keeps a sender")));
+            let update = self.updates.1.recv().await;
+            return Ok(self.handle(update.expect("the queue keeps a sender")));
         }
         let queued = self.windows.pop_front().expect("a window");
         self.announce_first();
@@ -425,8 +425,8 @@ impl WindowQueue {
         }
     }
 
-    fn handle(&mut self, updates: WindowUpdate) -> QueueEvent {
-        let mut report = match updates {
+    fn handle(&mut self, update: WindowUpdate) -> QueueEvent {
+        let mut report = match update {
             WindowUpdate::PageRead(span) => return QueueEvent::PageRead(span),
             WindowUpdate::End(report) => *report,
         };

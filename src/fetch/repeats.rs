@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_walk_is_not_judged() {
+    fn pages_of_version_1_are_not_checked() {
         let mut received = ReceivedPages::new();
         for _ in 0..30 {
             let flat = Page {

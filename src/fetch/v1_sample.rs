@@ -228,7 +228,7 @@ mod tests {
             truncated: 2,
         };
         let parts = sample(&ascending).cut(&window, further);
-        assert_eq!(parts.len(), 1 + 1, "nobody scanned trays in 1970");
+        assert_eq!(parts.len(), 1 + 1, "no guesses before the year 2000");
         let later: Vec<i64> = ascending.iter().map(|second| second + FIRST).collect();
         let parts = sample(&later).cut(&window, further);
         assert_eq!(parts.len(), 1 + 16 + 1);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_batches_are_looked_at_however_many_arrived_together() {
+    fn the_sample_does_not_depend_on_how_the_body_arrived() {
         let ascending: Vec<i64> = (FIRST..FIRST + 100_000).collect();
         let window = range(None, None);
         let enough = cut(&ascending[..ENOUGH], &window);

@@ -462,7 +462,7 @@ async fn fetch_page(
     match fetch_once(session, &request, info, &mut early_cursor, accepted).await {
         // The request without dates is refused too, so the dates were not the reason.
         Err((error, _)) if error.refuses_batches(&EXPIRED) => result,
-        result => result,
+        retried => retried,
     }
 }
 
