@@ -72,7 +72,7 @@ impl Prober {
             {
                 None
             }
-            missing => missing.as_ref().map(|absence| absence.reason().to_owned()),
+            missing => missing.as_ref().map(|missing| missing.reason().to_owned()),
         };
         let exhausted = (self.requests() >= MAX_REQUESTS)
             .then(|| format!("the probe reached its limit of {MAX_REQUESTS} requests"));
@@ -110,11 +110,11 @@ impl Prober {
             let Some(cursor) = listing.next.take() else {
                 break;
             };
-            let further = self
+            let next_page = self
                 .send(&request.page(&cursor, self.dates_with_cursor))
                 .await;
-            answer.evidence.extend(further.evidence);
-            match further.outcome {
+            answer.evidence.extend(next_page.evidence);
+            match next_page.outcome {
                 Ok(page) => {
                     listing.batches.extend(page.batches);
                     listing.next = page.next;
@@ -178,7 +178,7 @@ impl Prober {
                 Err(error) => error,
             };
             if let Err(error) = tries.pause(error).await {
-                return Err(self.given_up(&error, request.is_bad));
+                return Err(self.classify_failure(&error, request.is_bad));
             }
         }
     }
@@ -217,15 +217,15 @@ impl Prober {
     }
 
     /// Interprets the final error: a refusal, or a service that fails.
-    fn given_up(&mut self, error: &ServiceError, is_bad: bool) -> NoBatches {
-        // Time and again to the same bad request: that is how it refuses, however clumsily. 503 is
-        // said to be transient (interface, section 7), and 429 is about something else.
-        let clumsy = is_bad && matches!(error.status(), Some(500 | 502 | 504));
-        if !error.is_transient() || clumsy {
+    fn classify_failure(&mut self, error: &ServiceError, is_bad: bool) -> NoBatches {
+        // A server error on every attempt of a bad request counts as a refusal. But 503 is transient
+        // (interface, section 7), and 429 has another reason.
+        let is_refusal = is_bad && matches!(error.status(), Some(500 | 502 | 504));
+        if !error.is_transient() || is_refusal {
             self.lost_in_a_row = 0;
             return NoBatches::refused(error).unwrap_or_else(|| NoBatches::Lost(error.to_string()));
         }
-        // A bad request that is put off says nothing of how good ones fare.
+        // If a bad request fails, good ones may still succeed.
         if !is_bad || matches!(error.fault, Fault::Connection(_)) {
             self.count_lost(error);
         }
@@ -270,10 +270,10 @@ impl Prober {
             if let Err(error) = tries.pause(error).await {
                 self.count_lost(&error);
                 // Without a token, further requests make no sense.
-                let absence = MissingVersion::of(version, &error)
+                let missing = MissingVersion::of(version, &error)
                     .unwrap_or_else(|| MissingVersion::NoToken(format!("no token: {error}")));
-                let reason = absence.reason().to_owned();
-                self.missing[version] = Some(absence);
+                let reason = missing.reason().to_owned();
+                self.missing[version] = Some(missing);
                 return Err(NoBatches::Lost(reason));
             }
         }

@@ -70,7 +70,7 @@ impl BatchSample {
     pub(super) fn short_range(&self) -> Option<(i64, i64)> {
         /// The number of batches if all batches of the range are known.
         const DENSE: usize = 100;
-        /// The number of batches if only some are known, and each stands for many.
+        /// The number of batches if only some are known.
         const SPARSE: usize = 10;
         let in_order = order_of(&self.batches).is_ok_and(ObservedOrder::is_of_time);
         let limit = if self.is_all || in_order {

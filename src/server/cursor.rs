@@ -122,13 +122,13 @@ mod tests {
         }
 
         #[test]
-        fn an_altered_cursor_is_refused(position: u64, place: prop::sample::Index, to in "[A-Za-z0-9_-]") {
+        fn an_altered_cursor_is_refused(position: u64, index: prop::sample::Index, to in "[A-Za-z0-9_-]") {
             let sealer = Sealer::new([7; 32]);
             let cursor = Cursor { start: None, end: None, position, after_empty: false };
             let mut text = sealer.seal(&cursor, 0);
-            let place = place.index(text.len());
-            prop_assume!(text[place..=place] != to);
-            text.replace_range(place..=place, &to);
+            let index = index.index(text.len());
+            prop_assume!(text[index..=index] != to);
+            text.replace_range(index..=index, &to);
             prop_assert_eq!(sealer.open(&text), None);
         }
 

@@ -37,8 +37,8 @@ pub(super) fn header(moment: DateTime<Utc>) -> HeaderValue {
 
 /// Reads the part before the zone. `None` if the format is wrong or the date or time does not exist.
 pub(super) fn seconds(text: &[u8]) -> Option<i64> {
-    let number = |place: std::ops::Range<usize>| {
-        text[place].iter().try_fold(0, |number, &digit| {
+    let number = |index: std::ops::Range<usize>| {
+        text[index].iter().try_fold(0, |number, &digit| {
             digit
                 .is_ascii_digit()
                 .then(|| number * 10 + u32::from(digit - b'0'))
@@ -47,7 +47,7 @@ pub(super) fn seconds(text: &[u8]) -> Option<i64> {
     let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
     if separators
         .iter()
-        .any(|&(place, separator)| text[place] != separator)
+        .any(|&(index, separator)| text[index] != separator)
     {
         return None;
     }

@@ -89,14 +89,14 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 /// Names the place of the panic. Quotes the message only if it is a literal: a formatted message may
 /// contain data, and data may be secret.
 fn describe(info: &PanicHookInfo<'_>) -> Failure {
-    let place = info.location().map_or_else(
+    let location = info.location().map_or_else(
         || "an unknown location".to_owned(),
         |location| format!("{}:{}", location.file(), location.line()),
     );
     let literal = info.payload().downcast_ref::<&'static str>();
     let message = literal.map_or_else(
-        || format!("trayscan panicked at {place}"),
-        |text| format!("trayscan panicked at {place}: {text}"),
+        || format!("trayscan panicked at {location}"),
+        |text| format!("trayscan panicked at {location}: {text}"),
     );
     let hint = "this is a bug in trayscan; please report it with the command that you ran";
     Failure::new(Kind::Internal, format!("{message}; {hint}"))

@@ -45,7 +45,8 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Starts the line. `None` if it is turned off, nobody would see it, or it would mix with the data.
+    /// Starts the line. `None` if it is off, standard error is not a terminal, or it would
+    /// mix with the data.
     pub(crate) fn start(
         mode: ProgressMode,
         data_on_terminal: bool,

@@ -1,7 +1,7 @@
 //! A chart on the page with its caption, legend and table, and the helpers that all charts need.
 
 use super::charts::Spread;
-use super::format::{drawn, plural};
+use super::format::{plural, to_f64};
 use crate::analysis::statistics::{Metric, two_digits};
 use crate::text;
 
@@ -50,11 +50,11 @@ pub(super) fn spread(metric: &Metric, unit: &str) -> Option<Spread> {
         plural(values.count(), "batch", "batches"),
     );
     Some(Spread {
-        least: drawn(values.min()?),
-        low: drawn(quartiles.low),
-        median: drawn(quartiles.median),
-        high: drawn(quartiles.high),
-        most: drawn(values.max()?),
+        least: to_f64(values.min()?),
+        low: to_f64(quartiles.low),
+        median: to_f64(quartiles.median),
+        high: to_f64(quartiles.high),
+        most: to_f64(values.max()?),
         words,
     })
 }

@@ -3,7 +3,7 @@
 use super::chart::{Chart, crop_name};
 use super::charts::{ControlLimits, ControlPoint, control};
 use super::escape::Escaped;
-use super::format::{drawn, minute, plural};
+use super::format::{minute, plural, to_f64};
 use super::gather::{CropData, ReportData};
 use super::newest::Scan;
 use super::outliers::usual_least;
@@ -36,9 +36,9 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
     let scanned: Vec<ControlPoint> = batches
         .iter()
         .map(|(scan, rate)| ControlPoint {
-            rate: drawn(*rate),
+            rate: to_f64(*rate),
             day: minute(scan.created)[..10].to_owned(),
-            hint: format!(
+            tooltip: format!(
                 "{}, {}: usable {} %",
                 scan.name(),
                 minute(scan.created),
@@ -50,9 +50,9 @@ pub(super) fn chart(data: &ReportData) -> Option<Chart> {
     let crop = crop_name(Some(crop));
     let [low, mean, high] = [figures.low, figures.mean, figures.high].map(two_digits);
     let limits = ControlLimits {
-        low: drawn(figures.low),
-        mean: drawn(figures.mean),
-        high: drawn(figures.high),
+        low: to_f64(figures.low),
+        mean: to_f64(figures.mean),
+        high: to_f64(figures.high),
     };
     let words = AltText {
         id: "control",
@@ -127,11 +127,11 @@ fn legend(
 
 /// Returns a scale with the limits and all values except outliers, as far as rates are possible.
 fn scale(rates: &[Decimal], limits: ControlLimits) -> (f64, f64) {
-    let values = rates.iter().map(|rate| (drawn(*rate), 1)).collect();
+    let values = rates.iter().map(|rate| (to_f64(*rate), 1)).collect();
     let least = usual_least(values).unwrap_or(limits.low).min(limits.low);
     let most = rates
         .iter()
-        .map(|rate| drawn(*rate))
+        .map(|rate| to_f64(*rate))
         .fold(limits.high, f64::max);
     // Wide enough to show a line between its ends.
     let (least, most) = (least.max(0.0), most.min(110.0));

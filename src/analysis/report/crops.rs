@@ -2,7 +2,7 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{BoxPlot, Loss, boxes, boxes_scale, losses, spark};
-use super::format::{drawn, figure, plural};
+use super::format::{figure, plural, to_f64};
 use super::gather::ReportData;
 use super::outliers::{rate_scale, usual_most};
 use super::svg::AltText;
@@ -66,7 +66,7 @@ pub(super) fn table(data: &ReportData, targets: &Targets, newest: Option<Period>
         .chain([&all])
         .flatten()
         .flatten()
-        .map(|median| drawn(*median));
+        .map(|median| to_f64(*median));
     let scale = rate_scale(values.collect(), std::iter::empty());
     let rows = crops.iter().zip(&medians).take(MAX_ROWS);
     let rows = rows.map(|((name, crop), medians)| {
@@ -120,7 +120,7 @@ fn row(
     medians: &[Option<Decimal>],
     scale: (f64, f64),
 ) -> CropRow {
-    let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(drawn)).collect();
+    let values: Vec<Option<f64>> = medians.iter().map(|median| median.map(to_f64)).collect();
     CropRow {
         batches: figures.batches,
         germination: middle(&figures.germination_rate),
@@ -215,12 +215,12 @@ impl TargetResult {
 }
 
 /// Shortens a chart and its table to the maximum size. Returns the caption of the table.
-fn shorten<T>(drawn: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
-    drawn.truncate(MAX_BARS);
+fn shorten<T>(bars: &mut Vec<T>, rows: &mut Vec<Vec<String>>) -> String {
+    bars.truncate(MAX_BARS);
     let all = rows.len();
     rows.truncate(MAX_ROWS);
-    match (drawn.len(), rows.len()) {
-        (drawn, listed) if drawn == listed => "As a table".to_owned(),
+    match (bars.len(), rows.len()) {
+        (bars, listed) if bars == listed => "As a table".to_owned(),
         (_, listed) if listed == all => format!("All {all} rows as a table"),
         (_, listed) => format!("The first {listed} of {all} rows as a table"),
     }
@@ -243,7 +243,7 @@ pub(super) fn losses_chart(data: &ReportData) -> Option<Chart> {
         rows.push(row);
         crops.push(Loss {
             name,
-            shares: parts.map(|part| (drawn(part), two_digits(part))),
+            shares: parts.map(|part| (to_f64(part), two_digits(part))),
         });
     }
     if crops.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::chart::{Chart, crop_name};
 use super::charts::{Scatter, ScatterPoint, scatter};
-use super::format::{drawn, plural};
+use super::format::{plural, to_f64};
 use super::gather::ReportData;
 use super::outliers::usual_least;
 use super::svg::{AltText, rounded_out};
@@ -20,7 +20,7 @@ const MAX_ROWS_SIZE: usize = 64 * 1024;
 
 /// A dot and its row in the table.
 struct Dot {
-    spot: ScatterPoint,
+    point: ScatterPoint,
     gap: Decimal,
     cells: Vec<String>,
 }
@@ -33,31 +33,31 @@ pub(super) fn chart(data: &ReportData, newest: Option<Period>) -> Option<Chart> 
     let is_crowded = data.rated > dots.len() as u64;
     let scale = scale(data, &dots, is_crowded);
     let (rows_caption, rows, links) = table(&dots);
-    let spots: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.spot).collect();
-    let beyond = beyond(data, &spots, is_crowded, scale);
-    let legend = legend(data, newest, &spots, is_crowded, beyond);
-    let below = spots
+    let points: Vec<ScatterPoint> = dots.into_iter().map(|dot| dot.point).collect();
+    let beyond = beyond(data, &points, is_crowded, scale);
+    let legend = legend(data, newest, &points, is_crowded, beyond);
+    let below = points
         .iter()
-        .filter(|spot| spot.germination - spot.usable > 10.0)
+        .filter(|point| point.germination - point.usable > 10.0)
         .count() as u64;
     let words = AltText {
         id: "scatter",
         title: "Germination rate against usable rate, one dot per batch",
         description: &format!(
             "Both in percent. On the diagonal, every germinated seedling is usable. Of {}, {below} are more than 10 points below it.",
-            plural(spots.len() as u64, "dot", "dots"),
+            plural(points.len() as u64, "dot", "dots"),
         ),
     };
     let empty = BTreeMap::new();
     let svg = scatter(&Scatter {
         words,
-        spots: &spots,
+        points: &points,
         density: if is_crowded { &data.density } else { &empty },
         scale,
     });
     Some(Chart {
         caption: "Germination against usable".to_owned(),
-        aside: aside(data, &spots, is_crowded),
+        aside: aside(data, &points, is_crowded),
         legend,
         svg,
         rows_caption,
@@ -75,10 +75,10 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
         let (all, some) = (two_digits(germination), two_digits(usable));
         let gap = germination - usable;
         Some(Dot {
-            spot: ScatterPoint {
-                germination: drawn(germination),
-                usable: drawn(usable),
-                hint: format!("{name}, {crop}: germination {all} %, usable {some} %"),
+            point: ScatterPoint {
+                germination: to_f64(germination),
+                usable: to_f64(usable),
+                tooltip: format!("{name}, {crop}: germination {all} %, usable {some} %"),
                 link: scan.link.clone(),
                 is_new: Some(data.step.period(scan.created)) == newest,
             },
@@ -88,7 +88,7 @@ fn dots(data: &ReportData, newest: Option<Period>) -> Vec<Dot> {
     });
     dots.take(MAX_DOTS)
         .scan(0, |size, dot| {
-            *size += dot.spot.size();
+            *size += dot.point.size();
             (*size <= MAX_DOTS_SIZE).then_some(dot)
         })
         .collect()
@@ -104,7 +104,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
         .into_iter()
         .take(MAX_ROWS)
         .take_while(|dot| {
-            size += dot.spot.size();
+            size += dot.point.size();
             size <= MAX_ROWS_SIZE
         })
         .collect();
@@ -117,7 +117,7 @@ fn table(dots: &[Dot]) -> (String, Vec<Vec<String>>, Vec<Option<String>>) {
         )
     };
     let rows = listed.iter().map(|dot| dot.cells.clone()).collect();
-    let links = listed.iter().map(|dot| dot.spot.link.clone()).collect();
+    let links = listed.iter().map(|dot| dot.point.link.clone()).collect();
     (caption, rows, links)
 }
 
@@ -128,8 +128,8 @@ fn scale(data: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
         let least = squares.map(|((all, usable), count)| (f64::from(*all.min(usable)), *count));
         least.collect()
     } else {
-        let spots = dots.iter().map(|dot| &dot.spot);
-        let least = spots.map(|spot| (spot.germination.min(spot.usable), 1));
+        let points = dots.iter().map(|dot| &dot.point);
+        let least = points.map(|point| (point.germination.min(point.usable), 1));
         least.collect()
     };
     let least = usual_least(values).unwrap_or(100.0).clamp(0.0, 99.0);
@@ -139,7 +139,7 @@ fn scale(data: &ReportData, dots: &[Dot], is_crowded: bool) -> (f64, f64) {
 /// Counts the batches beyond the scale, and those of them with an impossible rate.
 fn beyond(
     data: &ReportData,
-    spots: &[ScatterPoint],
+    points: &[ScatterPoint],
     is_crowded: bool,
     scale: (f64, f64),
 ) -> (u64, u64) {
@@ -149,7 +149,7 @@ fn beyond(
         let within = squares.filter(|((all, usable), _)| f64::from(*all.min(usable)) >= scale.0);
         data.rated - within.map(|(_, count)| count).sum::<u64>()
     } else {
-        spots.iter().filter(|spot| spot.is_beyond(scale)).count() as u64
+        points.iter().filter(|point| point.is_beyond(scale)).count() as u64
     };
     (beyond, data.rated - possible)
 }
@@ -157,16 +157,16 @@ fn beyond(
 fn legend(
     data: &ReportData,
     newest: Option<Period>,
-    spots: &[ScatterPoint],
+    points: &[ScatterPoint],
     is_crowded: bool,
     (beyond, impossible): (u64, u64),
 ) -> Vec<(&'static str, String)> {
     let mut legend = Vec::new();
-    if let Some(newest) = newest.filter(|_| spots.iter().any(|spot| spot.is_new)) {
+    if let Some(newest) = newest.filter(|_| points.iter().any(|point| point.is_new)) {
         let words = format!("newest {}, {}", data.step_words().one, newest.label());
         legend.push(("now", words));
     }
-    if spots.iter().any(|spot| !spot.is_new) {
+    if points.iter().any(|point| !point.is_new) {
         legend.push(("spot", "others".to_owned()));
     }
     if is_crowded {
@@ -189,16 +189,16 @@ fn legend(
     legend
 }
 
-fn aside(data: &ReportData, spots: &[ScatterPoint], is_crowded: bool) -> String {
-    let linked = spots.iter().filter(|spot| spot.link.is_some()).count();
+fn aside(data: &ReportData, points: &[ScatterPoint], is_crowded: bool) -> String {
+    let linked = points.iter().filter(|point| point.link.is_some()).count();
     let note = match linked {
         0 => "",
-        _ if linked < spots.len() => "; dots link to their analysis if there is one",
+        _ if linked < points.len() => "; dots link to their analysis if there is one",
         _ => "; each dot links to its analysis",
     };
     let batches = plural(data.rated, "batch", "batches");
     if is_crowded {
-        format!("newest {} of {batches} as dots{note}", spots.len())
+        format!("newest {} of {batches} as dots{note}", points.len())
     } else {
         format!("{batches}{note}")
     }

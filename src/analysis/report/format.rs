@@ -68,7 +68,7 @@ pub(super) fn distinct(value: Decimal, other: Decimal) -> String {
 }
 
 /// Converts a figure for drawing, which does not need to be exact.
-pub(super) fn drawn(value: Decimal) -> f64 {
+pub(super) fn to_f64(value: Decimal) -> f64 {
     use std::str::FromStr as _;
     f64::from_str(&value.to_string()).unwrap_or_default()
 }

@@ -86,13 +86,13 @@ impl ReportData {
             .map(|crop| (crop.to_lowercase(), crop))
             .collect();
         let unknown = targets.crops().filter(|crop| !is_known(crop));
-        let meant = unknown.filter_map(|crop| {
+        let similar = unknown.filter_map(|crop| {
             let names = without.iter().map(|(lower, _)| lower.as_str());
             let lower = nearest(&crop.to_lowercase(), names)?.to_owned();
             let found = without.iter().find(|(name, _)| *name == lower)?;
             Some((crop, found.1))
         });
-        meant.collect()
+        similar.collect()
     }
 
     /// Returns the crops, largest number of batches first.

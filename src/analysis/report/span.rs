@@ -21,15 +21,15 @@ pub(crate) struct ReportSpan {
 }
 
 impl ReportSpan {
-    /// `held` is the range that the archive covers.
-    pub(crate) fn new(range: &Range, held: &Range, made: i64) -> Self {
+    /// `archived` is the range that the archive covers.
+    pub(crate) fn new(range: &Range, archived: &Range, made: i64) -> Self {
         let past = |range: &Range| {
             let end = range.end?;
             Some(end + i64::from(!range.excludes_end))
         };
-        let ends = [past(range), past(held), Some(made)];
+        let ends = [past(range), past(archived), Some(made)];
         Self {
-            start: range.start.max(held.start),
+            start: range.start.max(archived.start),
             past: ends.into_iter().flatten().min().unwrap_or(made),
             made,
         }
@@ -111,7 +111,7 @@ mod tests {
         };
         let running = second("2026-06-09T00:00:00Z");
         let over = second("2026-06-03T00:00:00Z");
-        for (range, held, step, at, share) in [
+        for (range, archived, step, at, share) in [
             (all, all, Step::Week, running, Some("3 of 7 days")),
             (all, all, Step::Day, made, Some("12 of 24 hours")),
             (all, all, Step::Month, running, Some("10 of 30 days")),
@@ -167,9 +167,13 @@ mod tests {
                 Some("0 of 7 days"),
             ),
         ] {
-            let span = ReportSpan::new(&range, &held, made);
+            let span = ReportSpan::new(&range, &archived, made);
             let period = step.period(at);
-            assert_eq!(span.share(period).as_deref(), share, "{range:?} {held:?}");
+            assert_eq!(
+                span.share(period).as_deref(),
+                share,
+                "{range:?} {archived:?}"
+            );
             assert_eq!(span.has(period), share.is_none());
             assert_eq!(span.touches(period), share != Some("0 of 7 days"));
         }

@@ -41,21 +41,21 @@ pub(super) enum Anchor {
 
 impl Svg {
     /// Starts an image of this size. A unit is a pixel on a phone and larger on a desktop.
-    pub(super) fn new(width: f64, height: f64, words: &AltText<'_>) -> Self {
-        Self::begin(width, height, "img", words)
+    pub(super) fn new(width: f64, height: f64, alt: &AltText<'_>) -> Self {
+        Self::begin(width, height, "img", alt)
     }
 
     /// Starts an image with links that a screen reader can follow.
-    pub(super) fn with_links(width: f64, height: f64, words: &AltText<'_>) -> Self {
-        Self::begin(width, height, "group", words)
+    pub(super) fn with_links(width: f64, height: f64, alt: &AltText<'_>) -> Self {
+        Self::begin(width, height, "group", alt)
     }
 
-    fn begin(width: f64, height: f64, role: &str, words: &AltText<'_>) -> Self {
+    fn begin(width: f64, height: f64, role: &str, alt: &AltText<'_>) -> Self {
         let AltText {
             id,
             title,
             description,
-        } = words;
+        } = alt;
         let (width, height) = (Px(width), Px(height));
         let text = format!(
             r#"<svg viewBox="0 0 {width} {height}" role="{role}" aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{}</title><desc id="{id}-d">{}</desc>"#,
@@ -91,37 +91,37 @@ impl Svg {
         self.outline(class, points, "", None);
     }
 
-    /// Fills the area inside `points`. `hint` is its tooltip.
-    pub(super) fn area(&mut self, class: &str, points: &[(f64, f64)], hint: Option<&str>) {
-        self.outline(class, points, "Z", hint);
+    /// Fills the area inside `points`. `tooltip` is its tooltip.
+    pub(super) fn area(&mut self, class: &str, points: &[(f64, f64)], tooltip: Option<&str>) {
+        self.outline(class, points, "Z", tooltip);
     }
 
-    fn outline(&mut self, class: &str, points: &[(f64, f64)], end: &str, hint: Option<&str>) {
+    fn outline(&mut self, class: &str, points: &[(f64, f64)], end: &str, tooltip: Option<&str>) {
         let mut points_text = String::new();
-        for (place, (x, y)) in points.iter().enumerate() {
-            let pen = if place == 0 { 'M' } else { 'L' };
+        for (position, (x, y)) in points.iter().enumerate() {
+            let pen = if position == 0 { 'M' } else { 'L' };
             // Writing to a string cannot fail.
             let _ = write!(points_text, "{pen}{} {}", Px(*x), Px(*y));
         }
         self.write(format_args!(
             r#"<path class="{class}" d="{points_text}{end}""#
         ));
-        self.close("path", hint);
+        self.close("path", tooltip);
     }
 
-    /// Draws a rectangle. `hint` is its tooltip.
+    /// Draws a rectangle. `tooltip` is its tooltip.
     pub(super) fn rectangle(
         &mut self,
         class: &str,
         corner: (f64, f64),
         size: (f64, f64),
-        hint: Option<&str>,
+        tooltip: Option<&str>,
     ) {
         let (x, y, width, height) = (Px(corner.0), Px(corner.1), Px(size.0), Px(size.1));
         self.write(format_args!(
             r#"<rect class="{class}" x="{x}" y="{y}" width="{width}" height="{height}""#
         ));
-        self.close("rect", hint);
+        self.close("rect", tooltip);
     }
 
     /// Fills rectangles of the same size as one shape: there may be thousands.
@@ -135,18 +135,27 @@ impl Svg {
         self.write(format_args!(r#""/>"#));
     }
 
-    /// Draws a dot. `hint` is its tooltip.
-    pub(super) fn dot(&mut self, class: &str, center: (f64, f64), radius: f64, hint: Option<&str>) {
+    /// Draws a dot. `tooltip` is its tooltip.
+    pub(super) fn dot(
+        &mut self,
+        class: &str,
+        center: (f64, f64),
+        radius: f64,
+        tooltip: Option<&str>,
+    ) {
         let (x, y, radius) = (Px(center.0), Px(center.1), Px(radius));
         self.write(format_args!(
             r#"<circle class="{class}" cx="{x}" cy="{y}" r="{radius}""#
         ));
-        self.close("circle", hint);
+        self.close("circle", tooltip);
     }
 
-    fn close(&mut self, name: &str, hint: Option<&str>) {
-        match hint {
-            Some(hint) => self.write(format_args!("><title>{}</title></{name}>", Escaped(hint))),
+    fn close(&mut self, name: &str, tooltip: Option<&str>) {
+        match tooltip {
+            Some(tooltip) => self.write(format_args!(
+                "><title>{}</title></{name}>",
+                Escaped(tooltip)
+            )),
             None => self.write(format_args!("/>")),
         }
     }
@@ -162,13 +171,13 @@ impl Svg {
         self.write(format_args!("</a>"));
     }
 
-    pub(super) fn label(&mut self, class: &str, place: (f64, f64), anchor: Anchor, text: &str) {
+    pub(super) fn label(&mut self, class: &str, position: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let (x, y) = (Px(place.0), Px(place.1));
+        let (x, y) = (Px(position.0), Px(position.1));
         self.write(format_args!(
             r#"<text class="{class}" x="{x}" y="{y}" text-anchor="{anchor}">{}</text>"#,
             Escaped(text)
@@ -211,7 +220,7 @@ impl Axis {
         let step = round_step((self.to - self.from) / f64::from(count.max(1)));
         let first = (self.from / step - 1e-9).ceil();
         (0..=2 * count.max(5))
-            .map(|place| (first + f64::from(place)) * step)
+            .map(|position| (first + f64::from(position)) * step)
             .take_while(|tick| *tick <= self.to + step * 1e-9)
             .collect()
     }
@@ -248,12 +257,12 @@ mod tests {
 
     #[test]
     fn no_text_becomes_a_tag() {
-        let words = AltText {
+        let alt = AltText {
             id: "x",
             title: "</title><script>",
             description: "\"&'",
         };
-        let mut svg = Svg::with_links(10.0, 10.0, &words);
+        let mut svg = Svg::with_links(10.0, 10.0, &alt);
         svg.label("a", (0.0, 0.0), Anchor::End, "<img src=x onerror=alert(1)>");
         svg.link("https://example.org/\"onmouseover=\"x", |svg| {
             svg.dot("d", (1.0, 2.0), 3.0, Some("</circle><script>"));
@@ -277,8 +286,8 @@ mod tests {
     #[test]
     fn positions_stay_within_the_image() {
         let scale = Axis::new((0.0, 100.0), (10.0, 110.0));
-        for (value, place) in [(0.0, 10.0), (50.0, 60.0), (100.0, 110.0), (250.0, 110.0)] {
-            assert!((scale.position(value) - place).abs() < 1e-9);
+        for (value, position) in [(0.0, 10.0), (50.0, 60.0), (100.0, 110.0), (250.0, 110.0)] {
+            assert!((scale.position(value) - position).abs() < 1e-9);
         }
         assert_eq!(format!("{} {} {}", Px(1.04), Px(2.0), Px(-0.01)), "1 2 0");
     }

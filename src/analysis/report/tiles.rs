@@ -241,7 +241,7 @@ fn change(
 mod tests {
     use super::*;
 
-    fn said(difference: Option<&str>, better: Direction) -> (String, &'static str) {
+    fn text(difference: Option<&str>, better: Direction) -> (String, &'static str) {
         let difference = difference.map(|text| text.parse().expect(text));
         let change = change(difference, "before", better, points);
         (format!("{} {}", change.arrow, change.words), change.class)
@@ -289,7 +289,7 @@ mod tests {
                 "same",
             ),
         ] {
-            assert_eq!(said(difference, better), (words.to_owned(), class));
+            assert_eq!(text(difference, better), (words.to_owned(), class));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::chart::{Chart, crop_name, spread};
 use super::charts::{Spread, TrendChart, trend};
-use super::format::{drawn, figure, plural};
+use super::format::{figure, plural, to_f64};
 use super::gather::ReportData;
 use super::outliers::rate_scale;
 use super::steps::StepWords;
@@ -43,8 +43,8 @@ impl Trends {
         // Oldest first, including those without batches.
         let shown = data.last_steps(newest, MAX_STEPS);
         let lines = lines(data, targets, &shown);
-        let rows = shown.iter().enumerate().map(|(place, period)| {
-            let medians = lines.iter().map(|line| line.medians[place]);
+        let rows = shown.iter().enumerate().map(|(index, period)| {
+            let medians = lines.iter().map(|line| line.medians[index]);
             (period.label(), medians.map(figure).collect())
         });
         Self {
@@ -68,7 +68,7 @@ fn lines(data: &ReportData, targets: &Targets, shown: &[Period]) -> Vec<TrendLin
         let is_empty = steps.iter().all(Option::is_none);
         (!is_empty).then(|| TrendLine {
             name: crop_name(crop),
-            target: target.map(drawn),
+            target: target.map(to_f64),
             steps,
             medians: medians.collect(),
         })
@@ -84,7 +84,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
     lines
         .iter()
         .enumerate()
-        .map(|(place, line)| {
+        .map(|(index, line)| {
             let TrendLine {
                 name,
                 target,
@@ -101,7 +101,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
                 let last_label = steps
                     .iter()
                     .rposition(Option::is_some)
-                    .map_or("", |place| labels[place].as_str());
+                    .map_or("", |index| labels[index].as_str());
                 format!(
                     "{} with values between {} and {}. The last one, {last_label}: {}.",
                     plural(with.len() as u64, one, many),
@@ -112,7 +112,7 @@ fn charts(data: &ReportData, lines: &[TrendLine], shown: &[Period]) -> Vec<Chart
             });
             let svg = trend(&TrendChart {
                 words: AltText {
-                    id: &format!("trend{place}"),
+                    id: &format!("trend{index}"),
                     title: &title,
                     description: &description,
                 },

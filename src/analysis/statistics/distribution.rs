@@ -165,14 +165,14 @@ impl Distribution {
             let quarters = last % 4 * quartile;
             (last / 4 * quartile + quarters / 4, quarters % 4)
         };
-        let places = [1, 2, 3].map(rank);
-        let after = |rank: usize| places[rank].0 + u64::from(places[rank].1 > 0);
+        let positions = [1, 2, 3].map(rank);
+        let after = |rank: usize| positions[rank].0 + u64::from(positions[rank].1 > 0);
         let ranks = [0, 1, 2, 3, 4, 5].map(|rank| match rank {
-            0..3 => places[rank].0,
+            0..3 => positions[rank].0,
             _ => after(rank - 3),
         });
         let found = self.at(ranks);
-        let quartile = |rank: usize| between(found[rank], found[rank + 3], places[rank].1);
+        let quartile = |rank: usize| between(found[rank], found[rank + 3], positions[rank].1);
         let [low, median, high] = [0, 1, 2].map(quartile);
         Some(Quartiles { low, median, high })
     }

@@ -21,7 +21,7 @@ pub(crate) struct Groups {
     by_key: HashMap<Key, (Box<Figures>, Trend)>,
     /// All batches together. Merging the groups at the end would take more time and memory.
     total: (Box<Figures>, Trend),
-    max_groups: usize,
+    limit: usize,
     /// The key of the current batch, kept to reuse its memory.
     key: Vec<KeyPart>,
 }
@@ -53,7 +53,7 @@ impl Groups {
             by,
             by_key: HashMap::new(),
             total: (Box::default(), Trend::growing()),
-            max_groups: MAX_GROUPS,
+            limit: MAX_GROUPS,
             key: Vec::new(),
         }
     }
@@ -113,8 +113,8 @@ impl Sink for Groups {
         self.key
             .extend(self.by.iter().map(|by| by.part(batch, second)));
         if !self.by_key.contains_key(self.key.as_slice()) {
-            if self.by_key.len() == self.max_groups {
-                return Err(too_many(&self.by, self.max_groups));
+            if self.by_key.len() == self.limit {
+                return Err(too_many(&self.by, self.limit));
             }
             let group = (Box::default(), trend(&self.key));
             self.by_key.insert(self.key.as_slice().into(), group);
@@ -132,11 +132,11 @@ impl Sink for Groups {
     }
 }
 
-fn too_many(by: &[By], max_groups: usize) -> Failure {
+fn too_many(by: &[By], limit: usize) -> Failure {
     let names: Vec<&str> = by.iter().map(|by| by.name()).collect();
     Failure::new(
         Kind::Usage,
-        format!("`--by {}` makes more than {max_groups} groups", names.join(",")),
+        format!("`--by {}` makes more than {limit} groups", names.join(",")),
     )
     .hint("use fewer or longer groups, such as month instead of day, or a shorter range with `--start` and `--end`")
 }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn too_many_groups_are_refused() {
         let mut groups = Groups::new(vec![By::CropType, By::Day]);
-        groups.max_groups = 2;
+        groups.limit = 2;
         let date = "2026-05-01T00:00:00Z";
         take(&mut groups, "\"a\"", date, "null").expect("one");
         take(&mut groups, "\"b\"", date, "null").expect("two");

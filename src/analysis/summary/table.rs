@@ -308,12 +308,12 @@ fn legend(columns: &[TableColumn]) -> Option<String> {
     if !["germ. %", "usable %"].into_iter().any(has) {
         return None;
     }
-    let said = |title: &str, words: &'static str| if has(title) { words } else { "" };
+    let text_if = |title: &str, words: &'static str| if has(title) { words } else { "" };
     Some(format!(
         "Medians of batches, each counted equally{}{}. Rates in %{}.",
-        said("[quartiles]", ", with quartiles in brackets"),
-        said("mean", "; mean weighted by images"),
-        said("gap", ", gap in points"),
+        text_if("[quartiles]", ", with quartiles in brackets"),
+        text_if("mean", "; mean weighted by images"),
+        text_if("gap", ", gap in points"),
     ))
 }
 

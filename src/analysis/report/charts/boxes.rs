@@ -16,22 +16,22 @@ pub(in crate::analysis::report) struct BoxPlot {
 pub(in crate::analysis::report) fn boxes(
     crops: &[BoxPlot],
     most: f64,
-    words: &AltText<'_>,
+    alt: &AltText<'_>,
 ) -> String {
     let bottom = ROW * crops.len() as f64;
-    let mut svg = Svg::new(WIDTH, bottom + 26.0, words);
+    let mut svg = Svg::new(WIDTH, bottom + 26.0, alt);
     let scale = scale(most);
     let x = Axis::new(scale, (LEFT, RIGHT));
     for tick in x.ticks(4) {
         svg.line("grid", (x.position(tick), 0.0), (x.position(tick), bottom));
         let label = tick_label(tick);
         // A long label would be cut off at the edge of the image.
-        let (anchor, place) = if tick >= scale.1 && label.len() > 3 {
+        let (anchor, position) = if tick >= scale.1 && label.len() > 3 {
             (Anchor::End, WIDTH - 1.0)
         } else {
             (Anchor::Middle, x.position(tick))
         };
-        svg.label("tick", (place, bottom + 16.0), anchor, &label);
+        svg.label("tick", (position, bottom + 16.0), anchor, &label);
     }
     for (row, crop) in crops.iter().enumerate() {
         let middle = ROW * (row as f64 + 0.5);
@@ -49,9 +49,9 @@ pub(in crate::analysis::report) fn boxes(
             (at(spread.most), middle),
         );
         let width = (at(spread.high) - at(spread.low)).max(1.0);
-        let hint = format!("{}: {}", crop.name, spread.words);
+        let tooltip = format!("{}: {}", crop.name, spread.words);
         let corner = (at(spread.low), middle - 7.0);
-        svg.rectangle("box", corner, (width, 14.0), Some(&hint));
+        svg.rectangle("box", corner, (width, 14.0), Some(&tooltip));
         let median = at(spread.median);
         svg.line("median", (median, middle - 7.0), (median, middle + 7.0));
         if spread.most > scale.1 {
@@ -61,7 +61,7 @@ pub(in crate::analysis::report) fn boxes(
                 (RIGHT + 7.0, middle),
                 (RIGHT - 1.0, middle + 4.0),
             ];
-            svg.area("below", &corners, Some(&hint));
+            svg.area("below", &corners, Some(&tooltip));
         }
     }
     svg.finish()

@@ -15,7 +15,7 @@ pub(in crate::analysis::report) struct ControlPoint {
     /// The date on the axis.
     pub(in crate::analysis::report) day: String,
     /// The tooltip.
-    pub(in crate::analysis::report) hint: String,
+    pub(in crate::analysis::report) tooltip: String,
     pub(in crate::analysis::report) is_outside: bool,
 }
 
@@ -31,9 +31,9 @@ pub(in crate::analysis::report) fn control(
     batches: &[ControlPoint],
     limits: ControlLimits,
     scale: (f64, f64),
-    words: &AltText<'_>,
+    alt: &AltText<'_>,
 ) -> String {
-    let mut svg = Svg::new(WIDTH, HEIGHT, words);
+    let mut svg = Svg::new(WIDTH, HEIGHT, alt);
     let y = Axis::new(scale, (BOTTOM, TOP));
     for tick in y.ticks(5) {
         svg.line("grid", (LEFT, y.position(tick)), (RIGHT, y.position(tick)));
@@ -70,9 +70,9 @@ pub(in crate::analysis::report) fn control(
     for (batch, (x, y)) in batches.iter().zip(points) {
         if batch.is_outside {
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
-            svg.area("edge now", &corners, Some(&batch.hint));
+            svg.area("edge now", &corners, Some(&batch.tooltip));
         } else {
-            svg.dot("mark", (x, y), 2.2, Some(&batch.hint));
+            svg.dot("mark", (x, y), 2.2, Some(&batch.tooltip));
         }
     }
     svg.finish()

@@ -19,9 +19,9 @@ const CLASSES: [(&str, &str); 3] = [
     ("empty", "not germinated"),
 ];
 
-pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &AltText<'_>) -> String {
+pub(in crate::analysis::report) fn losses(crops: &[Loss], alt: &AltText<'_>) -> String {
     let height = ROW * crops.len() as f64 + 26.0;
-    let mut svg = Svg::new(WIDTH, height, words);
+    let mut svg = Svg::new(WIDTH, height, alt);
     let x = Axis::new((0.0, 100.0), (LEFT, RIGHT));
     for (row, crop) in crops.iter().enumerate() {
         let top = ROW * row as f64 + 4.0;
@@ -34,13 +34,13 @@ pub(in crate::analysis::report) fn losses(crops: &[Loss], words: &AltText<'_>) -
         let mut from = 0.0;
         for ((share, text), (class, label)) in crop.shares.iter().zip(CLASSES) {
             let (start, end) = (x.position(from), x.position(from + share));
-            let hint = format!("{}: {text} % {label}", crop.name);
+            let tooltip = format!("{}: {text} % {label}", crop.name);
             // A thin gap separates the parts even without colour.
             let width = (end - start - 1.0).max(0.0);
-            svg.rectangle(class, (start, top), (width, ROW - 8.0), Some(&hint));
+            svg.rectangle(class, (start, top), (width, ROW - 8.0), Some(&tooltip));
             if end - start > 40.0 {
-                let place = (f64::midpoint(start, end), top + 13.0);
-                svg.label(&format!("on-{class}"), place, Anchor::Middle, text);
+                let position = (f64::midpoint(start, end), top + 13.0);
+                svg.label(&format!("on-{class}"), position, Anchor::Middle, text);
             }
             from += share;
         }

@@ -18,7 +18,7 @@ pub(in crate::analysis::report) struct ScatterPoint {
     pub(in crate::analysis::report) germination: f64,
     pub(in crate::analysis::report) usable: f64,
     /// The tooltip.
-    pub(in crate::analysis::report) hint: String,
+    pub(in crate::analysis::report) tooltip: String,
     /// The link to the analysis.
     pub(in crate::analysis::report) link: Option<String>,
     /// Whether it belongs to the newest step.
@@ -34,7 +34,7 @@ impl ScatterPoint {
 
     /// Returns the size of its texts on the page, in bytes.
     pub(in crate::analysis::report) fn size(&self) -> usize {
-        let texts = [Some(&self.hint), self.link.as_ref()];
+        let texts = [Some(&self.tooltip), self.link.as_ref()];
         let texts = texts.into_iter().flatten();
         texts.map(|text| Escaped(text).to_string().len()).sum()
     }
@@ -42,7 +42,7 @@ impl ScatterPoint {
 
 pub(in crate::analysis::report) struct Scatter<'a> {
     pub(in crate::analysis::report) words: AltText<'a>,
-    pub(in crate::analysis::report) spots: &'a [ScatterPoint],
+    pub(in crate::analysis::report) points: &'a [ScatterPoint],
     /// The number of batches in each square of one point, by its lower corner. Empty if every batch is a dot.
     pub(in crate::analysis::report) density: &'a BTreeMap<(i16, i16), u64>,
     /// The scale of both axes.
@@ -67,10 +67,10 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     draw_crowd(&mut svg, scatter, &x, &y);
     svg.line("diagonal", (LEFT, BOTTOM), (RIGHT, TOP));
     let (new, old): (Vec<&ScatterPoint>, Vec<&ScatterPoint>) =
-        scatter.spots.iter().partition(|spot| spot.is_new);
-    for spot in old.into_iter().chain(new) {
-        let place = (x.position(spot.germination), y.position(spot.usable));
-        draw(&mut svg, spot, place, spot.is_beyond(scale));
+        scatter.points.iter().partition(|point| point.is_new);
+    for point in old.into_iter().chain(new) {
+        let position = (x.position(point.germination), y.position(point.usable));
+        draw(&mut svg, point, position, point.is_beyond(scale));
     }
     let middle = f64::midpoint(LEFT, RIGHT);
     svg.label(
@@ -88,8 +88,8 @@ pub(in crate::analysis::report) fn scatter(scatter: &Scatter<'_>) -> String {
     svg.finish()
 }
 
-fn draw(svg: &mut Svg, spot: &ScatterPoint, place: (f64, f64), is_beyond: bool) {
-    let (class, radius) = if spot.is_new {
+fn draw(svg: &mut Svg, point: &ScatterPoint, position: (f64, f64), is_beyond: bool) {
+    let (class, radius) = if point.is_new {
         ("now", 4.5)
     } else {
         ("spot", 3.2)
@@ -97,14 +97,14 @@ fn draw(svg: &mut Svg, spot: &ScatterPoint, place: (f64, f64), is_beyond: bool) 
     let dot = |svg: &mut Svg| {
         if is_beyond {
             // A diamond at the edge: this is not its real position.
-            let (x, y) = place;
+            let (x, y) = position;
             let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
-            svg.area(&format!("edge {class}"), &corners, Some(&spot.hint));
+            svg.area(&format!("edge {class}"), &corners, Some(&point.tooltip));
         } else {
-            svg.dot(class, place, radius, Some(&spot.hint));
+            svg.dot(class, position, radius, Some(&point.tooltip));
         }
     };
-    match &spot.link {
+    match &point.link {
         Some(link) => svg.link(link, dot),
         None => dot(svg),
     }

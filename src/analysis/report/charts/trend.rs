@@ -127,7 +127,7 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
         } else {
             ("mark", 2.2)
         };
-        let hint = trend
+        let tooltip = trend
             .labels
             .get(*index)
             .map(|label| format!("{label}: {}", spread.words));
@@ -135,9 +135,9 @@ fn draw_medians(svg: &mut Svg, trend: &TrendChart<'_>, x: impl Fn(usize) -> f64,
         if spread.median < trend.scale.0 {
             // A triangle at the edge: the value is below the scale.
             let corners = [(x - 4.0, y - 7.0), (x + 4.0, y - 7.0), (x, y)];
-            svg.area("below", &corners, hint.as_deref());
+            svg.area("below", &corners, tooltip.as_deref());
         } else {
-            svg.dot(class, (x, y), radius, hint.as_deref());
+            svg.dot(class, (x, y), radius, tooltip.as_deref());
         }
     }
 }
