@@ -4,29 +4,23 @@
 //! `service` have the flags that several commands share. Each value is checked here on its own; `config` and `commands`
 //! decide what the values mean together. Completions and man pages are generated from these types.
 
-// `export`.
 mod export;
 
-// `sync`.
 mod sync;
 
-// `summary`.
 mod summary;
 
-// Which batches, and where from.
-mod selection;
+mod report;
+
+mod verify;
 
 // `check`, `config`, and the settings of the service.
 mod service;
 
-// `serve`.
 mod serve;
 
-// `verify`.
-mod verify;
-
-// `report`.
-mod report;
+// Which batches, and where from.
+mod selection;
 
 // Parsers of single values.
 mod parse;

@@ -14,27 +14,25 @@ use crate::verify;
 
 /// Returns the error of `--fail-on-empty`.
 pub(super) fn nothing_matched(range: &Range, args: &SelectionArgs, counts: &Counts) -> Failure {
-    let message =
-        none_match(args, counts).unwrap_or_else(|| "no batch matches the selection".to_owned());
+    let message = none_match(&args.conditions, counts.unwanted)
+        .unwrap_or_else(|| "no batch matches the selection".to_owned());
     Failure::new(Kind::Empty, message).hint(format!(
         "the range was {}; `--fail-on-empty` makes this an error",
         range.describe()
     ))
 }
 
-/// Says that batches were received but none matches `--where`; `None` if that is not the reason for an empty result.
-fn none_match(args: &SelectionArgs, counts: &Counts) -> Option<String> {
-    let conditions = match &args.conditions[..] {
+/// Says that none of the `unmatched` batches matches `--where`; `None` if that is not why a result is empty.
+fn none_match(conditions: &[String], unmatched: u64) -> Option<String> {
+    let conditions = match conditions {
         [] => return None,
         [one] => format!("`--where {}`", text::brief(one)),
         _ => "all `--where` conditions".to_owned(),
     };
-    match counts.unwanted {
+    match unmatched {
         0 => None,
         1 => Some(format!("the only batch does not match {conditions}")),
-        batches => Some(format!(
-            "none of the {batches} batches matches {conditions}"
-        )),
+        many => Some(format!("none of the {many} batches matches {conditions}")),
     }
 }
 
@@ -141,7 +139,7 @@ pub(super) fn print_notes(
         log::info!("{batches} arrived more than once; each is counted once");
     }
     if counts.written == 0 {
-        if let Some(message) = none_match(args, counts) {
+        if let Some(message) = none_match(&args.conditions, counts.unwanted) {
             terminal::note(&message);
         } else if is_sandbox {
             terminal::note("the sandbox has batches from November 2023 to October 2026");
@@ -171,4 +169,29 @@ pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
 /// Returns a number with its noun, such as `1 batch` or `2 batches`.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_result_names_the_condition() {
+        let one = ["crop_type=tomato".to_owned()];
+        let several = ["warnings".to_owned(), "crop_type=tomato".to_owned()];
+        assert_eq!(
+            none_match(&one, 250).as_deref(),
+            Some("none of the 250 batches matches `--where crop_type=tomato`")
+        );
+        assert_eq!(
+            none_match(&one, 1).as_deref(),
+            Some("the only batch does not match `--where crop_type=tomato`")
+        );
+        assert_eq!(
+            none_match(&several, 2).as_deref(),
+            Some("none of the 2 batches matches all `--where` conditions")
+        );
+        assert_eq!(none_match(&one, 0), None);
+        assert_eq!(none_match(&[], 5), None);
+    }
 }

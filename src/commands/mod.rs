@@ -3,26 +3,38 @@
 //! Each subcommand has a `run` function. A command that takes batches reads from `source`, runs the `pipeline`, and ends
 //! with `messages`; start with `summary` for the shortest example. What the flags mean on their own is left to `cli`.
 
-mod check;
-mod config;
+// The subcommands.
 mod export;
-mod report;
-mod serve;
-mod summary;
+
 mod sync;
+
+mod summary;
+
+mod report;
+
 mod verify;
+
+mod check;
+
+mod serve;
+
+mod config;
 
 // `completions` and `man`.
 mod generate;
 
-// Shared: the service, the sandbox or an archive; which batches; the outputs; the last words of a run.
-mod messages;
-mod outputs;
-mod selection;
+// Shared by several commands: where batches are from, which of them, where they go, and what a run says.
 mod source;
 
-// Shared: the async runtime, and signals.
+mod selection;
+
+mod outputs;
+
+mod messages;
+
+// The async runtime, and signals that stop it.
 mod runtime;
+
 pub(crate) mod signals;
 
 use crate::cli::{Cli, Command};

@@ -203,7 +203,7 @@ fn parse(text: &str, requested: Option<&str>) -> Result<Profile, Problem> {
             targets,
             ..Profile::default()
         }),
-        // No profile was asked for, and there is none: the file has no settings of the service.
+        // No profile was requested, and the file has none: there are no settings of the service.
         _ if requested.or(preferred).is_none() => Ok(Profile {
             targets,
             ..Profile::default()

@@ -95,7 +95,7 @@ async fn export(
         _ => (None, Vec::new()),
     };
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
-    let outputs = OpenOutputs::new(
+    let opened = OpenOutputs::new(
         args,
         request,
         from_environment,
@@ -111,7 +111,7 @@ async fn export(
             .map(LakeLock::take)
             .transpose()?;
     }
-    let conclusion = outputs.run(args, request, &source, known).await?;
+    let conclusion = opened.run(args, request, &source, known).await?;
     drop(lock);
     terminal::conclude(&format!(
         "{conclusion} in {:.1} s",
@@ -214,22 +214,7 @@ impl OpenOutputs {
             ..ExportInfo::default()
         });
         let destination = &request.destination;
-        let options = WriterOptions {
-            fields: request.fields.clone(),
-            numbers: args.output.numbers,
-            csv: CsvOptions {
-                delimiter: args.output.delimiter.clone(),
-                decimal_comma: args.output.decimal_comma,
-                bom: args.output.bom,
-                no_header: args.output.no_header,
-                excel: args.output.excel,
-            },
-            width: terminal::terminal_width().filter(|_| destination.place.is_stdout()),
-            color: destination.place.is_stdout() && terminal::color_on_stdout(),
-            extracted: written(request.now.timestamp()),
-            bookmark: request.state.as_ref().and_then(SingerState::bookmark),
-            info: Arc::clone(&info),
-        };
+        let options = writer_options(args, request, &info);
         let format = destination.format;
         let make_writer = move |output| formats::new_writer(format, output, options.clone());
         let no_clobber = args.output.no_clobber;
@@ -308,7 +293,7 @@ impl OpenOutputs {
             return Err(nothing_matched(&request.range, &args.selection, &counts).into());
         }
         if let Some(version) = pages.version() {
-            // It is set here and nowhere else.
+            // Set only here, so it cannot be set already.
             let _ = self.info.version.set(version.to_string());
         }
         self.info.is_cut.store(counts.is_cut, Ordering::Relaxed);
@@ -423,6 +408,31 @@ impl OpenOutputs {
         let counts =
             ran.map_err(|failure| stopped(failure, source, "export", &left_behind(destination)))?;
         Ok((counts, pages))
+    }
+}
+
+/// Returns the options of the format.
+fn writer_options(
+    args: &ExportArgs,
+    request: &ExportRequest,
+    info: &Arc<ExportInfo>,
+) -> WriterOptions {
+    let is_stdout = request.destination.place.is_stdout();
+    WriterOptions {
+        fields: request.fields.clone(),
+        numbers: args.output.numbers,
+        csv: CsvOptions {
+            delimiter: args.output.delimiter.clone(),
+            decimal_comma: args.output.decimal_comma,
+            bom: args.output.bom,
+            no_header: args.output.no_header,
+            excel: args.output.excel,
+        },
+        width: terminal::terminal_width().filter(|_| is_stdout),
+        color: is_stdout && terminal::color_on_stdout(),
+        extracted: written(request.now.timestamp()),
+        bookmark: request.state.as_ref().and_then(SingerState::bookmark),
+        facts: Arc::clone(info),
     }
 }
 
