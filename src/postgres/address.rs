@@ -8,8 +8,8 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::passfile::{self, PasswordQuery};
-use crate::secret::Secret;
 use crate::error::{Failure, Kind};
+use crate::secret::Secret;
 
 /// Characters that need no escape in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC

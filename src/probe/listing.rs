@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::secret::Secret;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::{Batch, CREATION_DATE, Timestamp, unquote};
 use crate::client::{Response, ServiceError, Version};
+use crate::secret::Secret;
 
 /// A batch in a response.
 #[derive(Clone, Debug)]

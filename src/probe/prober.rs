@@ -6,9 +6,9 @@ use super::listing::{BatchList, batches, read};
 use super::request::{Bearer, NoBatches, ProbeAnswer, ProbeRequest};
 use super::response::{ResponseHeaders, TokenReply};
 use super::versions::{BothVersions, MissingVersion};
-use crate::secret::Secret;
 use crate::client::retry::{RetryPolicy, Tries};
 use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
+use crate::secret::Secret;
 use crate::terminal::Stats;
 
 /// The maximum number of requests of a probe, including retries.

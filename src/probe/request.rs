@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::listing::BatchList;
-use crate::secret::Secret;
 use crate::batch::range::written;
 use crate::client::{Fault, ServiceError, Version};
+use crate::secret::Secret;
 
 /// A second without batches, before the service existed.
 const EMPTY_SECOND: i64 = 946_684_800;

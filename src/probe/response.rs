@@ -8,8 +8,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::versions::BothVersions;
-use crate::secret::Secret;
 use crate::client::{Response, TokenResponse, Version};
+use crate::secret::Secret;
 use crate::secret::conceal;
 
 /// A token with the response that contained it.

@@ -7,8 +7,8 @@ use super::prober::Prober;
 use super::request::{ALWAYS, NoBatches, ProbeAnswer, ProbeRequest};
 use super::sample::{BatchSample, ObservedOrder, order_of};
 use super::topic::{Topic, TopicAnswer};
-use crate::secret::Secret;
 use crate::client::Version;
+use crate::secret::Secret;
 
 /// The number of batches to look for: one more than the documented size of version 1.
 pub(super) const ENOUGH: usize = 1001;

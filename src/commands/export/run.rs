@@ -432,7 +432,7 @@ fn writer_options(
         color: is_stdout && terminal::color_on_stdout(),
         extracted: written(request.now.timestamp()),
         bookmark: request.state.as_ref().and_then(SingerState::bookmark),
-        facts: Arc::clone(info),
+        info: Arc::clone(info),
     }
 }
 

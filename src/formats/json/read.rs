@@ -164,7 +164,7 @@ impl Receiver<'_, '_> {
                 };
             }
             split::ParseError::Cut => "the file ends in the middle of its JSON".to_owned(),
-            split::ParseError::Broken(why) => why.replacen("the answer", "the file", 1),
+            split::ParseError::Broken(why) => why.clone(),
         };
         ReadError::Broken {
             place: Some(RecordPlace::Batch(self.count + 1)),
