@@ -1,72 +1,72 @@
-//! End-to-end tests: the real binary, real sockets, requests written by hand.
+//! End-to-end tests: the real binary over real sockets, with handwritten requests.
 
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "a test may stop and may speak"
+    reason = "tests may panic and print"
 )]
 
-// Starts the service, speaks raw HTTP to it, and looks for secrets in what it printed.
+// Starts the server, sends raw HTTP to it, and looks for secrets in its output.
 mod harness;
 
-// The service against the text of its interface, clause by clause.
+// The server compared with the interface document, clause by clause.
 mod interface;
 
-// Paging: one consistent set, whatever the page size and the bounds.
+// Paging: one consistent set for any page size and range.
 mod paging;
 
-// Every fault that `--fault` knows.
+// Every fault of `--fault`.
 mod faults;
 
-// The made-up batches: believable, awkward, reproducible.
+// The demo data: plausible, awkward, reproducible.
 mod data;
 
-// `export` against every reading of the interface, in every format.
+// `export` under every reading of the interface, in every format.
 mod export;
 
 // The order of an export without `--sort`.
 mod order;
 
-// What `--parallel` promises, however many fetch.
+// `--parallel`: the same output for any number of workers.
 #[cfg(unix)]
 mod parallel;
 
 // Dates: both spellings of UTC, microseconds, leap seconds.
 mod timestamps;
 
-// Hostile and sluggish clients.
+// Hostile and slow clients.
 mod limits;
 
-// Starting, announcing, stopping.
+// Starting and stopping the server.
 mod lifecycle;
 
-// Mistakes on the command line, broken outputs, panics.
+// Wrong command lines, broken outputs, panics.
 mod errors;
 
-// Man pages, completions and README agree with the program.
+// Man pages, completions and README match the program.
 mod generated;
 
-// Files: whole or not at all, whatever happens on the way.
+// Files appear complete or not at all.
 #[cfg(unix)]
 mod files;
 
-// One file per value.
+// Partitions: one file per value.
 #[cfg(unix)]
 mod templates;
 
-// Formats that engines load.
+// Formats that databases and engines load.
 #[cfg(unix)]
 mod loads;
 
-// What targets of Singer make of an export.
+// Singer targets read an export.
 #[cfg(unix)]
 mod targets;
 
-// Parquet: types, exactness, what engines see.
+// Parquet: types, exactness, and what engines read.
 #[cfg(unix)]
 mod parquet;
 
-// Spark, DuckDB, Delta Lake and pyarrow over lakes, and the examples for them.
+// Spark, DuckDB, Delta Lake and pyarrow read lakes, and the examples for them.
 #[cfg(unix)]
 mod engines;
 
@@ -74,44 +74,44 @@ mod engines;
 #[cfg(unix)]
 mod settings;
 
-// Secrets and config from what never ends or holds too much.
+// Secrets and config files that never end or are too large.
 #[cfg(unix)]
 mod secrets;
-// Files that no output may replace.
+// Files that an output must not replace.
 #[cfg(unix)]
 mod own_files;
 
-// `check --probe`: every answer, and what it must never do.
+// `check --probe`: every answer, and what it must never send.
 mod odd;
 mod probe;
 
-// What a terminal shows: tables and progress.
+// The terminal: tables and progress.
 #[cfg(unix)]
 mod terminal;
 
-// A scripted server that speaks raw bytes, for what a framework would repair.
+// A scripted server that sends raw bytes, for what a framework would repair.
 mod scripted;
 
-// The client on the wire: cuts, bombs, redirects, retries, secrets.
+// The client and the network: lost connections, decompression bombs, redirects, retries, secrets.
 mod wire;
 
 // A service whose batches change between runs.
 #[cfg(unix)]
 mod nursery;
 
-// Archives, as others read them.
+// Archives read by other programs.
 #[cfg(unix)]
 mod archives;
 
-// `sync`: what lands in an archive, what it tells, what is refused.
+// `sync`: what it stores, reports and refuses.
 #[cfg(unix)]
 mod sync;
 
-// `sync` over time: growth, edits, deletions, gaps, clocks.
+// `sync` over time: new, changed and deleted batches, gaps, clocks.
 #[cfg(unix)]
 mod upkeep;
 
-// Ends without warning: kills, signals, full disks.
+// Kills, signals and full disks.
 #[cfg(target_os = "linux")]
 mod kills;
 
@@ -119,47 +119,50 @@ mod kills;
 #[cfg(target_os = "linux")]
 mod strays;
 
-// Calls that fail for want of something: no hang.
+// System calls that fail for lack of resources: no hang.
 #[cfg(target_os = "linux")]
 mod exhausted;
 
-// Weeks of syncing against a model of the service.
+// Months of `sync` compared with a model of the service.
 #[cfg(target_os = "linux")]
 mod month;
 
-// The set digest, computed apart from the program.
+// The set digest, computed independently of the program.
 mod digest;
 
-// The receipt of an export, and the set digest in it.
+// The manifest of an export, and the set digest in it.
 mod manifest;
 
-// An archive that is served, while others write it.
+// `serve --archive` while another run writes to the archive.
 #[cfg(unix)]
 mod archive;
-// Workbooks, as others read them.
+// Workbooks read by other programs.
 mod xlsx;
 
-// `report`: the page, taken apart and computed again.
+// `report`: every figure of the page recomputed.
 #[cfg(unix)]
 mod report;
 
-// The page in a real browser, where there is one.
+// The report in a real browser, if one is installed.
 #[cfg(unix)]
 mod browser;
 
-// `verify`: files held against manifests, other files and the service.
+// `verify`: files compared with manifests, other files and the service.
 mod verify;
 
 // `verify`: all fields, their types, unknown fields, bytes; and whole lakes.
 mod fields;
 mod lakes;
 
-// `export --only-changed`: lakes that follow an archive.
+// The imports between the folders and files of `src`.
+mod layers;
+
+// `export --only-changed`: lakes updated from an archive.
 mod incremental;
 
-// `verify`: damaged and altered containers of the right batches.
+// `verify`: damaged and altered files with the right batches.
 mod containers;
-// Thousands of damaged exports, and what `verify` makes of them.
+// Thousands of damaged exports: `verify` must notice.
 #[cfg(unix)]
 mod mutants;
 
@@ -170,10 +173,10 @@ mod summary;
 // Certificates.
 mod tls;
 
-// Object storage, with real servers of it.
+// Object storage, with real servers.
 #[cfg(all(unix, feature = "cloud"))]
 mod cloud;
-// A real PostgreSQL, and tables in it.
+// A real PostgreSQL server.
 #[cfg(all(unix, feature = "postgres"))]
 mod database;
 #[cfg(all(unix, feature = "postgres"))]
