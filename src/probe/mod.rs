@@ -1,7 +1,7 @@
 //! Finds out what the interface document leaves open (`check --probe`), with small read-only requests.
 //!
-//! Read `topic.rs` first: each [`Topic`] is a question and gets one [`TopicAnswer`], with its evidence or the
-//! reason why it is unknown. [`run`] asks them in order. A [`Prober`] sends the requests, one at a time and a
+//! Read `topic.rs` first: each `Topic` is a question and gets one [`TopicAnswer`], with its evidence or the
+//! reason why it is unknown. `run.rs` asks them in order. A [`Prober`] sends the requests, one at a time and a
 //! few dozen at most; `tokens.rs`, `v2.rs`, `v1.rs`, `ranges.rs` and `passive.rs` draw the conclusions.
 //!
 //! HTTP, credentials and retries are left to `client`, and the output to `commands`.

@@ -1,6 +1,6 @@
 //! `csv` and `tsv`.
 //!
-//! Writing: [`dialect`] turns the flags into a dialect, [`write`] writes rows in it. Reading: [`detect`]
+//! Writing: [`dialect`] turns the flags into a dialect, `write.rs` writes rows in it. Reading: [`detect`]
 //! finds out the dialect of a file, `lines` rejects what other programs would read differently, and
 //! [`read()`] reads the rows.
 
