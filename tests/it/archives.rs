@@ -1,4 +1,4 @@
-//! Archives, as others read them: with plain SQL and none of our code.
+//! Archives read with plain SQL, without any code of the program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,9 +18,9 @@ use crate::nursery::Nursery;
 
 const SECRET: &str = "archive-secret-hunter5";
 
-/// Somebody to ask.
+/// A service to sync from.
 pub(crate) trait Service {
-    /// Returns the address, the client and its secret.
+    /// Returns the address, the client ID and the client secret.
     fn access(&self) -> [String; 3];
 }
 
@@ -38,7 +38,7 @@ impl Service for Nursery {
     }
 }
 
-/// Gives a command the credentials of `service`.
+/// Sets the address and credentials of `service`.
 pub(crate) fn with_access(command: &mut Command, service: &impl Service) {
     let [address, id, secret] = service.access();
     command
@@ -48,7 +48,7 @@ pub(crate) fn with_access(command: &mut Command, service: &impl Service) {
         .env("TRAYSCAN_RETRY_WAIT", "0s");
 }
 
-/// An archive in a folder of its own.
+/// An archive in a temporary folder.
 pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
@@ -61,7 +61,7 @@ impl Shelf {
         Self { folder, path }
     }
 
-    /// Returns a run of `sync`.
+    /// Returns a `sync` command.
     pub(crate) fn command(&self, service: &impl Service, args: &[&str]) -> Command {
         let mut command = trayscan(&["sync"]);
         with_access(&mut command, service);
@@ -69,25 +69,28 @@ impl Shelf {
         command
     }
 
-    /// Runs `sync` to its end, and looks for secrets in what it printed.
+    /// Runs `sync`, and asserts that it printed no secret.
     #[track_caller]
     pub(crate) fn sync(&self, service: &impl Service, args: &[&str]) -> Ended {
         let ended = Ended::of(self.command(service, args).output().unwrap());
         let [_, _, secret] = service.access();
         for printed in [&ended.stdout, &ended.stderr] {
-            assert!(!printed.contains(&secret), "a secret: {ended:?}");
+            assert!(
+                !printed.contains(&secret),
+                "a secret was printed: {ended:?}"
+            );
         }
         assert_eq!(ended.stdout, "", "{ended:?}");
         ended
     }
 
-    /// Runs `sync`, which must go well, and returns what it counted: added, changed, unchanged.
+    /// Runs `sync`, which must succeed, and returns the number of added, changed and unchanged batches.
     #[track_caller]
     pub(crate) fn counts(&self, service: &impl Service, args: &[&str]) -> [u64; 3] {
         counts(&self.complete(service, args))
     }
 
-    /// Runs `sync`, which must go well.
+    /// Runs `sync`, which must succeed.
     #[track_caller]
     pub(crate) fn complete(&self, service: &impl Service, args: &[&str]) -> Ended {
         let ended = self.sync(service, args);
@@ -95,9 +98,9 @@ impl Shelf {
         ended
     }
 
-    /// Asks the archive itself, with no service to ask.
+    /// Runs `sync` without a service, for `--status` and `--changes`.
     #[track_caller]
-    pub(crate) fn tell(&self, args: &[&str]) -> Ended {
+    pub(crate) fn inspect(&self, args: &[&str]) -> Ended {
         let mut command = trayscan(&["sync"]);
         let ended = Ended::of(command.arg(&self.path).args(args).output().unwrap());
         assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.stderr);
@@ -106,14 +109,14 @@ impl Shelf {
 
     #[track_caller]
     pub(crate) fn status(&self) -> Value {
-        let ended = self.tell(&["--status", "-f", "json"]);
+        let ended = self.inspect(&["--status", "-f", "json"]);
         serde_json::from_str(&ended.stdout).unwrap()
     }
 
     /// Returns the lines of `--changes` as change, batch, field, old and new.
     #[track_caller]
     pub(crate) fn changes(&self, args: &[&str]) -> Vec<[String; 5]> {
-        let ended = self.tell(&[&["--changes", "-f", "ndjson"], args].concat());
+        let ended = self.inspect(&[&["--changes", "-f", "ndjson"], args].concat());
         let lines = ended.stdout.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
             ["change", "batch_id", "field", "old", "new"].map(|key| match &line[key] {
@@ -139,12 +142,12 @@ impl Shelf {
         rows.map(Result::unwrap).collect()
     }
 
-    /// Returns every batch as it was received, by its name.
+    /// Returns every batch as received, by ID.
     pub(crate) fn received(&self) -> BTreeMap<String, String> {
         received(&self.path)
     }
 
-    /// Asserts that the archive is sound, stands alone, and holds just what `expected` says.
+    /// Asserts that the archive is intact, has no other files beside it, and contains exactly `expected`.
     #[track_caller]
     pub(crate) fn assert_holds(&self, expected: &BTreeMap<String, String>, what: &str) {
         assert_sound(&self.path, what);
@@ -160,16 +163,16 @@ impl Shelf {
         names(self.folder.path())
     }
 
-    /// Returns the bytes of the archive, and when they were written.
+    /// Returns the bytes of the archive and its modification time.
     pub(crate) fn state(&self) -> (Vec<u8>, std::time::SystemTime) {
         let written = fs::metadata(&self.path).unwrap().modified().unwrap();
         (fs::read(&self.path).unwrap(), written)
     }
 }
 
-/// Opens an archive to look into it; it must be there.
+/// Opens an existing archive.
 pub(crate) fn open(path: &Path) -> Connection {
-    // A name is a name, whatever it looks like.
+    // An absolute path, so that SQLite does not give the name a special meaning.
     let path = path.canonicalize().unwrap();
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
 }
@@ -183,7 +186,7 @@ pub(crate) fn received(path: &Path) -> BTreeMap<String, String> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Asserts that SQLite finds nothing wrong.
+/// Asserts that the integrity checks of SQLite pass.
 #[track_caller]
 pub(crate) fn assert_sound(path: &Path, what: &str) {
     let db = open(path);
@@ -196,12 +199,12 @@ pub(crate) fn assert_sound(path: &Path, what: &str) {
     }
 }
 
-/// Returns all batches of `query` that `server` has, by name.
+/// Returns all batches that `server` returns for `query`, by ID.
 pub(crate) fn batches(server: &Server, query: &str) -> BTreeMap<String, String> {
-    by_name(texts(server, query))
+    by_id(texts(server, query))
 }
 
-pub(crate) fn by_name(texts: Vec<String>) -> BTreeMap<String, String> {
+pub(crate) fn by_id(texts: Vec<String>) -> BTreeMap<String, String> {
     let named = texts.into_iter().map(|text| {
         let batch: Value = serde_json::from_str(&text).unwrap();
         (batch["batch_id"].as_str().unwrap().to_owned(), text)
@@ -209,7 +212,7 @@ pub(crate) fn by_name(texts: Vec<String>) -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// Reads the closing line: added, changed, unchanged.
+/// Returns the added, changed and unchanged batches that the last line reports.
 #[track_caller]
 pub(crate) fn counts(ended: &Ended) -> [u64; 3] {
     let last = ended.stderr.lines().last().unwrap_or_default();

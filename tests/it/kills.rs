@@ -1,5 +1,5 @@
-//! Ends without warning: a kill at any moment, a signal, a full disk. Archives stay sound, nothing is
-//! lost, and the next run carries on.
+//! Kills at any moment, signals, and full disks. Archives stay intact, nothing is lost, and the next run
+//! continues.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::files::{OLD, Running, SLOW, names};
 use crate::harness::{Ended, SOON, Server, trayscan};
 use crate::nursery::{DAY, Nursery, now};
 
-/// Calls that change files, or come before one that does.
+/// System calls that change files, or precede one that does.
 const CALLS: [&str; 6] = [
     "pwrite64",
     "fsync",
@@ -30,7 +30,7 @@ const CALLS: [&str; 6] = [
     "ftruncate",
 ];
 
-/// Tells whether `strace` can kill here; where not, random instants have to do.
+/// Returns whether `strace` can kill a process here. If not, tests kill at random moments.
 pub(crate) fn strace_kills() -> bool {
     static KILLS: OnceLock<bool> = OnceLock::new();
     *KILLS.get_or_init(|| {
@@ -45,21 +45,21 @@ pub(crate) fn strace_kills() -> bool {
         let tried = command.arg("true").stderr(Stdio::null()).status();
         let kills = tried.is_ok_and(|status| status.signal() == Some(9));
         if !kills {
-            eprintln!("strace is not here, or may not trace: killing at random instants instead");
+            eprintln!("strace is missing or may not trace: killing at random moments instead");
         }
         kills
     })
 }
 
-/// Where a run is killed.
+/// When a run is killed.
 #[derive(Clone, Debug)]
 pub(crate) enum Moment {
-    /// When it makes the call for the nth time.
+    /// At the nth call of this system call.
     Call(&'static str, usize),
     After(Duration),
 }
 
-/// Runs `command`, kills it at `moment`, and tells whether it had not ended before.
+/// Runs `command` and kills it at `moment`. Returns `false` if it had already exited.
 pub(crate) fn killed(command: &Command, moment: &Moment) -> bool {
     match moment {
         Moment::Call(call, nth) => {
@@ -77,8 +77,8 @@ pub(crate) fn killed(command: &Command, moment: &Moment) -> bool {
             traced.stdin(Stdio::null());
             let output = traced.output().unwrap();
             let is_killed = output.status.signal() == Some(9);
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(is_killed || output.status.success(), "{moment:?}: {told}");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(is_killed || output.status.success(), "{moment:?}: {stderr}");
             is_killed
         }
         Moment::After(time) => {
@@ -96,25 +96,25 @@ pub(crate) fn killed(command: &Command, moment: &Moment) -> bool {
     }
 }
 
-/// Instants up to `most`, by chance; the seed is told, and can be given again.
-fn instants(count: usize, most: Duration) -> Vec<Moment> {
+/// Returns random moments up to `most`. Prints the seed; set `TRAYSCAN_TEST_SEED` to repeat it.
+fn random_moments(count: usize, most: Duration) -> Vec<Moment> {
     let seed = std::env::var("TRAYSCAN_TEST_SEED").ok();
     let seed = seed.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
     eprintln!("TRAYSCAN_TEST_SEED={seed}");
     let mut chance = fastrand::Rng::with_seed(seed);
     let most = u64::try_from(most.as_micros()).unwrap();
-    let instants = (0..count).map(|_| Duration::from_micros(chance.u64(..most)));
-    instants.map(Moment::After).collect()
+    let random_moments = (0..count).map(|_| Duration::from_micros(chance.u64(..most)));
+    random_moments.map(Moment::After).collect()
 }
 
-/// Moments that are spread over a run: the first ones of each call, and then ever fewer.
-fn spread(calls: &[&'static str], places: &[usize]) -> Vec<Moment> {
+/// Returns a moment for each of these calls and each of these positions.
+fn moments_at(calls: &[&'static str], places: &[usize]) -> Vec<Moment> {
     let moments = |call| places.iter().map(move |nth| Moment::Call(call, *nth));
     calls.iter().copied().flat_map(moments).collect()
 }
 
-/// Does `job` with every item, two at a time.
-fn by_two<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
+/// Runs `job` for every item, two at a time.
+fn two_at_a_time<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -127,7 +127,7 @@ fn by_two<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
     });
 }
 
-/// Copies an archive into a folder of its own.
+/// Copies an archive to a new folder.
 fn copy(of: &Shelf) -> Shelf {
     let shelf = Shelf::new();
     if of.path.exists() {
@@ -136,7 +136,7 @@ fn copy(of: &Shelf) -> Shelf {
     shelf
 }
 
-/// A service, an archive from before, and what it must hold when all is well.
+/// A service, an existing archive, and the expected content after a successful run.
 struct Scene {
     nursery: Nursery,
     before: Shelf,
@@ -146,7 +146,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Nothing is there yet.
+    /// A first run, without an archive.
     fn first() -> Self {
         let nursery = Nursery::open();
         nursery.stock().page = 50;
@@ -164,7 +164,7 @@ impl Scene {
         }
     }
 
-    /// A full run that adds, changes, and finds batches gone.
+    /// A full run with new, changed and vanished batches.
     fn later() -> Self {
         let mut scene = Self::first();
         scene.before.complete(&scene.nursery, &[]);
@@ -187,30 +187,30 @@ impl Scene {
         scene
     }
 
-    /// Kills a run at each of these moments, few of which may come too late.
+    /// Kills a run at each of these moments. At least a third must kill it before it exits.
     fn kill_at(&self, moments: &[Moment]) {
         let kills = AtomicUsize::new(0);
-        by_two(moments, |moment| {
+        two_at_a_time(moments, |moment| {
             kills.fetch_add(usize::from(self.kill(moment)), Ordering::SeqCst);
         });
         let kills = kills.into_inner();
         assert!(kills * 3 > moments.len(), "{kills} of {}", moments.len());
     }
 
-    /// Returns how long a run takes that nobody kills.
-    fn takes(&self) -> Duration {
+    /// Returns the duration of a complete run.
+    fn duration(&self) -> Duration {
         let shelf = copy(&self.before);
         let started = Instant::now();
         shelf.complete(&self.nursery, &self.args);
         started.elapsed()
     }
 
-    /// Kills a run at `moment`, looks at what it left, and lets another one carry on. Returns whether
-    /// it was killed.
+    /// Kills a run at `moment`, checks the archive, and checks it again after another run. Returns whether
+    /// the run was killed.
     fn kill(&self, moment: &Moment) -> bool {
         let shelf = copy(&self.before);
         let was_killed = killed(&shelf.command(&self.nursery, &self.args), moment);
-        // What is left can be read as it is, unless it is not an archive yet.
+        // The archive can be read after the kill, unless it is still empty.
         if was_killed && fs::metadata(&shelf.path).is_ok_and(|file| file.len() > 0) {
             let mut command = trayscan(&["sync", "--status", "-f", "json"]);
             let ended = Ended::of(command.arg(&shelf.path).output().unwrap());
@@ -228,7 +228,7 @@ impl Scene {
             .unwrap();
         let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
         let changes: Vec<(String, String)> = rows.unwrap().map(Result::unwrap).collect();
-        assert_eq!(changes, self.changes, "{what}: once each");
+        assert_eq!(changes, self.changes, "{what}: each change once");
         let indexes = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
         assert!(shelf.one::<i64>(indexes) >= 4, "{what}");
         let status = shelf.status();
@@ -247,37 +247,37 @@ impl Scene {
 }
 
 #[test]
-fn a_first_run_may_be_killed_anywhere() {
+fn a_first_run_can_be_killed_at_any_moment() {
     let scene = Scene::first();
     let moments = if strace_kills() {
-        let mut moments = spread(&["pwrite64"], &[1, 2, 4, 8, 12, 14, 40, 90, 150]);
-        moments.extend(spread(&["fsync"], &[1, 2, 3, 4, 5, 8, 12, 20]));
-        moments.extend(spread(&["unlink"], &[1, 2, 3, 5]));
-        moments.extend(spread(&["openat", "fcntl"], &[2, 5, 9, 12]));
+        let mut moments = moments_at(&["pwrite64"], &[1, 2, 4, 8, 12, 14, 40, 90, 150]);
+        moments.extend(moments_at(&["fsync"], &[1, 2, 3, 4, 5, 8, 12, 20]));
+        moments.extend(moments_at(&["unlink"], &[1, 2, 3, 5]));
+        moments.extend(moments_at(&["openat", "fcntl"], &[2, 5, 9, 12]));
         moments
     } else {
-        instants(25, scene.takes())
+        random_moments(25, scene.duration())
     };
     scene.kill_at(&moments);
 }
 
 #[test]
-fn a_later_run_may_be_killed_anywhere() {
+fn a_later_run_can_be_killed_at_any_moment() {
     let scene = Scene::later();
     let moments = if strace_kills() {
-        let mut moments = spread(&["pwrite64"], &[1, 3, 9, 12, 15, 40, 60]);
-        moments.extend(spread(&["fsync"], &[1, 2, 3, 4, 5, 6, 7, 8]));
-        moments.extend(spread(&["unlink"], &[1, 2, 3]));
+        let mut moments = moments_at(&["pwrite64"], &[1, 3, 9, 12, 15, 40, 60]);
+        moments.extend(moments_at(&["fsync"], &[1, 2, 3, 4, 5, 6, 7, 8]));
+        moments.extend(moments_at(&["unlink"], &[1, 2, 3]));
         moments
     } else {
-        instants(20, scene.takes())
+        random_moments(20, scene.duration())
     };
     scene.kill_at(&moments);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn at_every_system_call() {
+fn a_sync_can_be_killed_at_every_system_call() {
     if !strace_kills() {
         return;
     }
@@ -285,7 +285,7 @@ fn at_every_system_call() {
         for call in CALLS {
             let next = AtomicUsize::new(1);
             let last = AtomicUsize::new(usize::MAX);
-            by_two(&[(), ()], |()| {
+            two_at_a_time(&[(), ()], |()| {
                 loop {
                     let nth = next.fetch_add(1, Ordering::SeqCst);
                     if nth > last.load(Ordering::SeqCst) {
@@ -305,19 +305,19 @@ fn at_every_system_call() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn at_many_instants() {
+fn a_sync_can_be_killed_at_random_moments() {
     for scene in [Scene::first(), Scene::later()] {
-        // So slow that there are commits on the way.
+        // Slow enough for several commits per run.
         scene.nursery.stock().page = 5;
         scene.nursery.stock().latency = Duration::from_millis(50);
-        by_two(&instants(60, Duration::from_millis(2500)), |moment| {
+        two_at_a_time(&random_moments(60, Duration::from_millis(2500)), |moment| {
             scene.kill(moment);
         });
     }
 }
 
 #[test]
-fn runs_that_are_killed_again_and_again_come_to_an_end() {
+fn repeatedly_killed_runs_still_make_progress() {
     let nursery = Nursery::open();
     let today = now();
     nursery
@@ -326,7 +326,7 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
     nursery.stock().latency = Duration::from_millis(80);
     let shelf = Shelf::new();
     let mut kept = Vec::new();
-    // A commit comes after a second at the soonest.
+    // The first commit takes at least a second.
     while kept.len() < 3 {
         let command = shelf.command(&nursery, &["-q", "--parallel", "1"]);
         killed(&command, &Moment::After(Duration::from_millis(1900)));
@@ -339,16 +339,19 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
     nursery.stock().latency = Duration::ZERO;
     let known = nursery.asked();
     shelf.complete(&nursery, &["--parallel", "1"]);
-    let asked = nursery.asked_since(known);
-    assert!(asked[0].query("start_date").is_some(), "it carries on");
+    let asked = nursery.requests_since(known);
+    assert!(
+        asked[0].query("start_date").is_some(),
+        "it did not continue"
+    );
     let expected = nursery.stock().texts();
-    shelf.assert_holds(&expected, "in the end");
+    shelf.assert_holds(&expected, "after the last run");
 }
 
 // Exports.
 
-/// Asserts that an export that was killed left the old file or the new one, whole, and at most one
-/// hidden file beside it; and that the next one ends well and removes that file.
+/// Asserts that a killed export leaves the complete old or new file and at most one hidden file, and that
+/// the next export succeeds and removes the hidden file.
 fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -376,7 +379,11 @@ fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(0), "{moment:?}: {ended:?}");
     assert!(fs::read(&path).unwrap() == whole, "{moment:?}");
-    assert_eq!(names(folder.path()), ["a.csv"], "{moment:?}: no litter");
+    assert_eq!(
+        names(folder.path()),
+        ["a.csv"],
+        "{moment:?}: files left over"
+    );
 }
 
 fn kill_exports(moments: &[Moment]) {
@@ -390,10 +397,10 @@ fn kill_exports(moments: &[Moment]) {
     with_access(&mut command, &nursery);
     let whole = command.output().unwrap().stdout;
     assert_eq!(str::from_utf8(&whole).unwrap().lines().count(), 401);
-    by_two(moments, |moment| kill_export(&nursery, &whole, moment));
+    two_at_a_time(moments, |moment| kill_export(&nursery, &whole, moment));
 }
 
-/// Calls of an export that matter.
+/// The system calls of an export that change files.
 const EXPORT_CALLS: [&str; 7] = [
     "write",
     "openat",
@@ -405,28 +412,28 @@ const EXPORT_CALLS: [&str; 7] = [
 ];
 
 #[test]
-fn an_export_may_be_killed_anywhere() {
+fn an_export_can_be_killed_at_any_moment() {
     if strace_kills() {
-        kill_exports(&spread(&EXPORT_CALLS, &[1, 2, 4]));
+        kill_exports(&moments_at(&EXPORT_CALLS, &[1, 2, 4]));
     } else {
-        kill_exports(&instants(20, Duration::from_millis(120)));
+        kill_exports(&random_moments(20, Duration::from_millis(120)));
     }
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn an_export_at_every_system_call() {
+fn an_export_can_be_killed_at_every_system_call() {
     if strace_kills() {
         let places: Vec<usize> = (1..=40).collect();
-        kill_exports(&spread(&EXPORT_CALLS, &places));
+        kill_exports(&moments_at(&EXPORT_CALLS, &places));
     }
-    kill_exports(&instants(100, Duration::from_millis(150)));
+    kill_exports(&random_moments(100, Duration::from_millis(150)));
 }
 
 // Signals.
 
 #[test]
-fn a_signal_ends_it_soon_and_what_came_is_kept() {
+fn a_signal_stops_it_and_keeps_received_batches() {
     let server = Server::start(&SLOW);
     let all = batches(&server, "");
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
@@ -435,9 +442,15 @@ fn a_signal_ends_it_soon_and_what_came_is_kept() {
             let mut command = shelf.command(&server, &["--parallel", workers]);
             let running = Running::in_the_middle(&mut command);
             running.signal(signal);
-            let told = running.ends_soon_with(code);
-            assert!(told.contains(&format!("ended by SIG{signal}")), "{told}");
-            assert!(told.contains("the next run continues from there"), "{told}");
+            let stderr = running.ends_soon_with(code);
+            assert!(
+                stderr.contains(&format!("ended by SIG{signal}")),
+                "{stderr}"
+            );
+            assert!(
+                stderr.contains("the next run continues from there"),
+                "{stderr}"
+            );
             assert_eq!(shelf.names(), ["a.db"]);
             assert_sound(&shelf.path, signal);
             let kept = shelf.received();
@@ -456,7 +469,7 @@ fn a_signal_ends_it_soon_and_what_came_is_kept() {
 }
 
 #[test]
-fn a_signal_before_anything_came_leaves_nothing() {
+fn a_signal_before_the_first_page_leaves_no_file() {
     let server = with(&[], &["latency:1h"]);
     let shelf = Shelf::new();
     let running = Running::spawn(&mut shelf.command(&server, &[]));
@@ -470,7 +483,7 @@ fn a_signal_before_anything_came_leaves_nothing() {
 }
 
 #[test]
-fn a_signal_ends_a_wait_for_the_archive() {
+fn a_signal_interrupts_the_wait_for_the_archive() {
     let server = Server::start(&SLOW);
     let shelf = Shelf::new();
     let first = Running::in_the_middle(&mut shelf.command(&server, &[]));
@@ -487,8 +500,8 @@ fn a_signal_ends_a_wait_for_the_archive() {
 
 // Full disks.
 
-/// Runs `script` with the program as `$0` and a small disk as `$1`, which nobody else sees; nothing
-/// where that cannot be done.
+/// Runs `script` with the program as `$0` and a small private disk as `$1`. Returns `None` if this user
+/// may not mount one.
 fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Ended> {
     let mount = "mount -t tmpfs -o size=200k tmpfs \"$1\" 2>/dev/null || exit 77; cd \"$1\"\n";
     let mut command = Command::new("unshare");
@@ -507,7 +520,7 @@ fn on_a_small_disk(server: &Server, disk: &Path, script: &str) -> Option<Ended> 
 }
 
 #[test]
-fn a_full_disk_ends_with_code_8_and_the_next_run_carries_on() {
+fn a_full_disk_ends_with_code_8_and_the_next_run_continues() {
     let server = Server::start(&["--batches", "400", "--page-size", "20"]);
     let expected = batches(&server, "");
     let folder = TempDir::new().unwrap();
@@ -540,7 +553,7 @@ fn a_full_disk_ends_with_code_8_and_the_next_run_carries_on() {
 }
 
 #[test]
-fn a_disk_that_is_full_from_the_start_is_told_and_left_as_it_was() {
+fn a_disk_full_from_the_start_ends_with_code_8_and_leaves_no_file() {
     let server = Server::start(&["--batches", "400"]);
     let folder = TempDir::new().unwrap();
     let script = "head -c 1m /dev/zero > filler 2>/dev/null

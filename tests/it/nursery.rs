@@ -1,6 +1,6 @@
-//! A service whose batches change between runs, with a clock, an order and moods of its own.
+//! A service whose batches, clock, order and failures the test controls between runs.
 //!
-//! Its answers are those of the interface; what it holds, and how it feels, is said by the test.
+//! Its answers follow the interface.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ use crate::wire::{fields, object, token};
 
 pub(crate) const DAY: i64 = 86_400;
 
-/// The fields that are decimals, in the order of the interface.
+/// The decimal fields, in the order of the interface.
 pub(crate) const DECIMALS: [&str; 8] = [
     "avg_germinated_seedlings",
     "avg_non_germinated_seedlings",
@@ -25,17 +25,17 @@ pub(crate) const DECIMALS: [&str; 8] = [
     "avg_median_seedling_size_mm2",
 ];
 
-/// The second it is now.
+/// Returns the current time in Unix seconds.
 pub(crate) fn now() -> i64 {
     Utc::now().timestamp()
 }
 
-/// The second that a date names.
+/// Parses a date into Unix seconds.
 pub(crate) fn second(date: &str) -> i64 {
     DateTime::parse_from_rfc3339(date).unwrap().timestamp()
 }
 
-/// A second, as the interface writes it.
+/// Formats Unix seconds as the interface does.
 pub(crate) fn date(second: i64) -> String {
     let date: DateTime<Utc> = DateTime::from_timestamp(second, 0).unwrap();
     date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -45,7 +45,7 @@ pub(crate) fn date(second: i64) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) created: i64,
-    /// What dates are compared with; nothing where no date matches.
+    /// The time that `start_date` and `end_date` are compared with; `None` if no date matches.
     pub(crate) compared: Option<i64>,
     fields: Vec<(String, String)>,
 }
@@ -61,7 +61,7 @@ impl Item {
         }
     }
 
-    /// Says something else in `field`, as JSON.
+    /// Sets `field` to a JSON value.
     pub(crate) fn set(&mut self, field: &str, json: &str) {
         match self.fields.iter_mut().find(|(name, _)| name == field) {
             Some((_, value)) => json.clone_into(value),
@@ -74,18 +74,18 @@ impl Item {
         self
     }
 
-    /// Puts the fields the other way round.
+    /// Reverses the order of the fields.
     pub(crate) fn reverse(&mut self) {
         self.fields.reverse();
     }
 
-    /// The object that the service sends.
+    /// Returns the JSON object that the service sends.
     pub(crate) fn text(&self) -> String {
         object(&self.fields)
     }
 }
 
-/// In which order batches are answered.
+/// The order in which batches are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     OldestFirst,
@@ -93,25 +93,25 @@ pub(crate) enum Order {
     None,
 }
 
-/// What the service holds, and how it feels.
+/// The batches of the service, and how it behaves.
 #[derive(Debug)]
 pub(crate) struct Stock {
     pub(crate) items: BTreeMap<String, Item>,
     pub(crate) page: usize,
     pub(crate) order: Order,
-    /// So many seconds is its clock ahead of ours; nothing where it tells no time.
+    /// The seconds by which its clock is ahead; `None` to send no `Date` header.
     pub(crate) clock: Option<i64>,
-    /// Requests for batches that are answered before it falls ill.
+    /// The number of requests for batches to answer before it starts to fail with 503.
     pub(crate) answers: Option<usize>,
     pub(crate) latency: Duration,
     pub(crate) has_v2: bool,
-    /// Requests for batches that version 2 answers before it is not there any more.
+    /// The number of requests for batches that version 2 answers before it disappears.
     pub(crate) v2_answers: Option<usize>,
-    /// Version 1 answers no more than so many batches, and says nothing of the others.
-    pub(crate) v1_most: Option<usize>,
-    /// A batch that is removed once so many requests for batches were answered.
+    /// The number of batches after which version 1 silently truncates its answer.
+    pub(crate) v1_limit: Option<usize>,
+    /// The number of requests for batches to answer before removing a batch, and its ID.
     pub(crate) removal: Option<(usize, String)>,
-    /// It answers everything, whatever the dates.
+    /// Whether `start_date` and `end_date` have no effect.
     pub(crate) ignores_dates: bool,
 }
 
@@ -120,7 +120,7 @@ impl Stock {
         self.items.insert(id.to_owned(), item);
     }
 
-    /// Adds a batch for each of these seconds, named `prefix` and a number.
+    /// Adds a batch for each of these times. The IDs are `prefix` and a number.
     pub(crate) fn fill(&mut self, prefix: &str, seconds: impl IntoIterator<Item = i64>) {
         for (number, created) in seconds.into_iter().enumerate() {
             let id = format!("{prefix}{number:04}");
@@ -132,13 +132,13 @@ impl Stock {
         self.items.get_mut(id).unwrap().set(field, json);
     }
 
-    /// What is sent for each batch.
+    /// Returns the JSON of each batch, by ID.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
         let items = self.items.iter();
         items.map(|(id, item)| (id.clone(), item.text())).collect()
     }
 
-    /// The batches that these dates match, in order.
+    /// Returns the batches within these bounds, in order.
     fn matching(&self, start: Option<i64>, end: Option<i64>) -> Vec<&Item> {
         let is_inside = |item: &&Item| {
             let undated = self.ignores_dates || start.is_none() && end.is_none();
@@ -181,10 +181,10 @@ impl Stock {
         };
         if asked.path() == "/v1/batches" {
             let mut found = self.matching(start, end);
-            found.truncate(self.v1_most.unwrap_or(usize::MAX));
+            found.truncate(self.v1_limit.unwrap_or(usize::MAX));
             return Answer::ok(format!("[{}]", texts(&found)));
         }
-        // The cursor says all: where the page begins, and the bounds.
+        // The cursor contains the bounds and the offset of the page.
         let mut first = 0;
         if let Some(cursor) = asked.query("next_token") {
             let parts: Vec<Option<i64>> = cursor.split('_').map(|part| part.parse().ok()).collect();
@@ -219,20 +219,20 @@ impl Stock {
         let Some(ahead) = self.clock else {
             return answer;
         };
-        let told = DateTime::<Utc>::from_timestamp(now() + ahead, 0).unwrap();
-        let told = httpdate::fmt_http_date(SystemTime::from(told));
-        answer.header("Date", &told)
+        let time = DateTime::<Utc>::from_timestamp(now() + ahead, 0).unwrap();
+        let time = httpdate::fmt_http_date(SystemTime::from(time));
+        answer.header("Date", &time)
     }
 }
 
-/// The running service.
+/// A running service.
 pub(crate) struct Nursery {
     pub(crate) service: Scripted,
     stock: Arc<Mutex<Stock>>,
 }
 
 impl Nursery {
-    /// Starts a service without batches, oldest first, ten a page.
+    /// Starts a service without batches, oldest first, with 10 per page.
     pub(crate) fn open() -> Self {
         let stock = Arc::new(Mutex::new(Stock {
             items: BTreeMap::new(),
@@ -243,7 +243,7 @@ impl Nursery {
             latency: Duration::ZERO,
             has_v2: true,
             v2_answers: None,
-            v1_most: None,
+            v1_limit: None,
             removal: None,
             ignores_dates: false,
         }));
@@ -256,11 +256,12 @@ impl Nursery {
         self.stock.lock().unwrap()
     }
 
-    /// Returns the requests for batches since there were `known` of them.
-    pub(crate) fn asked_since(&self, known: usize) -> Vec<Asked> {
+    /// Returns the requests for batches after the first `known`.
+    pub(crate) fn requests_since(&self, known: usize) -> Vec<Asked> {
         self.service.asked_for("/batches").split_off(known)
     }
 
+    /// Returns the number of requests for batches.
     pub(crate) fn asked(&self) -> usize {
         self.service.asked_for("/batches").len()
     }

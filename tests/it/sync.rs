@@ -1,5 +1,4 @@
-//! `sync` against the embedded service: what lands in the archive, what a user is told, and what is
-//! refused.
+//! `sync` against the embedded server: what it stores, what it reports, and what it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +18,7 @@ use crate::files::{Running, SLOW, names};
 use crate::harness::{Ended, PATIENCE, Server, trayscan};
 use crate::nursery::DECIMALS;
 
-/// The fields of a batch, in the order of the interface; decimals are told apart.
+/// The text fields of a batch, in the order of the interface. Integers and decimals are listed separately.
 const TEXTS: [&str; 7] = [
     "batch_id",
     "batch_name",
@@ -31,10 +30,10 @@ const TEXTS: [&str; 7] = [
 ];
 const INTEGERS: [&str; 2] = ["number_of_images", "total_cells_per_tray"];
 
-// What lands in the archive.
+// What the archive contains.
 
 #[test]
-fn a_first_run_stores_everything_and_the_next_ones_find_nothing_new() {
+fn a_first_run_stores_everything_and_later_runs_add_nothing() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     let ended = shelf.complete(&server, &[]);
@@ -52,7 +51,7 @@ fn a_first_run_stores_everything_and_the_next_ones_find_nothing_new() {
     assert_eq!(shelf.counts(&server, &["--full"]), [0, 0, 250]);
     shelf.assert_holds(&all, "later");
     let after = shelf.one::<String>("SELECT group_concat(first_seen || last_changed) FROM batches");
-    assert_eq!(before, after, "what did not change was not touched");
+    assert_eq!(before, after, "unchanged batches were not updated");
     assert_eq!(shelf.one::<i64>("SELECT count(*) FROM changes"), 0);
     let runs = shelf.all::<String>("SELECT kind || ' ' || outcome || ' ' || exit_code FROM runs");
     assert_eq!(
@@ -62,7 +61,7 @@ fn a_first_run_stores_everything_and_the_next_ones_find_nothing_new() {
 }
 
 #[test]
-fn columns_hold_what_the_batches_say() {
+fn columns_match_the_batches() {
     let server = with(&["--batches", "400"], &["unknown-fields"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -107,7 +106,7 @@ fn columns_hold_what_the_batches_say() {
 }
 
 #[test]
-fn views_and_indexes_are_there_for_people() {
+fn views_and_indexes_exist() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -126,13 +125,13 @@ fn views_and_indexes_are_there_for_people() {
     }
     let indexes = "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
     assert!(shelf.one::<i64>(indexes) >= 4);
-    // A Monday is a Monday.
+    // Weeks begin on Monday.
     let weeks = shelf.all::<String>("SELECT DISTINCT strftime('%w', week) FROM by_crop_and_week");
     assert_eq!(weeks, ["1"]);
 }
 
 #[test]
-fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
+fn the_start_is_remembered_and_an_earlier_start_adds_older_batches() {
     let server = Server::start(&[]);
     let from = |date: &str| batches(&server, &format!("start_date={date}T00:00:00Z"));
     let shelf = Shelf::new();
@@ -143,7 +142,7 @@ fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
     );
     shelf.assert_holds(&from("2025-06-01"), "first");
     assert_eq!(shelf.status()["since"], "2025-06-01T00:00:00Z");
-    // Neither nothing nor something later takes away from what is wanted.
+    // No start, or a later one, does not shrink the archive.
     for later in [
         &[][..],
         &["--start", "2026-03"],
@@ -152,10 +151,10 @@ fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
     ] {
         let ended = shelf.complete(&server, later);
         shelf.assert_holds(&from("2025-06-01"), &format!("{later:?}"));
-        let told = ended
+        let printed = ended
             .stderr
             .contains("`--start` has no effect: the archive begins earlier");
-        assert_eq!(told, later.contains(&"--start"), "{ended:?}");
+        assert_eq!(printed, later.contains(&"--start"), "{ended:?}");
         assert_eq!(shelf.status()["since"], "2025-06-01T00:00:00Z");
     }
     let known = from("2025-06-01").len() as u64;
@@ -171,11 +170,11 @@ fn a_start_is_kept_and_an_earlier_one_reaches_further_back() {
     shelf.assert_holds(&batches(&server, ""), "everything");
 }
 
-/// Asserts that archives of a service with these faults hold what one without them answers.
+/// Asserts that a service with these faults fills the same archive as one without them.
 #[track_caller]
-fn assert_whole(options: &[&str], faults: &[&str], crews: &[&str], flags: &[&str]) {
+fn assert_whole(options: &[&str], faults: &[&str], worker_counts: &[&str], flags: &[&str]) {
     let expected = batches(&Server::start(options), "");
-    for workers in crews {
+    for workers in worker_counts {
         let server = with(&[options, &["--page-size", "10"]].concat(), faults);
         let shelf = Shelf::new();
         let args = [&["--parallel", workers], &PATIENT[..], flags].concat();
@@ -194,10 +193,10 @@ fn assert_whole(options: &[&str], faults: &[&str], crews: &[&str], flags: &[&str
     }
 }
 
-const CREWS: [&str; 3] = ["1", "4", "16"];
+const WORKER_COUNTS: [&str; 3] = ["1", "4", "16"];
 
 #[test]
-fn no_fault_of_the_network_makes_a_difference() {
+fn network_faults_do_not_change_the_archive() {
     for faults in [
         &[][..],
         &["503:0.2"],
@@ -208,12 +207,12 @@ fn no_fault_of_the_network_makes_a_difference() {
         &["gzip", "truncate:0.1"],
         &["latency:1ms", "busy:2"],
     ] {
-        assert_whole(&[], faults, &CREWS, &[]);
+        assert_whole(&[], faults, &WORKER_COUNTS, &[]);
     }
 }
 
 #[test]
-fn no_reading_of_the_interface_makes_a_difference() {
+fn every_reading_of_the_interface_gives_the_same_archive() {
     for faults in [
         &["cursor-expiry:2"][..],
         &["cursor-expiry:3", "bad-cursor:410"],
@@ -227,7 +226,7 @@ fn no_reading_of_the_interface_makes_a_difference() {
         &["token-uses:3"],
         &["token-uses:1", "bad-token:403", "expires-in"],
     ] {
-        assert_whole(&[], faults, &CREWS, &[]);
+        assert_whole(&[], faults, &WORKER_COUNTS, &[]);
     }
 }
 
@@ -254,17 +253,17 @@ fn version_1_fills_the_same_archive() {
 }
 
 #[test]
-fn fields_that_nobody_announced_are_kept() {
+fn unknown_fields_are_kept() {
     let server = with(&[], &["unknown-fields"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
     shelf.assert_holds(&batches(&server, ""), "unknown fields");
 }
 
-// What the archive tells.
+// Status and changes.
 
 #[test]
-fn status_tells_what_is_there() {
+fn status_describes_the_archive() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &["--start", "2025-01"]);
@@ -286,7 +285,7 @@ fn status_tells_what_is_there() {
     );
     assert_eq!(run["requests"], 2);
     assert_eq!(run["range_end"], status["covered"][0]["through"]);
-    let text = shelf.tell(&["--status"]).stdout;
+    let text = shelf.inspect(&["--status"]).stdout;
     for expected in [
         &format!(
             "belongs to  {} at http://{}",
@@ -310,13 +309,13 @@ fn status_tells_what_is_there() {
 }
 
 #[test]
-fn an_archive_that_is_read_is_not_written() {
+fn reading_an_archive_does_not_modify_it() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
     let before = shelf.state();
-    shelf.tell(&["--status"]);
-    shelf.tell(&["--changes"]);
+    shelf.inspect(&["--status"]);
+    shelf.inspect(&["--changes"]);
     assert_eq!(
         exported(&shelf, &["-f", "ndjson"]).stdout.lines().count(),
         250
@@ -326,13 +325,13 @@ fn an_archive_that_is_read_is_not_written() {
 }
 
 #[test]
-fn changes_come_in_every_format() {
+fn changes_are_listed_in_every_format() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &["--start", "2026-06"]);
     let ids: BTreeSet<String> = shelf.received().into_keys().collect();
     assert!(ids.len() > 10);
-    let told = |format: &str| shelf.tell(&["--changes", "-f", format]).stdout;
+    let printed = |format: &str| shelf.inspect(&["--changes", "-f", format]).stdout;
     let added: BTreeSet<String> = shelf
         .changes(&[])
         .into_iter()
@@ -342,13 +341,13 @@ fn changes_come_in_every_format() {
         })
         .collect();
     assert_eq!(added, ids);
-    let list: Vec<Value> = serde_json::from_str(&told("json")).unwrap();
-    let lines: Vec<Value> = told("ndjson")
+    let list: Vec<Value> = serde_json::from_str(&printed("json")).unwrap();
+    let lines: Vec<Value> = printed("ndjson")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(list, lines);
-    let text = told("csv");
+    let text = printed("csv");
     let mut csv = csv::Reader::from_reader(text.as_bytes());
     let header = [
         "noticed",
@@ -366,35 +365,35 @@ fn changes_come_in_every_format() {
         }
     }
     assert_eq!(text.lines().count(), lines.len() + 1);
-    let table = told("table");
+    let table = printed("table");
     assert_eq!(table.lines().count(), lines.len() + 1, "{table}");
     assert_eq!(
-        shelf.tell(&["--changes"]).stdout,
-        told("ndjson"),
+        shelf.inspect(&["--changes"]).stdout,
+        printed("ndjson"),
         "in a pipe"
     );
 }
 
 #[test]
-fn nothing_since_then_is_an_empty_list_in_every_format() {
+fn no_changes_are_an_empty_list_in_every_format() {
     let server = Server::start(&["--batches", "20"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
-    let told = |format: &str| {
+    let printed = |format: &str| {
         let later = ["--changes", "--since", "2199", "-f", format];
-        shelf.tell(&later).stdout
+        shelf.inspect(&later).stdout
     };
-    assert_eq!(told("json").trim(), "[]");
-    assert_eq!(told("ndjson"), "");
+    assert_eq!(printed("json").trim(), "[]");
+    assert_eq!(printed("ndjson"), "");
     assert_eq!(
-        told("csv"),
+        printed("csv"),
         "noticed,change,batch_id,batch_name,field,old,new\n"
     );
     assert_eq!(shelf.changes(&["--since", "1h"]).len(), 20);
 }
 
 #[test]
-fn a_reader_of_changes_may_leave_early() {
+fn a_closed_pipe_ends_changes_silently_with_code_141() {
     let server = Server::start(&["--batches", "3000"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -415,10 +414,9 @@ fn a_reader_of_changes_may_leave_early() {
     }
 }
 
-// What is refused.
+// Files that are refused.
 
-/// Asserts that `sync` and those who only read refuse the archive with these codes, and that nothing
-/// is touched.
+/// Asserts that `sync`, `--status`, `--changes` and `export` refuse the file and do not modify it.
 #[track_caller]
 fn assert_refused(shelf: &Shelf, server: &Server, says: &str) {
     let (before, around) = (shelf.state(), shelf.names());
@@ -433,12 +431,12 @@ fn assert_refused(shelf: &Shelf, server: &Server, says: &str) {
     }
     let ended = export(&shelf.path, &["-f", "csv"]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
-    assert!(shelf.state() == before, "it was touched");
+    assert!(shelf.state() == before, "the file was modified");
     assert_eq!(shelf.names(), around);
 }
 
 #[test]
-fn what_is_no_archive_is_never_touched() {
+fn a_file_that_is_not_an_archive_is_never_modified() {
     let server = Server::start(&["--batches", "3"]);
     for content in [
         &b"x"[..],
@@ -455,7 +453,7 @@ fn what_is_no_archive_is_never_touched() {
 }
 
 #[test]
-fn another_sqlite_database_is_never_touched() {
+fn another_sqlite_database_is_never_modified() {
     let server = Server::start(&["--batches", "3"]);
     for pragma in [
         "journal_mode = DELETE",
@@ -474,7 +472,7 @@ fn another_sqlite_database_is_never_touched() {
 }
 
 #[test]
-fn an_archive_of_a_later_trayscan_is_never_touched() {
+fn an_archive_of_a_later_version_is_never_modified() {
     let server = Server::start(&["--batches", "3"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -512,7 +510,7 @@ fn an_archive_belongs_to_one_service_and_client() {
     assert!(ended.stderr.contains("somebody"), "{ended:?}");
     shelf.assert_holds(&before, "untouched");
     assert_eq!(shelf.one::<i64>("SELECT count(*) FROM runs"), 1);
-    // Another way to write the same address is the same address.
+    // Other spellings of the same address are accepted.
     for address in [
         format!("http://{}/", server.address),
         format!("HTTP://{}", server.address),
@@ -524,7 +522,7 @@ fn an_archive_belongs_to_one_service_and_client() {
 }
 
 #[test]
-fn what_cannot_be_an_archive_is_found_out_before_the_first_request() {
+fn an_unusable_archive_path_fails_before_the_first_request() {
     let server = Server::start(&["--batches", "3"]);
     let shelf = Shelf::new();
     let at = |name: &str| shelf.folder.path().join(name);
@@ -555,7 +553,7 @@ fn what_cannot_be_an_archive_is_found_out_before_the_first_request() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written_is_refused() {
+fn a_read_only_archive_is_refused() {
     let server = Server::start(&["--batches", "3"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -573,7 +571,7 @@ fn a_file_that_may_not_be_written_is_refused() {
         modes(file, folder);
         let ended = shelf.sync(&server, &["--full"]);
         assert_eq!(ended.code, Some(8), "{ended:?}");
-        assert_eq!(shelf.status()["batches"], 3, "but read");
+        assert_eq!(shelf.status()["batches"], 3, "it can be read");
         assert_eq!(
             exported(&shelf, &["-f", "ndjson"]).stdout.lines().count(),
             3
@@ -584,7 +582,7 @@ fn a_file_that_may_not_be_written_is_refused() {
 }
 
 #[test]
-fn flags_that_do_not_go_together_are_refused() {
+fn conflicting_flags_are_refused() {
     let shelf = Shelf::new();
     for flags in [
         &["--status", "--changes"][..],
@@ -603,7 +601,7 @@ fn flags_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn a_first_run_that_fails_leaves_no_file() {
+fn a_failed_first_run_leaves_no_file() {
     let server = with(&[], &["503:1"]);
     let gone = Server::start(&["--batches", "1"]);
     for (args, secret, code) in [
@@ -633,7 +631,7 @@ fn a_first_run_that_fails_leaves_no_file() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_what_was_there() {
+fn a_failed_run_keeps_the_existing_batches() {
     let server = Server::start(&["--batches", "30"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -665,7 +663,7 @@ fn a_run_that_fails_leaves_what_was_there() {
 // Names and links.
 
 #[test]
-fn awkward_names_are_names() {
+fn unusual_file_names_work() {
     let server = Server::start(&["--batches", "30"]);
     let expected = batches(&server, "");
     let folder = tempfile::tempdir().unwrap();
@@ -730,7 +728,7 @@ fn links_are_followed() {
 }
 
 #[test]
-fn a_first_run_that_fails_leaves_a_link_that_leads_nowhere_as_it_was() {
+fn a_failed_first_run_keeps_a_dangling_link() {
     let server = with(&[], &["503:1"]);
     let shelf = Shelf::new();
     symlink("elsewhere.db", &shelf.path).unwrap();
@@ -739,10 +737,10 @@ fn a_first_run_that_fails_leaves_a_link_that_leads_nowhere_as_it_was() {
     assert!(shelf.path.is_symlink());
 }
 
-// Two at once.
+// Concurrent runs.
 
 #[test]
-fn a_second_run_ends_at_once_and_names_the_first() {
+fn a_second_run_exits_immediately_and_names_the_first() {
     let server = Server::start(&SLOW);
     let shelf = Shelf::new();
     let first = Running::in_the_middle(&mut shelf.command(&server, &["--parallel", "1"]));
@@ -760,15 +758,15 @@ fn a_second_run_ends_at_once_and_names_the_first() {
     let waiting = format!("note: waiting for {process}, which is using the archive");
     assert!(ended.stderr.starts_with(&waiting), "{ended:?}");
     assert!(ended.stderr.contains("waited 300ms"), "{ended:?}");
-    // Whoever only reads is not kept waiting.
-    shelf.tell(&["--changes"]);
+    // Readers do not wait.
+    shelf.inspect(&["--changes"]);
     let status = shelf.status();
     assert_eq!(status["runs"][0]["outcome"], "running", "{status}");
     first.signal("KILL");
 }
 
 #[test]
-fn a_run_that_waits_goes_on_when_the_first_has_ended() {
+fn a_waiting_run_continues_when_the_first_has_ended() {
     let server = with(
         &["--batches", "100", "--page-size", "10"],
         &["latency:40ms"],
@@ -781,7 +779,7 @@ fn a_run_that_waits_goes_on_when_the_first_has_ended() {
     let status = first.ends_within(PATIENCE).unwrap();
     assert_eq!(status.code(), Some(0));
     shelf.assert_holds(&batches(&server, ""), "both");
-    // The same where the first one takes its empty archive away.
+    // The same if the first run fails and removes its empty archive.
     let server = with(&["--batches", "100"], &["latency:300ms"]);
     let shelf = Shelf::new();
     let mut command = shelf.command(&server, &["--retries", "0"]);
@@ -797,7 +795,7 @@ fn a_run_that_waits_goes_on_when_the_first_has_ended() {
 }
 
 #[test]
-fn those_who_read_meanwhile_see_one_moment_and_hold_up_nobody() {
+fn concurrent_readers_see_a_snapshot_and_do_not_block_the_run() {
     let server = with(
         &["--batches", "600", "--page-size", "10"],
         &["latency:30ms"],
@@ -826,11 +824,11 @@ fn those_who_read_meanwhile_see_one_moment_and_hold_up_nobody() {
         .into_iter()
         .filter(|count| (1..600).contains(count))
         .collect();
-    assert!(!between.is_empty(), "a long run commits on its way");
+    assert!(!between.is_empty(), "a long run commits several times");
     shelf.assert_holds(&batches(&server, ""), "readers");
 }
 
-// From the archive to files.
+// Exports from an archive.
 
 fn export(path: &Path, args: &[&str]) -> Ended {
     let mut command = trayscan(&["export", "--archive"]);
@@ -845,7 +843,7 @@ fn exported(shelf: &Shelf, args: &[&str]) -> Ended {
 }
 
 #[test]
-fn an_export_from_the_archive_is_that_from_the_service() {
+fn an_export_from_the_archive_equals_one_from_the_service() {
     let server = with(
         &["--batches", "700", "--page-size", "50"],
         &["unknown-fields"],
@@ -904,7 +902,7 @@ fn a_manifest_of_the_archive_has_the_digest_of_the_service() {
 }
 
 #[test]
-fn an_export_beyond_the_archive_draws_a_warning() {
+fn an_export_beyond_the_archive_prints_a_warning() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &["--start", "2025-06"]);
@@ -917,7 +915,7 @@ fn an_export_beyond_the_archive_draws_a_warning() {
     assert!(says(&["--start", "2025-01"]));
     for inside in [
         &[][..],
-        // From where the archive begins.
+        // Starts where the archive begins.
         &["--end", "2025-12"],
         &["--start", "2025-06"],
         &["--start", "2025-07", "--end", "2025-09"],
@@ -929,14 +927,14 @@ fn an_export_beyond_the_archive_draws_a_warning() {
         .arg(&shelf.path)
         .args(["--base-url", "http://127.0.0.1:1", "-f", "csv"]);
     let both = Ended::of(command.output().unwrap());
-    assert_eq!(both.code, Some(0), "no service is asked: {both:?}");
+    assert_eq!(both.code, Some(0), "no request is sent: {both:?}");
     let ended = export(&shelf.folder.path().join("none.db"), &[]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_eq!(shelf.names(), ["a.db"]);
 }
 
 #[test]
-fn an_archive_that_fell_behind_is_not_called_complete() {
+fn an_outdated_archive_is_not_reported_as_complete() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -962,7 +960,7 @@ fn an_archive_that_fell_behind_is_not_called_complete() {
 }
 
 #[test]
-fn no_export_takes_the_place_of_an_archive() {
+fn an_export_never_overwrites_an_archive() {
     let server = Server::start(&[]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -985,7 +983,7 @@ fn no_export_takes_the_place_of_an_archive() {
 }
 
 #[test]
-fn the_sandbox_can_be_archived_again_and_again() {
+fn the_sandbox_can_be_archived_repeatedly() {
     let shelf = Shelf::new();
     for expected in [[250, 0, 0], [0, 0, 250]] {
         let mut command = trayscan(&["sync", "--sandbox", "--full"]);
@@ -997,7 +995,7 @@ fn the_sandbox_can_be_archived_again_and_again() {
 }
 
 #[test]
-fn a_reader_that_takes_its_time_is_waited_for() {
+fn a_run_waits_for_a_slow_reader() {
     let server = Server::start(&["--batches", "60", "--page-size", "10"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &["--start", "2026"]);
@@ -1014,9 +1012,9 @@ fn a_reader_that_takes_its_time_is_waited_for() {
     assert_eq!(
         running.ends_within(Duration::from_secs(2)),
         None,
-        "it waits"
+        "it did not wait"
     );
-    assert_eq!(count(), before, "one moment");
+    assert_eq!(count(), before, "the reader sees one snapshot");
     reader.execute_batch("COMMIT").unwrap();
     let status = running.ends_within(PATIENCE).unwrap();
     assert_eq!(status.code(), Some(0));
@@ -1025,7 +1023,7 @@ fn a_reader_that_takes_its_time_is_waited_for() {
 }
 
 #[test]
-fn a_signal_ends_a_wait_for_a_reader_and_loses_nothing() {
+fn a_signal_interrupts_the_wait_for_a_reader_and_loses_nothing() {
     let server = Server::start(&["--batches", "60", "--page-size", "10"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &["--start", "2026"]);
@@ -1038,7 +1036,7 @@ fn a_signal_ends_a_wait_for_a_reader_and_loses_nothing() {
     assert_eq!(
         running.ends_within(Duration::from_secs(1)),
         None,
-        "it waits"
+        "it did not wait"
     );
     running.signal("TERM");
     let status = running.ends_within(PATIENCE).unwrap();

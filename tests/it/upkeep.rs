@@ -1,4 +1,4 @@
-//! `sync` over time: services that grow, change, forget, break, fall ill and have wrong clocks.
+//! `sync` over time: new, changed and vanished batches, invalid batches, outages and wrong clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::archives::{Shelf, counted, counts};
 use crate::nursery::{DAY, Item, Nursery, Order, date, now, second};
 
-/// Seconds, one each day at the same time, the last of them half a day ago.
+/// Returns one time per day, in Unix seconds; the last is half a day ago.
 fn days(count: i64) -> impl Iterator<Item = i64> {
     let today = now();
     (1..=count)
@@ -16,15 +16,15 @@ fn days(count: i64) -> impl Iterator<Item = i64> {
         .map(move |ago| today - ago * DAY + DAY / 2)
 }
 
-/// Names a change of a whole batch.
+/// Returns the expected change of a whole batch.
 fn whole(change: &str, id: &str) -> [String; 5] {
     [change, id, "-", "-", "-"].map(str::to_owned)
 }
 
-// What becomes of batches.
+// New, changed and vanished batches.
 
 #[test]
-fn what_is_new_comes_with_the_next_run() {
+fn the_next_run_adds_new_batches() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(100));
     let shelf = Shelf::new();
@@ -34,9 +34,9 @@ fn what_is_new_comes_with_the_next_run() {
             .stock()
             .fill(&format!("new{round}-"), [now(), now() - 60]);
         let known = nursery.asked();
-        // Seven days, and what came in earlier rounds.
+        // The batches of the 7-day lookback, and those of earlier rounds.
         assert_eq!(shelf.counts(&nursery, &[]), [2, 0, 7 + 2 * round]);
-        let asked = nursery.asked_since(known);
+        let asked = nursery.requests_since(known);
         assert!(asked.len() <= 3, "{asked:?}");
         for asked in asked {
             let start = second(&asked.query("start_date").unwrap());
@@ -48,7 +48,7 @@ fn what_is_new_comes_with_the_next_run() {
 }
 
 #[test]
-fn what_comes_late_is_found_within_the_lookback() {
+fn late_batches_are_found_within_the_lookback() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(60));
     let shelf = Shelf::new();
@@ -56,20 +56,22 @@ fn what_comes_late_is_found_within_the_lookback() {
     nursery.stock().fill("late", [now() - 6 * DAY]);
     assert_eq!(shelf.counts(&nursery, &[])[0], 1);
     nursery.stock().fill("later", [now() - 20 * DAY]);
-    assert_eq!(shelf.counts(&nursery, &[])[0], 0, "out of sight");
+    assert_eq!(shelf.counts(&nursery, &[])[0], 0, "before the lookback");
     assert_eq!(shelf.counts(&nursery, &["--lookback", "1h"])[0], 0);
     assert_eq!(shelf.counts(&nursery, &["--lookback", "3w"])[0], 1);
     nursery.stock().fill("latest", [now() - 59 * DAY]);
     assert_eq!(shelf.counts(&nursery, &["--full"]), [1, 0, 62]);
-    shelf.assert_holds(&nursery.stock().texts(), "all of it");
+    shelf.assert_holds(&nursery.stock().texts(), "all batches");
     let known = nursery.asked();
     shelf.complete(&nursery, &["--lookback", "0s"]);
-    let start = nursery.asked_since(known)[0].query("start_date").unwrap();
+    let start = nursery.requests_since(known)[0]
+        .query("start_date")
+        .unwrap();
     assert!(now() - second(&start) < 60, "{start}");
 }
 
 #[test]
-fn edits_replace_and_what_was_before_is_kept() {
+fn an_edit_replaces_the_batch_and_keeps_the_old_version() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(5));
     let shelf = Shelf::new();
@@ -101,7 +103,7 @@ fn edits_replace_and_what_was_before_is_kept() {
         shelf.all::<f64>("SELECT avg_germination_rate FROM batches WHERE batch_id = 'a0001'"),
         [91.25]
     );
-    // Back to what it was, and a second version in between.
+    // A second edit, then back to the original.
     nursery.stock().edit("a0001", "comment", "\"seen twice\"");
     assert_eq!(shelf.counts(&nursery, &[]), [0, 1, 4]);
     nursery.stock().edit("a0001", "comment", "null");
@@ -131,7 +133,7 @@ fn edits_replace_and_what_was_before_is_kept() {
 }
 
 #[test]
-fn other_spellings_of_the_same_are_no_change() {
+fn another_order_of_fields_is_not_a_change() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(3));
     let shelf = Shelf::new();
@@ -150,7 +152,7 @@ fn other_spellings_of_the_same_are_no_change() {
 }
 
 #[test]
-fn what_vanishes_is_kept_and_marked_and_may_return() {
+fn vanished_batches_are_kept_and_marked_and_may_return() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(30));
     let shelf = Shelf::new();
@@ -158,7 +160,7 @@ fn what_vanishes_is_kept_and_marked_and_may_return() {
     let all = nursery.stock().texts();
     let gone = ["a0003", "a0029"].map(|id| nursery.stock().items.remove(id).unwrap());
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 6]);
-    assert_eq!(shelf.status()["vanished"], 0, "only `--full` can know");
+    assert_eq!(shelf.status()["vanished"], 0, "only `--full` can detect it");
     let ended = shelf.complete(&nursery, &["--full"]);
     let last = ended.stderr.lines().last().unwrap();
     assert_eq!(counts(&ended), [0, 0, 28]);
@@ -167,7 +169,7 @@ fn what_vanishes_is_kept_and_marked_and_may_return() {
         ended.stderr.contains("warning: 2 batches have vanished"),
         "{ended:?}"
     );
-    shelf.assert_holds(&all, "none is ever lost");
+    shelf.assert_holds(&all, "no batch is lost");
     let marked = "SELECT batch_id FROM batches WHERE vanished IS NOT NULL ORDER BY 1";
     assert_eq!(shelf.all::<String>(marked), ["a0003", "a0029"]);
     assert_eq!(shelf.one::<i64>("SELECT count(*) FROM present"), 28);
@@ -192,11 +194,11 @@ fn what_vanishes_is_kept_and_marked_and_may_return() {
         ended.stderr.contains("2 batches that vanished"),
         "{ended:?}"
     );
-    // Once is enough.
+    // Vanished batches are reported once.
     let ended = shelf.complete(&nursery, &["--full"]);
     assert_eq!(counted(ended.stderr.lines().last().unwrap(), "vanished"), 0);
     assert_eq!(shelf.changes(&[]).len(), 32);
-    // One returns as it was, the other one changed.
+    // One returns unchanged, the other changed.
     let [first, second] = gone;
     nursery.stock().put("a0003", first);
     nursery
@@ -217,7 +219,7 @@ fn what_vanishes_is_kept_and_marked_and_may_return() {
 }
 
 #[test]
-fn a_full_run_of_an_archive_that_begins_late_marks_nothing_wrongly() {
+fn a_full_run_ignores_batches_before_the_start_of_the_archive() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(90));
     let shelf = Shelf::new();
@@ -232,7 +234,7 @@ fn a_full_run_of_an_archive_that_begins_late_marks_nothing_wrongly() {
 }
 
 #[test]
-fn a_full_run_that_does_not_finish_marks_nothing() {
+fn an_incomplete_full_run_marks_nothing_as_vanished() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(300));
     let shelf = Shelf::new();
@@ -253,7 +255,7 @@ fn a_full_run_that_does_not_finish_marks_nothing() {
 }
 
 #[test]
-fn a_full_run_that_left_batches_out_marks_nothing() {
+fn a_full_run_that_skipped_batches_marks_nothing_as_vanished() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(30));
     let shelf = Shelf::new();
@@ -273,14 +275,14 @@ fn a_full_run_that_left_batches_out_marks_nothing() {
 }
 
 #[test]
-fn what_version_1_may_hold_back_has_not_vanished() {
+fn batches_that_version_1_may_have_truncated_have_not_vanished() {
     let nursery = Nursery::open();
     nursery.stock().page = 500;
     let crowded = now() - DAY;
     nursery.stock().fill("a", (0..1200).map(|_| crowded));
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [1200, 0, 0]);
-    nursery.stock().v1_most = Some(1000);
+    nursery.stock().v1_limit = Some(1000);
     let ended = shelf.complete(&nursery, &["--full", "--api", "v1"]);
     assert!(
         ended.stderr.contains("may have returned only some"),
@@ -296,14 +298,14 @@ fn what_version_1_may_hold_back_has_not_vanished() {
 }
 
 #[test]
-fn what_pages_pass_over_while_they_shift_has_not_vanished() {
+fn batches_missed_because_pages_shifted_have_not_vanished() {
     let nursery = Nursery::open();
     nursery.stock().order = Order::None;
     nursery.stock().fill("a", days(30));
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
     nursery.stock().items.remove("a0007").unwrap();
-    // Pages are counted from the first batch: without it, the first of the second page is on none.
+    // Removing the first batch shifts the pages: the first batch of page 2 is then on neither page.
     nursery.stock().removal = Some((1, "a0000".to_owned()));
     let ended = shelf.complete(&nursery, &["--full"]);
     assert_eq!(nursery.stock().removal, None);
@@ -313,7 +315,7 @@ fn what_pages_pass_over_while_they_shift_has_not_vanished() {
 }
 
 #[test]
-fn hostile_text_is_kept_to_the_letter() {
+fn hostile_text_is_stored_unchanged() {
     let nursery = Nursery::open();
     let hostile = [
         r#""'; DROP TABLE batches; --""#,
@@ -357,13 +359,13 @@ fn hostile_text_is_kept_to_the_letter() {
         .stock()
         .edit("h1", "comment", "\"\\u001b]0;title\\u0007\"");
     shelf.complete(&nursery, &[]);
-    let table = shelf.tell(&["--changes", "-f", "table"]).stdout;
+    let table = shelf.inspect(&["--changes", "-f", "table"]).stdout;
     let is_bare = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
     assert!(!table.contains(is_bare), "{table:?}");
 }
 
 #[test]
-fn an_archive_of_nothing_is_an_archive() {
+fn an_archive_without_batches_is_valid() {
     let nursery = Nursery::open();
     let shelf = Shelf::new();
     assert_eq!(shelf.counts(&nursery, &[]), [0, 0, 0]);
@@ -378,7 +380,7 @@ fn an_archive_of_nothing_is_an_archive() {
 
 // Gaps.
 
-/// Fills a nursery with 300 days, ten a page.
+/// Returns a service with 300 batches, one per day.
 fn a_year() -> Nursery {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(300));
@@ -386,7 +388,7 @@ fn a_year() -> Nursery {
 }
 
 #[test]
-fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend() {
+fn an_invalid_batch_leaves_a_gap_that_is_filled_once_fixed() {
     for workers in ["1", "4"] {
         let nursery = a_year();
         nursery
@@ -398,7 +400,7 @@ fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend(
         assert!(ended.stderr.contains("number_of_images"), "{ended:?}");
         assert!(ended.stderr.contains("remains a gap"), "{ended:?}");
         let stored = shelf.received().len();
-        assert_eq!(stored, 299, "all others");
+        assert_eq!(stored, 299, "all other batches");
         let status = shelf.status();
         let gaps = status["gaps"].as_array().unwrap();
         assert_eq!(gaps.len(), 1, "{status}");
@@ -407,7 +409,7 @@ fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend(
         assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
         assert_eq!(status["runs"][0]["outcome"], "failed");
         assert_eq!(status["runs"][0]["exit_code"], 7);
-        let text = shelf.tell(&["--status"]).stdout;
+        let text = shelf.inspect(&["--status"]).stdout;
         assert!(text.contains("except for 1 gap"), "{text}");
         assert_eq!(shelf.one::<i64>("SELECT count(*) FROM gaps"), 1);
         let mut command = crate::harness::trayscan(&["export", "-f", "csv", "--archive"]);
@@ -419,13 +421,13 @@ fn a_batch_that_breaks_the_interface_leaves_a_gap_that_is_filled_after_the_mend(
         shelf.complete(&nursery, &["--parallel", workers]);
         shelf.assert_holds(&nursery.stock().texts(), "mended");
         assert_eq!(shelf.status()["gaps"], Value::Array(Vec::new()));
-        let asked = nursery.asked_since(known).len();
+        let asked = nursery.requests_since(known).len();
         assert!(asked < 15, "{asked} requests for a gap and a week");
     }
 }
 
 #[test]
-fn what_a_run_left_that_did_not_finish_is_not_called_complete() {
+fn an_archive_of_an_incomplete_run_is_not_reported_as_complete() {
     let nursery = a_year();
     nursery.stock().answers = Some(20);
     let shelf = Shelf::new();
@@ -437,8 +439,8 @@ fn what_a_run_left_that_did_not_finish_is_not_called_complete() {
         command.arg(&shelf.path).arg("--manifest").arg(&manifest);
         let ended = crate::harness::Ended::of(command.args(flags).output().unwrap());
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let told: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
-        assert_eq!(told["complete"], is_complete, "{flags:?}: {ended:?}");
+        let manifest: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+        assert_eq!(manifest["complete"], is_complete, "{flags:?}: {ended:?}");
         let warned = ended.stderr.contains("not known to be complete");
         assert_eq!(warned, !is_complete, "{flags:?}: {ended:?}");
     };
@@ -450,7 +452,7 @@ fn what_a_run_left_that_did_not_finish_is_not_called_complete() {
 }
 
 #[test]
-fn a_gap_that_stays_does_not_keep_new_batches_away() {
+fn a_persistent_gap_does_not_block_new_batches() {
     let nursery = a_year();
     nursery.stock().edit("a0150", "warnings", "\"perhaps\"");
     let shelf = Shelf::new();
@@ -469,7 +471,7 @@ fn a_gap_that_stays_does_not_keep_new_batches_away() {
 }
 
 #[test]
-fn a_flaw_on_the_first_page_keeps_little_else_away() {
+fn an_invalid_batch_on_the_first_or_last_page_does_not_block_others() {
     for bad in ["a0000", "a0005", "a0299"] {
         let nursery = a_year();
         nursery.stock().edit(bad, "batch_name", "null");
@@ -480,12 +482,12 @@ fn a_flaw_on_the_first_page_keeps_little_else_away() {
         } else {
             0
         };
-        assert_eq!(stored, 299, "{bad}: all others");
+        assert_eq!(stored, 299, "{bad}: all other batches");
     }
 }
 
 #[test]
-fn what_breaks_the_interface_where_all_was_complete_is_a_gap_too() {
+fn an_invalid_batch_in_a_covered_range_is_a_gap() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
@@ -498,7 +500,7 @@ fn what_breaks_the_interface_where_all_was_complete_is_a_gap_too() {
     let gap = &status["gaps"][0];
     let bound = |key: &str| gap[key].as_str().unwrap().to_owned();
     assert!(bound("from") <= bad && bad <= bound("through"), "{status}");
-    // The lookback ends after it, and yet it is fetched.
+    // The batch is before the lookback, but in a gap, so it is fetched.
     nursery.stock().edit("a0296", "warnings", "true");
     let [_, changed, _] = shelf.counts(&nursery, &["--lookback", "1m"]);
     assert_eq!(changed, 1);
@@ -506,7 +508,7 @@ fn what_breaks_the_interface_where_all_was_complete_is_a_gap_too() {
 }
 
 #[test]
-fn a_service_that_is_broken_altogether_is_not_asked_for_long() {
+fn a_service_with_only_invalid_batches_gets_few_requests() {
     let nursery = a_year();
     for item in nursery.stock().items.values_mut() {
         item.set("batch_name", "null");
@@ -518,7 +520,7 @@ fn a_service_that_is_broken_altogether_is_not_asked_for_long() {
 }
 
 #[test]
-fn a_flaw_where_dates_are_not_taken_is_not_looked_for() {
+fn an_invalid_batch_is_not_searched_for_if_dates_are_ignored() {
     let nursery = a_year();
     nursery.stock().ignores_dates = true;
     nursery.stock().edit("a0150", "batch_name", "null");
@@ -526,14 +528,14 @@ fn a_flaw_where_dates_are_not_taken_is_not_looked_for() {
     let ended = shelf.sync(&nursery, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(nursery.asked() < 60, "{} requests", nursery.asked());
-    assert!(shelf.received().len() >= 100, "and what came is kept");
+    assert!(shelf.received().len() >= 100, "received batches are kept");
     nursery.stock().edit("a0150", "batch_name", "\"mended\"");
     shelf.complete(&nursery, &[]);
     shelf.assert_holds(&nursery.stock().texts(), "mended");
 }
 
 #[test]
-fn several_batches_that_break_the_interface_leave_all_others() {
+fn several_invalid_batches_do_not_block_others() {
     let nursery = a_year();
     let bad = ["a0060", "a0150", "a0151", "a0294", "a0299"];
     for id in bad {
@@ -542,7 +544,7 @@ fn several_batches_that_break_the_interface_leave_all_others() {
     let shelf = Shelf::new();
     assert_eq!(shelf.sync(&nursery, &[]).code, Some(7));
     let stored = shelf.received().len();
-    assert_eq!(stored, 295, "all others");
+    assert_eq!(stored, 295, "all other batches");
     for id in bad {
         nursery.stock().edit(id, "batch_name", "\"mended\"");
     }
@@ -551,7 +553,7 @@ fn several_batches_that_break_the_interface_leave_all_others() {
 }
 
 #[test]
-fn what_breaks_the_interface_can_be_taken_as_it_is() {
+fn lenient_stores_invalid_batches() {
     let nursery = a_year();
     nursery
         .stock()
@@ -566,7 +568,7 @@ fn what_breaks_the_interface_can_be_taken_as_it_is() {
 }
 
 #[test]
-fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
+fn the_next_run_continues_where_the_service_failed() {
     for (order, workers) in [
         (Order::OldestFirst, "1"),
         (Order::OldestFirst, "4"),
@@ -582,7 +584,7 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
         assert_eq!(ended.code, Some(5), "{ended:?}");
         assert!(ended.stderr.contains("the next run continues"), "{ended:?}");
         let kept = shelf.received();
-        // Where several are at work, whose answer is the last one is for chance to decide.
+        // With several workers, it is random which window is complete when the service fails.
         let least = if workers == "1" { 50 } else { 1 };
         assert!((least..300).contains(&kept.len()), "{}", kept.len());
         let status = shelf.status();
@@ -597,7 +599,7 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
             })
             .collect();
         assert!(!covered.is_empty(), "{order:?} {status}");
-        // What is said to be complete is.
+        // The covered ranges are complete.
         let is_covered = |second: i64| {
             covered
                 .iter()
@@ -613,9 +615,9 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
         let known = nursery.asked();
         let [added, changed, _] = shelf.counts(&nursery, &["--parallel", workers]);
         assert_eq!((added, changed), (300 - kept.len() as u64, 0));
-        shelf.assert_holds(&nursery.stock().texts(), "carried on");
-        // No window is asked for again, but for the days before a gap.
-        for asked in nursery.asked_since(known) {
+        shelf.assert_holds(&nursery.stock().texts(), "continued");
+        // No covered range is requested again, except for the lookback before a gap.
+        for asked in nursery.requests_since(known) {
             let from = asked
                 .query("start_date")
                 .map_or(i64::MIN, |date| second(&date));
@@ -633,7 +635,7 @@ fn a_service_that_falls_ill_is_carried_on_with_where_it_did() {
 }
 
 #[test]
-fn runs_that_fall_ill_again_and_again_come_to_an_end() {
+fn repeated_failures_still_make_progress() {
     for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
         let nursery = a_year();
         nursery.stock().order = order;
@@ -647,13 +649,13 @@ fn runs_that_fall_ill_again_and_again_come_to_an_end() {
             } else {
                 0
             };
-            assert!(stored >= last, "{order:?}: nothing is lost");
+            assert!(stored >= last, "{order:?}: batches were lost");
             last = stored;
             if ended.code == Some(0) {
                 break;
             }
             assert_eq!(ended.code, Some(5), "{ended:?}");
-            assert!(round < 30, "{order:?}: it never ends, with {stored}");
+            assert!(round < 30, "{order:?}: still incomplete, with {stored}");
         }
         shelf.assert_holds(&nursery.stock().texts(), &format!("{order:?}"));
     }
@@ -662,7 +664,7 @@ fn runs_that_fall_ill_again_and_again_come_to_an_end() {
 // Orders and dates.
 
 #[test]
-fn no_order_of_the_answers_makes_a_difference() {
+fn the_order_of_the_answers_does_not_matter() {
     for order in [Order::OldestFirst, Order::NewestFirst, Order::None] {
         for workers in ["1", "4"] {
             let nursery = a_year();
@@ -682,8 +684,8 @@ fn no_order_of_the_answers_makes_a_difference() {
 }
 
 #[test]
-fn dates_that_are_compared_with_something_else_lose_nothing() {
-    // When it was uploaded, edited, or somebody's guess.
+fn dates_compared_with_another_field_lose_nothing() {
+    // The upload date, the date of an edit, a wrong date, or none.
     let compared: [fn(usize, i64) -> Option<i64>; 4] = [
         |_, created| Some((created + 3 * DAY).min(now())),
         |number, created| Some((created + 40 * DAY * i64::from(number % 7 == 3)).min(now())),
@@ -705,7 +707,7 @@ fn dates_that_are_compared_with_something_else_lose_nothing() {
             let first = shelf.complete(&nursery, &[]);
             shelf.assert_holds(&nursery.stock().texts(), &what);
             assert_eq!(counts(&first), [300, 0, 0], "{what}");
-            // New ones are compared with when they came, whenever they were created.
+            // New batches match by their arrival, not by their creation date.
             for round in 0..2 {
                 for ago in [0, 100] {
                     let id = format!("new{round}-{ago}");
@@ -721,7 +723,7 @@ fn dates_that_are_compared_with_something_else_lose_nothing() {
 }
 
 #[test]
-fn version_1_is_kept_up_with_too() {
+fn version_1_is_synced_incrementally() {
     let nursery = a_year();
     nursery.stock().has_v2 = false;
     let shelf = Shelf::new();
@@ -735,11 +737,11 @@ fn version_1_is_kept_up_with_too() {
 }
 
 #[test]
-fn a_version_that_has_answered_is_not_given_up() {
+fn there_is_no_fallback_once_a_version_has_answered() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
-    // A gap, so that there are two ranges to ask for.
+    // A gap, so that there are two ranges to request.
     let sql = "INSERT INTO coverage SELECT ?1, covered_through FROM coverage";
     let (gap, end) = (date(now() - 100 * DAY), date(now() - 99 * DAY));
     shelf.open().execute(sql, [&end]).unwrap();
@@ -757,7 +759,7 @@ fn a_version_that_has_answered_is_not_given_up() {
 
 // Clocks.
 
-/// Returns where the archive ends.
+/// Returns the end of the covered range.
 fn covered_through(shelf: &Shelf) -> i64 {
     let status = shelf.status();
     let spans = status["covered"].as_array().unwrap();
@@ -765,7 +767,7 @@ fn covered_through(shelf: &Shelf) -> i64 {
 }
 
 #[test]
-fn nothing_is_complete_beyond_the_earlier_of_two_clocks() {
+fn coverage_ends_at_the_earlier_of_two_clocks() {
     for (ahead, warned, end) in [
         (Some(0), None, 0),
         (None, None, 0),
@@ -791,7 +793,7 @@ fn nothing_is_complete_beyond_the_earlier_of_two_clocks() {
             ended.stderr.contains(warned.unwrap_or_default()),
             "{ended:?}"
         );
-        // All of it came, nevertheless, and so does what comes next.
+        // The archive is complete in any case, and the next run finds new batches.
         shelf.assert_holds(&nursery.stock().texts(), "clocks");
         nursery
             .stock()
@@ -801,7 +803,7 @@ fn nothing_is_complete_beyond_the_earlier_of_two_clocks() {
 }
 
 #[test]
-fn an_archive_from_the_future_is_taken_back_to_now() {
+fn coverage_in_the_future_is_reset_to_now() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
@@ -819,7 +821,7 @@ fn an_archive_from_the_future_is_taken_back_to_now() {
 }
 
 #[test]
-fn a_clock_that_falls_behind_a_little_is_not_called_wrong() {
+fn a_small_clock_difference_is_not_reported() {
     let nursery = a_year();
     let shelf = Shelf::new();
     shelf.complete(&nursery, &[]);
@@ -827,13 +829,13 @@ fn a_clock_that_falls_behind_a_little_is_not_called_wrong() {
     let known = nursery.asked();
     let ended = shelf.complete(&nursery, &["--lookback", "0s"]);
     assert!(!ended.stderr.contains("a clock was wrong"), "{ended:?}");
-    let start = nursery.asked_since(known)[0].query("start_date");
-    let start = second(&start.expect("not everything again"));
+    let start = nursery.requests_since(known)[0].query("start_date");
+    let start = second(&start.expect("it requests everything again"));
     assert!((20..200).contains(&(now() - start)), "{}", date(start));
 }
 
 #[test]
-fn a_service_whose_clock_jumps_loses_nothing() {
+fn a_jumping_clock_loses_nothing() {
     let nursery = a_year();
     let shelf = Shelf::new();
     let jumps = [0, 30 * DAY, -30 * DAY, 0, -400 * DAY, 400 * DAY, 0];
@@ -849,7 +851,7 @@ fn a_service_whose_clock_jumps_loses_nothing() {
 }
 
 #[test]
-fn batches_from_the_future_are_kept_and_looked_at_again() {
+fn future_batches_are_stored_and_checked_again() {
     let nursery = Nursery::open();
     nursery
         .stock()
@@ -863,10 +865,10 @@ fn batches_from_the_future_are_kept_and_looked_at_again() {
     shelf.assert_holds(&nursery.stock().texts(), "future");
 }
 
-// While it runs.
+// Changes during a run.
 
 #[test]
-fn what_changes_during_a_run_is_the_newest_in_the_end() {
+fn edits_during_a_run_end_with_the_newest_version() {
     let nursery = Nursery::open();
     nursery.stock().fill("a", days(200));
     nursery.stock().latency = Duration::from_millis(10);
