@@ -1,6 +1,6 @@
-//! Starts the service, speaks raw HTTP to it, and looks for secrets in what it printed.
+//! Starts the server, sends raw HTTP to it, and looks for secrets in its output.
 //!
-//! The HTTP here is written by hand on purpose: a client library would repair what is to be seen.
+//! Requests are written by hand because a client library would hide the defects that the tests look for.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Ample for any answer on a loaded machine; a test that reaches it has failed.
+/// Long enough for any answer on a loaded machine; a test that reaches this timeout has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Longer than ending takes on a loaded machine, and shorter than what it would have to wait for otherwise.
+/// Longer than a clean exit takes on a loaded machine, but shorter than the delays that the tests interrupt.
 pub(crate) const SOON: Duration = Duration::from_secs(15);
 
-/// Returns the program, in an environment with nothing of the developer's in it.
+/// Returns a command that runs the program in an empty environment.
 pub(crate) fn trayscan(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trayscan"));
-    // Without a home, the one of the account would be looked for, with a config file in it.
+    // If `HOME` is unset, the program looks up the user's home directory and may read its config file.
     command
         .env_clear()
         .env("HOME", "/nonexistent")
@@ -29,17 +29,17 @@ pub(crate) fn trayscan(args: &[&str]) -> Command {
     command
 }
 
-/// Runs the program to its end.
+/// Runs the program and waits for it to exit.
 pub(crate) fn run(args: &[&str]) -> Ended {
     Ended::of(trayscan(args).output().unwrap())
 }
 
-/// Exports from `server`, as a user with the right credentials would.
+/// Exports from `server` with valid credentials.
 pub(crate) fn export(server: &Server, args: &[&str]) -> Ended {
     export_with(server.address, &server.client_secret, args)
 }
 
-/// Exports from whoever listens at `address`, and looks for secrets in what was printed.
+/// Exports from the server at `address`, and asserts that no secret was printed.
 pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> Ended {
     let mut command = trayscan(&[&["export", "--retry-wait", "0s"], args].concat());
     command
@@ -50,7 +50,7 @@ pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> E
     for printed in [&ended.stdout, &ended.stderr] {
         assert!(!printed.contains(secret), "a secret was printed: {ended:?}");
     }
-    // Of tokens and cursors only the shape is known here: long, and made of these letters.
+    // The values of tokens and cursors are unknown here, so look for any long word of these characters.
     let is_opaque = |letter: char| letter.is_ascii_alphanumeric() || "-_=".contains(letter);
     let longest = ended
         .stderr
@@ -63,7 +63,7 @@ pub(crate) fn export_with(address: SocketAddr, secret: &str, args: &[&str]) -> E
     ended
 }
 
-/// What a finished run left behind.
+/// The exit code and output of a finished run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -80,7 +80,7 @@ impl Ended {
         }
     }
 
-    /// Returns the error object that `--error-format json` puts on the last line.
+    /// Returns the error object that `--error-format json` prints on the last line.
     pub(crate) fn error(&self) -> Value {
         let last = self.stderr.lines().last().unwrap_or_default();
         let value: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"));
@@ -88,19 +88,19 @@ impl Ended {
     }
 }
 
-/// A running service.
+/// A running server.
 pub(crate) struct Server {
     child: Child,
     stderr: Option<JoinHandle<String>>,
     pub(crate) address: SocketAddr,
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
-    /// Tokens and cursors seen so far, which must not be seen anywhere else.
+    /// Tokens and cursors received so far, which must never be printed.
     secrets: RefCell<Vec<String>>,
 }
 
 impl Server {
-    /// Starts the service on a free port, telling every request.
+    /// Starts the server on a free port, with every request logged.
     pub(crate) fn start(args: &[&str]) -> Self {
         let fixed = [
             "serve",
@@ -153,12 +153,12 @@ impl Server {
         stream
     }
 
-    /// Sends `bytes` on a connection of their own and reads whatever comes until it is closed.
+    /// Sends `bytes` on a new connection and reads until the connection is closed.
     pub(crate) fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        // A reset is an answer too: what came before it is what there is.
+        // After a reset, return the bytes received before it.
         let _ = stream.read_to_end(&mut answer);
         answer
     }
@@ -179,21 +179,21 @@ impl Server {
         self.child.id()
     }
 
-    /// Returns a new token of `version` (`v1` or `v2`).
+    /// Returns a new token for `version` (`v1` or `v2`).
     pub(crate) fn token(&self, version: &str) -> String {
         let reply = self.send(&Request::auth(version));
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["access_token"].as_str().unwrap().to_owned()
     }
 
-    /// Returns all batches of `query` (which may be empty) through version 1.
+    /// Returns all batches that version 1 returns for `query`, which may be empty.
     pub(crate) fn flat(&self, query: &str) -> Vec<Value> {
         let reply = self.send(&Request::batches("v1", query).token(&self.token("v1")));
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json().as_array().unwrap().clone()
     }
 
-    /// Returns the pages of `query` through version 2, following the cursor alone.
+    /// Returns the pages that version 2 returns for `query`, sending only the cursor after the first page.
     pub(crate) fn pages(&self, query: &str) -> Vec<Vec<Value>> {
         let token = self.token("v2");
         let mut pages = Vec::new();
@@ -221,7 +221,7 @@ impl Server {
         );
     }
 
-    /// Ends the service with SIGTERM and returns what it left behind.
+    /// Stops the server with SIGTERM and returns its exit code and output.
     pub(crate) fn stop(self) -> Ended {
         self.signal("TERM");
         self.wait()
@@ -268,7 +268,7 @@ impl Drop for Server {
     }
 }
 
-/// A request in words; what is not said is left out.
+/// A request builder; only the parts that were set are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     method: String,
@@ -281,7 +281,7 @@ pub(crate) struct Request {
 enum Body {
     None,
     Text(String),
-    /// The form with the right credentials, whatever they are.
+    /// A form with the valid credentials of the server.
     Credentials,
 }
 
@@ -306,7 +306,7 @@ impl Request {
         }
     }
 
-    /// An auth request with the right credentials.
+    /// An auth request with valid credentials.
     pub(crate) fn auth(version: &str) -> Self {
         let form = Self::form(version, "");
         Self {
@@ -327,13 +327,13 @@ impl Request {
         self
     }
 
-    /// Asks for another target, and keeps the rest.
+    /// Replaces the target.
     pub(crate) fn target(mut self, target: &str) -> Self {
         self.target = target.into();
         self
     }
 
-    /// Calls the body something else.
+    /// Replaces the content type of the body.
     pub(crate) fn content_type(mut self, value: &str) -> Self {
         self.headers.retain(|(name, _)| name != "Content-Type");
         self.header("Content-Type", value)
@@ -373,7 +373,7 @@ impl Request {
     }
 }
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -409,13 +409,13 @@ impl Reply {
         Some(value)
     }
 
-    /// Tells whether the body is as long as its header says.
+    /// Returns whether the body has the length that its header states.
     pub(crate) fn is_whole(&self) -> bool {
         let length = self.header("content-length").unwrap();
         length.parse() == Ok(self.body.len())
     }
 
-    /// Reads the body, which must be whole and say that it is JSON.
+    /// Parses the body, which must be complete and declared as JSON.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(
             self.header("content-type"),
@@ -426,7 +426,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Returns the fields that a 422 names, as `query.start_date`, after checking its shape.
+    /// Returns the fields that a 422 names, such as `query.start_date`, after checking its format.
     pub(crate) fn invalid_fields(&self) -> Vec<String> {
         assert_eq!(self.status, 422, "{self:?}");
         let detail = self.json()["detail"].clone();

@@ -1,7 +1,7 @@
-//! A service that answers from a script: any bytes, whole or cut, at once or in drips.
+//! A scripted server that sends any bytes: complete or cut off, at once or slowly.
 //!
-//! It speaks raw HTTP over plain threads, because a library would not let it misbehave, and it keeps
-//! a record of every request. Whatever the script says, it ends when it is dropped.
+//! It uses raw sockets and threads, because an HTTP library would not let it misbehave. It records every
+//! request. Dropping it stops it, whatever the script says.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant, SystemTime};
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-/// How long a connection may live, should all else fail.
+/// The longest time that a connection stays open.
 const LIFETIME: Duration = Duration::from_secs(40);
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     headers: Vec<(String, String)>,
     pub(crate) body: String,
     pub(crate) at: SystemTime,
-    /// How many came before it for the same path, and for the same target.
+    /// The number of earlier requests for the same path (`nth`) and for the same target (`again`).
     pub(crate) nth: usize,
     pub(crate) again: usize,
 }
@@ -36,7 +36,7 @@ impl Asked {
         self.target.split('?').next().unwrap()
     }
 
-    /// Method and path, as in messages.
+    /// Returns the method and the path, as in messages.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.path())
     }
@@ -56,12 +56,12 @@ impl Asked {
     }
 }
 
-/// How a body is wrapped.
+/// How the end of a body is marked, and whether it is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length,
     Chunked,
-    /// It ends with the connection.
+    /// The body ends when the connection closes.
     Close,
     GzipLength,
     GzipChunked,
@@ -89,13 +89,13 @@ enum Ending {
     KeepAlive,
     Close,
     Reset,
-    /// Nothing more comes, and it stays open.
+    /// The connection stays open, but nothing more is sent.
     Silence,
-    /// This byte comes again and again, with a pause before each.
+    /// This byte is sent repeatedly, with a pause after each.
     Drip(u8, Duration),
 }
 
-/// What the service answers.
+/// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The status line and the headers.
@@ -104,32 +104,31 @@ pub(crate) struct Answer {
     delay: Duration,
     ending: Ending,
     cut: Option<usize>,
-    /// How many bytes are sent at a time, and the pause between.
+    /// The number of bytes to send at a time, and the pause between.
     pieces: Option<(usize, Duration)>,
 }
 
 impl Answer {
-    /// A success with a length.
+    /// A 200 with a content length.
     pub(crate) fn ok(body: impl AsRef<[u8]>) -> Self {
         Self::status(200, body)
     }
 
-    /// Any status, with a length.
+    /// Any status, with a content length.
     pub(crate) fn status(status: u16, body: impl AsRef<[u8]>) -> Self {
         Self::framed(status, Framing::Length, body.as_ref())
     }
 
-    /// An error as the interface has it.
+    /// An error in the format of the interface.
     pub(crate) fn error(status: u16, detail: &str) -> Self {
         Self::status(status, serde_json::json!({ "detail": detail }).to_string())
     }
 
-    /// A redirect.
     pub(crate) fn redirect(status: u16, location: &str) -> Self {
         Self::status(status, "").header("Location", location)
     }
 
-    /// A body in its wrapping.
+    /// Any status, with the given framing.
     pub(crate) fn framed(status: u16, framing: Framing, body: &[u8]) -> Self {
         let packed = if framing.is_gzip() {
             gzip(body)
@@ -160,7 +159,7 @@ impl Answer {
         }
     }
 
-    /// A body that is gzip already, however long.
+    /// A body that is already compressed with gzip.
     pub(crate) fn packed(status: u16, body: Vec<u8>) -> Self {
         let length = body.len().to_string();
         let mut answer = Self::framed(status, Framing::Close, b"");
@@ -168,18 +167,18 @@ impl Answer {
         answer
             .header("Content-Encoding", "gzip")
             .header("Content-Length", &length)
-            // Otherwise the next request might be on its way when the connection is closed.
+            // Otherwise the client might send its next request on a connection that is being closed.
             .header("Connection", "close")
     }
 
-    /// Bytes that need not be HTTP at all.
+    /// Arbitrary bytes, not necessarily HTTP.
     pub(crate) fn raw(head: &str) -> Self {
         let mut answer = Self::framed(200, Framing::Close, b"");
         head.clone_into(&mut answer.head);
         answer
     }
 
-    /// Nothing at all, while the connection stays open.
+    /// No answer, while the connection stays open.
     pub(crate) fn silence() -> Self {
         Self::ok("").cut_at(0).then(Ending::Silence)
     }
@@ -207,7 +206,7 @@ impl Answer {
         self.header("Transfer-Encoding", "chunked")
     }
 
-    /// Says another length than the body has.
+    /// States a content length that differs from the length of the body.
     pub(crate) fn claiming(mut self, length: usize) -> Self {
         let truth = format!("Content-Length: {}\r\n", self.body.len());
         let claim = format!("Content-Length: {length}\r\n");
@@ -220,13 +219,13 @@ impl Answer {
         self
     }
 
-    /// Waits before the first byte.
+    /// Waits for `delay` before the first byte.
     pub(crate) fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Ends the connection before byte `place`, counted from the status line.
+    /// Closes the connection before byte `place`, counted from the status line.
     pub(crate) fn cut_at(mut self, place: usize) -> Self {
         self.cut = Some(place);
         self.then(Ending::Close)
@@ -238,22 +237,22 @@ impl Answer {
         self
     }
 
-    /// Resets the connection where it would be closed.
+    /// Resets the connection instead of closing it.
     pub(crate) fn reset(self) -> Self {
         self.then(Ending::Reset)
     }
 
-    /// Goes on with `byte` after each pause, for ever.
+    /// Keeps sending `byte`, with a pause after each.
     pub(crate) fn dripping(self, byte: u8, pause: Duration) -> Self {
         self.then(Ending::Drip(byte, pause))
     }
 
-    /// Returns where the body begins, counted from the status line.
+    /// Returns the offset of the body, counted from the status line.
     pub(crate) fn head_len(&self) -> usize {
         self.head.len() + 2
     }
 
-    /// Returns how many bytes there are in all.
+    /// Returns the total number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.head_len() + self.body.len()
     }
@@ -272,9 +271,9 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Packs `before`, a gibibyte of `filling` and `after` into little more than a mebibyte.
+/// Compresses `before`, a gibibyte of `filling`, and `after` into little more than a mebibyte.
 ///
-/// A mebibyte is packed once and its packing repeated, so that this takes no time.
+/// To be fast, it compresses one mebibyte and repeats the compressed block.
 pub(crate) fn bomb(before: &str, filling: &str, after: &str) -> Vec<u8> {
     let block = filling.repeat((1 << 20) / filling.len());
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
@@ -312,7 +311,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// A running service that follows its script.
+/// A running server that follows its script.
 pub(crate) struct Scripted {
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
@@ -359,7 +358,7 @@ impl Scripted {
         format!("http://{}", self.address)
     }
 
-    /// Returns every request so far.
+    /// Returns all requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().unwrap().clone()
     }
@@ -376,7 +375,7 @@ impl Scripted {
         self.asked().iter().map(Asked::name).collect()
     }
 
-    /// Returns how many connections were made, even those without a request.
+    /// Returns the number of connections, including those without a request.
     pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
@@ -385,7 +384,7 @@ impl Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -404,7 +403,7 @@ impl Shared {
         }
     }
 
-    /// Reads one request and records it; nothing where the connection ends.
+    /// Reads and records one request. Returns `None` if the connection ends.
     fn read(&self, reader: &mut BufReader<&TcpStream>) -> Option<Asked> {
         let mut line = || {
             let mut line = String::new();
@@ -441,7 +440,7 @@ impl Shared {
         Some(asked)
     }
 
-    /// Counts one more of `what`, and returns how many there were.
+    /// Increments the count of `what`, and returns the previous count.
     fn count(&self, what: &str) -> usize {
         let mut counts = self.counts.lock().unwrap();
         let count = counts.entry(what.to_owned()).or_default();
@@ -449,10 +448,10 @@ impl Shared {
         *count - 1
     }
 
-    /// Follows the script of one answer; returns whether the connection serves another request.
+    /// Sends one answer. Returns whether the connection can serve another request.
     fn answer(&self, mut stream: &TcpStream, answer: &Answer) -> bool {
         self.pause(answer.delay);
-        // The client may have heard enough.
+        // The client may have closed the connection.
         let (size, pause) = answer.pieces.unwrap_or((usize::MAX, Duration::ZERO));
         let sent = answer.wire().chunks(size).all(|piece| {
             let sent = stream.write_all(piece).is_ok();
@@ -482,7 +481,7 @@ impl Shared {
         false
     }
 
-    /// Sleeps, unless the service ends.
+    /// Sleeps until the time is over or the server stops.
     fn pause(&self, time: Duration) {
         let started = Instant::now();
         while started.elapsed() < time && !self.stopped.load(Ordering::SeqCst) {
