@@ -1,4 +1,4 @@
-//! Files: whole or not at all, whatever happens on the way and wherever they lie.
+//! Output files: they are complete or absent, whatever goes wrong and wherever they are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, PATIENCE, SOON, Server, trayscan};
 
-/// What stood in the file before; longer than a buffer, so that leftovers would show.
+/// The previous content of a file; longer than a buffer, so that leftovers would be noticed.
 pub(crate) const OLD: &[u8] = &[b'o'; 300_000];
 
-/// Every format, as a name and the flags that it needs.
+/// A file name for each format, and the flags that it needs.
 const FORMATS: [(&str, &[&str]); 5] = [
     ("a.json", &[]),
     ("a.ndjson", &[]),
@@ -26,10 +26,10 @@ const FORMATS: [(&str, &[&str]); 5] = [
     ("a.txt", &["-f", "table"]),
 ];
 
-/// Enough batches that every buffer overflows before the third page.
+/// Enough batches to fill every buffer before the third page.
 const MANY: [&str; 4] = ["--batches", "900", "--page-size", "250"];
 
-/// Pages that take their time, so that there is a middle of the run.
+/// Slow pages, so that a test can act in the middle of a run.
 pub(crate) const SLOW: [&str; 6] = [
     "--batches",
     "1500",
@@ -39,7 +39,7 @@ pub(crate) const SLOW: [&str; 6] = [
     "latency:40ms",
 ];
 
-/// Gives a command the server's credentials, and no other settings.
+/// Sets the address and credentials of the server, and disables retries.
 fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
     command
         .env("HOME", "/nonexistent")
@@ -49,14 +49,14 @@ fn with_access<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command
         .env("TRAYSCAN_RETRIES", "0")
 }
 
-/// Returns an export from `server`.
+/// Returns a command that exports from `server`.
 pub(crate) fn export<A: AsRef<OsStr>>(server: &Server, args: &[A]) -> Command {
     let mut command = trayscan(&["export"]);
     with_access(&mut command, server).args(args);
     command
 }
 
-/// Returns an export to `path`.
+/// Returns a command that exports from `server` to `path`.
 pub(crate) fn export_to(server: &Server, path: &Path, args: &[&str]) -> Command {
     let mut command = export(server, args);
     command.arg("-o").arg(path);
@@ -86,14 +86,14 @@ fn succeeds(command: &mut Command) -> Ended {
     ended
 }
 
-/// Returns what the export is when nothing disturbs it.
+/// Returns the output of a complete export.
 fn whole(server: &Server, args: &[&str]) -> Vec<u8> {
     let output = export(server, args).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     output.stdout
 }
 
-/// Returns the names in a folder, hidden ones too.
+/// Returns the names of all files in a folder, including hidden ones.
 pub(crate) fn names(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<OsString> = fs::read_dir(folder)
         .unwrap()
@@ -118,7 +118,7 @@ fn requests(server: Server) -> u64 {
     rest.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Counts the batches of a file, after unpacking it.
+/// Returns the number of batches in a file, after decompressing it.
 fn count(path: &Path) -> usize {
     let bytes = fs::read(path).unwrap();
     let name = path.to_str().unwrap();
@@ -159,19 +159,19 @@ fn count(path: &Path) -> usize {
     }
 }
 
-/// A run in its middle.
+/// A running command.
 pub(crate) struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
-    /// Starts a run of one worker and waits until it has its third page.
+    /// Starts a run with one worker and waits for its third page.
     fn start(command: &mut Command) -> Self {
         Self::in_the_middle(command.args(["--parallel", "1"]))
     }
 
-    /// Starts a run and waits until it has its third page.
+    /// Starts a run and waits for its third page.
     pub(crate) fn in_the_middle(command: &mut Command) -> Self {
         let mut running = Self::spawn(command);
         let mut pages = 0;
@@ -184,12 +184,12 @@ impl Running {
         running
     }
 
-    /// Starts a run of one worker.
+    /// Starts a run with one worker.
     fn begin(command: &mut Command) -> Self {
         Self::spawn(command.args(["--parallel", "1"]))
     }
 
-    /// Starts a run that tells every request.
+    /// Starts a run that logs every request.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .arg("-vv")
@@ -211,14 +211,14 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// Returns the next line that it tells.
+    /// Returns the next line of standard error.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stderr.read_line(&mut line).unwrap();
         line
     }
 
-    /// Waits for the end; nothing when it does not come in time.
+    /// Waits for the run to exit. Returns `None` on timeout.
     pub(crate) fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         while started.elapsed() < time {
@@ -230,17 +230,17 @@ impl Running {
         None
     }
 
-    /// Expects the end soon, with `code`, and returns what was told since the start.
+    /// Asserts that the run exits with `code` within `SOON`, and returns the rest of standard error.
     pub(crate) fn ends_soon_with(mut self, code: i32) -> String {
         let status = self.ends_within(SOON);
         assert_eq!(
             status.map(|status| status.code()),
             Some(Some(code)),
-            "not ended within {SOON:?}, or otherwise"
+            "no exit within {SOON:?}, or the wrong code"
         );
-        let mut told = String::new();
-        self.stderr.read_to_string(&mut told).unwrap();
-        told
+        let mut stderr = String::new();
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        stderr
     }
 }
 
@@ -252,8 +252,8 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_run_that_fails_midway_leaves_the_old_file_and_the_next_one_replaces_it() {
-    // The cursor of page 3 is refused once for each range, and 500 is final without retries.
+fn a_failed_run_keeps_the_old_file_and_the_next_run_replaces_it() {
+    // The cursor of page 3 is refused once per range. Without retries, a 500 ends the run.
     let faults = ["--fault", "bad-cursor:500", "--fault", "cursor-expiry:3"];
     let server = Server::start(&[&MANY[..], &faults].concat());
     let mut day = 0;
@@ -284,7 +284,7 @@ fn a_run_that_fails_midway_leaves_the_old_file_and_the_next_one_replaces_it() {
 }
 
 #[test]
-fn a_result_that_is_empty_by_mistake_leaves_the_old_file() {
+fn fail_on_empty_keeps_the_old_file() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -294,12 +294,16 @@ fn a_result_that_is_empty_by_mistake_leaves_the_old_file() {
     assert_eq!(refused.code, Some(9), "{refused:?}");
     assert_eq!(fs::read(&path).unwrap(), b"old");
     succeeds(&mut export_to(&server, &path, &empty));
-    assert_eq!(count(&path), 0, "without the flag, empty is a result");
+    assert_eq!(
+        count(&path),
+        0,
+        "without the flag, an empty result is written"
+    );
     assert_eq!(names(folder.path()), ["a.csv"]);
 }
 
 #[test]
-fn a_file_that_was_there_keeps_its_mode_and_a_new_one_follows_the_umask() {
+fn an_existing_file_keeps_its_mode_and_a_new_file_follows_the_umask() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -330,7 +334,7 @@ fn a_file_that_was_there_keeps_its_mode_and_a_new_one_follows_the_umask() {
 }
 
 #[test]
-fn an_unfinished_file_is_never_more_readable_than_the_one_it_replaces() {
+fn a_temporary_file_has_the_mode_of_the_file_it_replaces() {
     let server = Server::start(&SLOW);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -379,13 +383,13 @@ fn links_are_followed_and_stay_links() {
 }
 
 #[test]
-fn a_folder_that_is_a_link_is_no_obstacle() {
+fn a_link_in_a_linked_folder_is_resolved() {
     let server = Server::start(&["--batches", "3"]);
     let top = TempDir::new().unwrap();
     let real = top.path().join("deep/real");
     fs::create_dir_all(&real).unwrap();
     symlink("deep/real", top.path().join("linked")).unwrap();
-    // Relative to the folder that it lies in, which is not the one that it was reached by.
+    // The target is relative to the real folder, not to the link.
     symlink("../data.csv", real.join("a.csv")).unwrap();
     succeeds(&mut export_to(
         &server,
@@ -396,7 +400,7 @@ fn a_folder_that_is_a_link_is_no_obstacle() {
 }
 
 #[test]
-fn devices_are_written_through() {
+fn devices_are_written_to_directly() {
     let server = Server::start(&["--batches", "3"]);
     for (name, flags) in FORMATS {
         let format = flags.last().copied().unwrap_or(&name[2..]);
@@ -408,7 +412,7 @@ fn devices_are_written_through() {
         assert_eq!(ended.stdout, "");
     }
     let null = fs::metadata("/dev/null").unwrap().file_type();
-    assert!(null.is_char_device(), "it is still what it was");
+    assert!(null.is_char_device(), "it is still a device");
     let folder = TempDir::new().unwrap();
     let link = folder.path().join("a.csv");
     symlink("/dev/null", &link).unwrap();
@@ -453,7 +457,7 @@ fn fifo(folder: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn a_fifo_is_written_through_and_stays_one() {
+fn a_fifo_is_written_to_directly_and_not_replaced() {
     let server = Server::start(&MANY);
     let folder = TempDir::new().unwrap();
     let path = fifo(&folder);
@@ -468,7 +472,7 @@ fn a_fifo_is_written_through_and_stays_one() {
 }
 
 #[test]
-fn a_reader_that_leaves_a_fifo_ends_it_quietly_with_141() {
+fn a_closed_fifo_ends_the_run_silently_with_code_141() {
     let server = Server::start(&MANY);
     let folder = TempDir::new().unwrap();
     let path = fifo(&folder);
@@ -486,7 +490,7 @@ fn a_reader_that_leaves_a_fifo_ends_it_quietly_with_141() {
 }
 
 #[test]
-fn ctrl_c_ends_the_wait_for_a_reader_of_a_fifo() {
+fn ctrl_c_stops_waiting_for_a_reader_of_a_fifo() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let path = fifo(&folder);
@@ -497,7 +501,7 @@ fn ctrl_c_ends_the_wait_for_a_reader_of_a_fifo() {
 }
 
 #[test]
-fn files_below_dev_are_files_like_any_other() {
+fn files_in_dev_shm_are_replaced_like_other_files() {
     let Ok(folder) = TempDir::new_in("/dev/shm") else {
         eprintln!("skipped: this machine has no /dev/shm");
         return;
@@ -508,7 +512,10 @@ fn files_below_dev_are_files_like_any_other() {
     fs::write(&path, OLD).unwrap();
     let failed = ended(&mut export_to(&server, &path, &["--parallel", "1"]));
     assert_eq!(failed.code, Some(5), "{failed:?}");
-    assert!(fs::read(&path).unwrap() == OLD, "a failure keeps it");
+    assert!(
+        fs::read(&path).unwrap() == OLD,
+        "a failure keeps the old file"
+    );
     succeeds(&mut export_to(&server, &path, &[]));
     assert!(
         fs::read(&path).unwrap() == whole(&server, &["-f", "csv"]),
@@ -539,7 +546,7 @@ fn dev_stdout_is_standard_output() {
 }
 
 #[test]
-fn dev_stdout_goes_on_where_standard_output_stands() {
+fn dev_stdout_continues_at_the_current_position() {
     let server = Server::start(&["--batches", "30"]);
     let expected = [b"before\n", &whole(&server, &["-f", "csv"])[..]].concat();
     let folder = TempDir::new().unwrap();
@@ -561,7 +568,7 @@ fn dev_stdout_goes_on_where_standard_output_stands() {
             assert_eq!(
                 found.lines().next(),
                 Some("before"),
-                "{name} with {redirection} overwrote what stood there"
+                "{name} with {redirection} overwrote the existing line"
             );
             assert!(found.as_bytes() == expected, "{name} with {redirection}");
         }
@@ -569,7 +576,7 @@ fn dev_stdout_goes_on_where_standard_output_stands() {
 }
 
 #[test]
-fn a_target_that_cannot_be_written_is_found_out_before_the_first_request() {
+fn an_unwritable_target_fails_before_the_first_request() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -611,8 +618,8 @@ fn a_target_that_cannot_be_written_is_found_out_before_the_first_request() {
     assert_eq!(requests(server), 0);
 }
 
-/// Tells whether modes bind us: not where we are root.
-fn modes_bind(folder: &Path) -> bool {
+/// Returns whether file modes apply to this user; they do not apply to root.
+fn modes_apply(folder: &Path) -> bool {
     let bound = File::create(folder.join("probe")).is_err();
     let _ = fs::remove_file(folder.join("probe"));
     if !bound {
@@ -622,13 +629,13 @@ fn modes_bind(folder: &Path) -> bool {
 }
 
 #[test]
-fn a_folder_that_is_read_only_is_found_out_before_the_first_request() {
+fn a_read_only_folder_fails_before_the_first_request() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     fs::write(&path, "old").unwrap();
     set_mode(folder.path(), 0o555);
-    if modes_bind(folder.path()) {
+    if modes_apply(folder.path()) {
         for path in [&path, &folder.path().join("new.csv")] {
             let refused = ended(&mut export_to(&server, path, &[]));
             assert_eq!(refused.code, Some(8), "{refused:?}");
@@ -644,7 +651,7 @@ fn a_folder_that_is_read_only_is_found_out_before_the_first_request() {
 }
 
 #[test]
-fn a_folder_that_may_be_written_but_not_listed_is_good_enough() {
+fn a_folder_that_can_be_written_but_not_listed_works() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -652,11 +659,11 @@ fn a_folder_that_may_be_written_but_not_listed_is_good_enough() {
     let ended = ended(&mut export_to(&server, &path, &[]));
     set_mode(folder.path(), 0o700);
     assert_eq!(count(&path), 3, "{ended:?}");
-    assert_eq!(ended.code, Some(0), "it is in its place: {ended:?}");
+    assert_eq!(ended.code, Some(0), "the file was written: {ended:?}");
 }
 
 #[test]
-fn a_file_that_appears_meanwhile_is_kept_with_no_clobber() {
+fn no_clobber_keeps_a_file_created_during_the_run() {
     let server = Server::start(&["--batches", "80", "--page-size", "10", "--fault", SLOW[5]]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -668,11 +675,11 @@ fn a_file_that_appears_meanwhile_is_kept_with_no_clobber() {
     assert_eq!(names(folder.path()), ["a.csv"]);
     let other = folder.path().join("other.csv");
     succeeds(export_to(&server, &other, &[]).arg("--no-clobber"));
-    assert_eq!(count(&other), 80, "what is not there is written");
+    assert_eq!(count(&other), 80, "a new file is written");
 }
 
 #[test]
-fn awkward_names_are_names() {
+fn unusual_file_names_work() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let long = format!("{}.csv", "n".repeat(251));
@@ -689,7 +696,6 @@ fn awkward_names_are_names() {
     ];
     for name in &names {
         let path = folder.path().join(name);
-        // Relative names are resolved where the program runs.
         let mut command = export(&server, &[OsStr::new("-o"), name]);
         let ended = ended(command.current_dir(folder.path()));
         assert_eq!(ended.code, Some(0), "{name:?}: {ended:?}");
@@ -702,7 +708,7 @@ fn awkward_names_are_names() {
 }
 
 #[test]
-fn a_signal_ends_it_soon_with_the_old_file_in_place() {
+fn a_signal_stops_it_and_keeps_the_old_file() {
     let server = Server::start(&SLOW);
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         for name in ["a.csv", "a.ndjson.gz"] {
@@ -710,14 +716,14 @@ fn a_signal_ends_it_soon_with_the_old_file_in_place() {
             let path = folder.path().join(name);
             fs::write(&path, OLD).unwrap();
             let running = Running::start(&mut export_to(&server, &path, &[]));
-            assert_eq!(names(folder.path()).len(), 2, "in the middle of it");
+            assert_eq!(names(folder.path()).len(), 2, "in the middle of the run");
             running.signal(signal);
-            let told = running.ends_soon_with(code);
+            let stderr = running.ends_soon_with(code);
             assert!(
-                told.starts_with(&format!("error: ended by SIG{signal}")),
-                "{told}"
+                stderr.starts_with(&format!("error: ended by SIG{signal}")),
+                "{stderr}"
             );
-            assert_eq!(told.lines().count(), 1, "and nothing else: {told}");
+            assert_eq!(stderr.lines().count(), 1, "more than one line: {stderr}");
             assert!(fs::read(&path).unwrap() == OLD);
             assert_eq!(names(folder.path()), [name]);
         }
@@ -725,7 +731,7 @@ fn a_signal_ends_it_soon_with_the_old_file_in_place() {
 }
 
 #[test]
-fn a_signal_ends_a_wait_between_tries() {
+fn a_signal_interrupts_the_wait_before_a_retry() {
     let server = Server::start(&["--fault", "503:1"]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -742,11 +748,11 @@ fn a_signal_ends_a_wait_between_tries() {
 }
 
 #[test]
-fn ctrl_c_is_heard_while_nobody_reads_the_pipe() {
+fn ctrl_c_works_while_the_pipe_is_full() {
     let server = Server::start(&MANY);
     for format in ["ndjson", "json", "csv", "table"] {
         let mut running = Running::begin(&mut export(&server, &["-f", format]));
-        // Far more comes than a pipe holds, and the test never reads it.
+        // The output is much larger than a pipe buffer, and the test reads only the first byte.
         let mut first = [0];
         let mut stdout = running.child.stdout.take().unwrap();
         stdout.read_exact(&mut first).unwrap();
@@ -763,7 +769,7 @@ fn ctrl_c_is_heard_while_nobody_reads_the_pipe() {
 }
 
 #[test]
-fn what_nohup_ignores_stays_ignored() {
+fn an_ignored_sighup_stays_ignored() {
     let server = Server::start(&["--batches", "80", "--page-size", "10", "--fault", SLOW[5]]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -772,12 +778,12 @@ fn what_nohup_ignores_stays_ignored() {
     let mut running = Running::start(&mut shell(&server, script, &args));
     running.signal("HUP");
     let status = running.ends_within(PATIENCE).unwrap();
-    assert_eq!(status.code(), Some(0), "nohup is for this");
+    assert_eq!(status.code(), Some(0), "nohup has no effect");
     assert_eq!(count(&path), 80);
 }
 
 #[test]
-fn an_end_without_warning_leaves_the_old_file_and_one_hidden_one_at_most() {
+fn a_kill_keeps_the_old_file_and_leaves_at_most_one_hidden_file() {
     let server = Server::start(&SLOW);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -796,7 +802,7 @@ fn an_end_without_warning_leaves_the_old_file_and_one_hidden_one_at_most() {
 }
 
 #[test]
-fn a_reader_that_has_enough_ends_it_quietly_with_141() {
+fn a_closed_pipe_ends_the_run_silently_with_code_141() {
     let server = Server::start(&MANY);
     for format in ["json", "ndjson", "csv", "tsv", "table"] {
         let mut child = export(&server, &["-f", format])
@@ -819,7 +825,7 @@ fn a_reader_that_has_enough_ends_it_quietly_with_141() {
 }
 
 #[test]
-fn two_exports_to_one_file_leave_one_whole_result() {
+fn two_exports_to_one_file_leave_one_complete_result() {
     let server = Server::start(&[&MANY[..], &["--fault", "latency:10ms"]].concat());
     let orders = ["batch_id", "batch_id:desc"];
     let results = orders.map(|order| whole(&server, &["-f", "csv", "--sort", order]));
@@ -847,7 +853,7 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
     let more = ["a.xlsx", "a.sqlite", "{crop_type}.xlsx"].map(|name| (name, &[][..]));
     for (name, flags) in FORMATS.into_iter().chain(more) {
         let folder = TempDir::new().unwrap();
-        // The mount is seen by this shell alone, and goes when it ends.
+        // Only this shell sees the mount, and it is gone when the shell exits.
         let script = "mount -t tmpfs -o size=128k tmpfs \"$1\" 2>/dev/null || exit 77
             cd \"$1\" && printf old > \"$2\" && name=$2 && shift 2
             \"$0\" export -o \"$name\" \"$@\"
@@ -874,13 +880,13 @@ fn a_full_disk_ends_with_code_8_and_keeps_the_old_file() {
         assert_eq!(ended.stdout, format!("{name}\nold"), "{ended:?}");
         assert!(ended.stderr.contains("the disk is full"), "{ended:?}");
         let end = name.trim_start_matches("{crop_type}");
-        let told = ended.stderr.lines().next().unwrap();
-        assert!(told.contains(&format!("{end}`")), "{ended:?}");
+        let first_line = ended.stderr.lines().next().unwrap();
+        assert!(first_line.contains(&format!("{end}`")), "{ended:?}");
     }
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_ends_with_code_8_and_no_litter() {
+fn a_file_size_limit_ends_with_code_8_and_leaves_no_temporary_files() {
     let server = Server::start(&MANY);
     let more = ["a.xlsx", "a.sqlite", "a.parquet", "a.csv.gz", "a.csv.zst"];
     let more = more.map(|name| (name, &[][..]));
@@ -911,17 +917,17 @@ fn a_limit_on_the_size_of_files_ends_with_code_8_and_no_litter() {
 }
 
 #[test]
-fn zstd_carries_a_checksum() {
+fn zstd_files_have_a_checksum() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv.zst");
     succeeds(&mut export_to(&server, &path, &[]));
-    // The third bit of the frame header, which follows four bytes of magic.
+    // The third bit of the frame header, which follows the four magic bytes.
     assert_eq!(fs::read(&path).unwrap()[4] & 0b100, 0b100);
 }
 
 #[test]
-fn a_line_break_in_a_name_is_shown_as_an_escape() {
+fn a_line_break_in_a_file_name_is_printed_as_an_escape() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a\nerror: b.csv");

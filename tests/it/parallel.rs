@@ -1,5 +1,5 @@
-//! What `--parallel` promises: the same bytes however many fetch, every batch once, no more requests
-//! at a time than were asked for, and an end that is as clean as with one.
+//! `--parallel`: the same bytes for any number of workers, every batch once, no more concurrent requests
+//! than allowed, and a clean exit.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -18,28 +18,29 @@ use crate::manifest::receipt;
 use crate::scripted::{Answer, Asked, Scripted};
 use crate::wire::{cursor, fields, object, page, token};
 
-/// Numbers of workers between which there must be no difference.
-const CREWS: [&str; 5] = ["1", "2", "4", "8", "16"];
+/// Numbers of workers that must give the same result.
+const WORKER_COUNTS: [&str; 5] = ["1", "2", "4", "8", "16"];
 
 const SECRET: &str = "shelf-secret-hunter4";
 
-/// Asserts that an export went well, and tells in few words where not.
-fn whole(ended: Ended) -> Ended {
+/// Asserts that an export succeeded.
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     ended
 }
 
-/// Asserts that an export writes the same bytes however many fetch, and returns them.
-fn same_for_all(server: &Server, args: &[&str]) -> String {
-    let run = |workers| whole(export(server, &[args, &["--parallel", workers]].concat())).stdout;
+/// Asserts that an export writes the same bytes for any number of workers, and returns them.
+fn assert_same_for_all(server: &Server, args: &[&str]) -> String {
+    let run =
+        |workers| succeeded(export(server, &[args, &["--parallel", workers]].concat())).stdout;
     let alone = run("1");
-    for workers in &CREWS[1..] {
+    for workers in &WORKER_COUNTS[1..] {
         assert!(run(workers) == alone, "{args:?} --parallel {workers}");
     }
     alone
 }
 
-/// Joins lines as a file has them.
+/// Joins lines, each with a line break.
 fn lines(texts: &[String]) -> String {
     texts
         .iter()
@@ -47,7 +48,7 @@ fn lines(texts: &[String]) -> String {
         .collect()
 }
 
-/// Returns how many requests for batches a service answered, and how many of them with 503.
+/// Returns the number of answered requests for batches, and how many of the answers were 503.
 fn answered(server: Server) -> (usize, usize) {
     let log = server.stop().stderr;
     let count = |what: &str| log.matches(what).count();
@@ -57,7 +58,7 @@ fn answered(server: Server) -> (usize, usize) {
 // The same bytes.
 
 #[test]
-fn no_order_and_no_repetition_makes_a_difference() {
+fn order_and_duplicates_do_not_change_the_result() {
     for faults in [
         &[][..],
         &["newest-first"],
@@ -68,25 +69,25 @@ fn no_order_and_no_repetition_makes_a_difference() {
         &["shuffle", "duplicates:0.3", "empty-pages:0.3"],
     ] {
         let server = with(&["--page-size", "10"], faults);
-        let all = same_for_all(&server, &["-f", "ndjson"]);
+        let all = assert_same_for_all(&server, &["-f", "ndjson"]);
         assert_eq!(all.lines().count(), 250, "{faults:?}");
-        same_for_all(&server, &["-f", "csv"]);
+        assert_same_for_all(&server, &["-f", "csv"]);
     }
 }
 
 #[test]
-fn no_page_size_makes_a_difference() {
+fn the_page_size_does_not_change_the_result() {
     for (size, batches) in [("1", "80"), ("7", "200"), ("50", "800"), ("1000", "2500")] {
         for faults in [&[][..], &["newest-first"]] {
             let server = with(&["--batches", batches, "--page-size", size], faults);
-            let found = same_for_all(&server, &["-f", "ndjson"]);
+            let found = assert_same_for_all(&server, &["-f", "ndjson"]);
             assert!(found == lines(&texts(&server, "")), "{size} {faults:?}");
         }
     }
 }
 
 #[test]
-fn no_bound_makes_a_difference() {
+fn date_ranges_give_the_same_result() {
     for faults in [&[][..], &["newest-first"]] {
         let server = with(&["--batches", "500", "--page-size", "12"], faults);
         for (query, range) in [
@@ -96,13 +97,13 @@ fn no_bound_makes_a_difference() {
                 "end_date=2025-03-01T12:00:00Z",
                 &["--end", "2025-03-01T12:00:00Z"],
             ),
-            // Nobody scans at midnight, so nothing is left out at the end.
+            // No batch was created at midnight, so the exclusive end leaves nothing out.
             (
                 "start_date=2024-05-01T00:00:00Z&end_date=2025-10-01T00:00:00Z",
                 &["--start", "2024-05", "--end", "2025-09"],
             ),
         ] {
-            let found = same_for_all(&server, &[&["-f", "ndjson"], range].concat());
+            let found = assert_same_for_all(&server, &[&["-f", "ndjson"], range].concat());
             assert!(
                 found == lines(&texts(&server, query)),
                 "{faults:?} {range:?}"
@@ -112,7 +113,7 @@ fn no_bound_makes_a_difference() {
 }
 
 #[test]
-fn version_1_has_one_order_and_the_set_of_version_2() {
+fn version_1_has_one_order_and_the_same_batches_as_version_2() {
     let batches = ["--batches", "2100"];
     let all = texts(&Server::start(&batches), "");
     for (options, faults) in [
@@ -126,7 +127,7 @@ fn version_1_has_one_order_and_the_set_of_version_2() {
     ] {
         let server = with(&[&batches[..], options].concat(), faults);
         let ended = Ended {
-            stdout: same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
+            stdout: assert_same_for_all(&server, &["-f", "ndjson", "--api", "v1"]),
             stderr: String::new(),
             code: Some(0),
         };
@@ -135,7 +136,7 @@ fn version_1_has_one_order_and_the_set_of_version_2() {
 }
 
 #[test]
-fn what_is_selected_and_sorted_is_the_same() {
+fn filters_sorting_and_limits_give_the_same_result() {
     let server = with(&["--page-size", "10"], &["duplicates:0.3"]);
     for selection in [
         &["--where", "crop_type=Tomato"][..],
@@ -145,7 +146,7 @@ fn what_is_selected_and_sorted_is_the_same() {
         &["--sort", "batch_name", "--limit", "70"],
         &["--limit", "70", "--where", "crop_type!=Tomato"],
     ] {
-        let found = same_for_all(&server, &[&["-f", "csv"], selection].concat());
+        let found = assert_same_for_all(&server, &[&["-f", "csv"], selection].concat());
         assert!(found.lines().count() > 5, "{selection:?}");
     }
 }
@@ -153,7 +154,7 @@ fn what_is_selected_and_sorted_is_the_same() {
 // Every batch once.
 
 #[test]
-fn many_lose_nothing_and_double_nothing_whatever_goes_wrong() {
+fn faults_cause_no_missing_or_duplicate_batches() {
     for faults in [
         &["503:0.2"][..],
         &["429:0.2"],
@@ -178,7 +179,7 @@ fn many_lose_nothing_and_double_nothing_whatever_goes_wrong() {
 }
 
 #[test]
-fn tokens_that_live_shortly_serve_many() {
+fn short_lived_tokens_are_renewed_for_all_workers() {
     for faults in [&["latency:60ms"][..], &["latency:60ms", "expires-in"]] {
         let options = ["--batches", "800", "--page-size", "10", "--token-ttl", "1s"];
         let server = with(&options, faults);
@@ -188,10 +189,10 @@ fn tokens_that_live_shortly_serve_many() {
     }
 }
 
-// How many at a time.
+// Concurrent requests.
 
 #[test]
-fn fewer_ask_where_the_service_is_busy() {
+fn a_busy_service_gets_fewer_concurrent_requests() {
     let options = ["--batches", "600", "--page-size", "10"];
     let server = with(&options, &["busy:2", "latency:5ms"]);
     let flags = [
@@ -205,14 +206,14 @@ fn fewer_ask_where_the_service_is_busy() {
     let mut command = files::export(&server, &[&["-v", "-f", "ndjson"], &flags[..]].concat());
     let ended = Ended::of(command.output().unwrap());
     assert_same(&ended, &texts(&server, ""), "busy");
-    let told = "the service is busy: reducing concurrent requests to 8";
-    assert!(ended.stderr.contains(told), "{ended:?}");
+    let message = "the service is busy: reducing concurrent requests to 8";
+    assert!(ended.stderr.contains(message), "{ended:?}");
     let (asked, refused) = answered(server);
     assert!(refused > 0 && refused < asked / 2, "{refused} of {asked}");
 }
 
 #[test]
-fn no_more_ask_at_a_time_than_were_allowed() {
+fn there_are_never_more_concurrent_requests_than_allowed() {
     for workers in ["1", "2", "5", "16"] {
         let busy = format!("busy:{workers}");
         for faults in [
@@ -221,7 +222,7 @@ fn no_more_ask_at_a_time_than_were_allowed() {
         ] {
             let options = ["--batches", "300", "--page-size", "10"];
             let server = with(&options, &[&[busy.as_str()], faults].concat());
-            let ended = whole(export(&server, &["-v", "--parallel", workers]));
+            let ended = succeeded(export(&server, &["-v", "--parallel", workers]));
             assert!(!ended.stderr.contains("busy"), "{ended:?}");
             let (asked, refused) = answered(server);
             assert!(asked >= 30);
@@ -231,20 +232,20 @@ fn no_more_ask_at_a_time_than_were_allowed() {
 }
 
 #[test]
-fn as_many_ask_at_a_time_as_were_allowed() {
+fn all_allowed_workers_are_used() {
     let options = ["--batches", "600", "--page-size", "10"];
     for workers in ["4", "16"] {
         let fewer = format!("busy:{}", workers.parse::<u32>().unwrap() - 1);
         let server = with(&options, &[&fewer, "latency:20ms"]);
-        whole(export(&server, &["--parallel", workers]));
-        assert!(answered(server).1 > 0, "{workers} were never at work");
+        succeeded(export(&server, &["--parallel", workers]));
+        assert!(answered(server).1 > 0, "never {workers} requests at a time");
     }
 }
 
-// How many in all.
+// Total number of requests.
 
 #[test]
-fn what_one_can_do_costs_no_more_with_many() {
+fn small_exports_need_no_extra_requests() {
     for (batches, size, requests) in [
         ("0", "10", 1),
         ("1", "10", 1),
@@ -255,7 +256,7 @@ fn what_one_can_do_costs_no_more_with_many() {
         ("250", "100", 3),
     ] {
         let server = with(&["--batches", batches, "--page-size", size], &[]);
-        whole(export(&server, &["--parallel", "16"]));
+        succeeded(export(&server, &["--parallel", "16"]));
         let log = server.stop().stderr;
         let asked = ["POST /v2/auth", "GET /v2/batches"].map(|what| log.matches(what).count());
         assert_eq!(asked, [1, requests], "{batches} by {size}: {log}");
@@ -263,7 +264,7 @@ fn what_one_can_do_costs_no_more_with_many() {
 }
 
 #[test]
-fn a_limit_asks_for_no_page_beyond_it_however_many_could() {
+fn a_limit_requests_no_page_beyond_it_with_any_number_of_workers() {
     for workers in ["2", "16"] {
         for (limit, pages) in [("0", 0), ("1", 1), ("10", 1), ("11", 2), ("95", 10)] {
             let server = with(&["--page-size", "10"], &[]);
@@ -278,34 +279,34 @@ fn a_limit_asks_for_no_page_beyond_it_however_many_could() {
 }
 
 #[test]
-fn a_limit_survives_a_cursor_that_expires() {
+fn a_limit_works_with_an_expired_cursor() {
     let server = with(&["--page-size", "10"], &["cursor-expiry:2"]);
-    let ended = whole(export(&server, &["-f", "ndjson", "--limit", "15"]));
+    let ended = succeeded(export(&server, &["-f", "ndjson", "--limit", "15"]));
     let all = texts(&with(&["--page-size", "10"], &[]), "");
     assert_eq!(ended.stdout, lines(&all[..15]));
 }
 
 #[test]
-fn many_cost_few_requests_more_than_one() {
+fn many_workers_need_few_extra_requests() {
     let server = with(&["--batches", "3000", "--page-size", "50"], &[]);
-    whole(export(&server, &["--parallel", "16"]));
+    succeeded(export(&server, &["--parallel", "16"]));
     let asked = answered(server).0;
     assert!((60..120).contains(&asked), "{asked} for 60 pages");
 }
 
-// A service of batches that were created when we say so.
+// A service with chosen creation dates.
 
-/// Batches by the instants at which they were created, in microseconds since 1970.
+/// A service whose batches have these creation times, in microseconds since 1970.
 #[derive(Clone, Default)]
 struct Shelf {
     created: Vec<i64>,
     newest_first: bool,
-    /// The last so many of a page come again at the end of the next one.
+    /// The number of batches at the end of a page that are repeated at the end of the next page.
     repeats: usize,
     /// The batch that breaks the interface.
     flawed: Option<usize>,
-    /// What dates are compared with, where it is not when a batch was created: an instant, or something
-    /// that no date matches.
+    /// The time that `start_date` and `end_date` are compared with, if not the creation date; `None` if
+    /// no date matches.
     compared: Option<fn(usize, i64) -> Option<i64>>,
     ignores_dates: bool,
 }
@@ -337,7 +338,7 @@ impl Shelf {
         }
     }
 
-    /// Returns the numbers of the batches, in the order of the answers.
+    /// Returns the indexes of the batches, in the order in which they are returned.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.created.len()).collect();
         if self.newest_first {
@@ -360,13 +361,13 @@ impl Shelf {
         object(&fields)
     }
 
-    /// Returns what an export of everything must be.
+    /// Returns the expected output of an export without a range.
     fn lines(&self) -> String {
         let texts = self.order().into_iter().map(|number| self.text(number));
         lines(&texts.collect::<Vec<_>>())
     }
 
-    /// Returns the page that was asked for.
+    /// Returns the requested page.
     fn page(&self, texts: &[String], asked: &Asked) -> String {
         let bound = |name: &str| asked.query(name).map(|date| micros(&date));
         let (start, end) = (bound("start_date"), bound("end_date"));
@@ -406,25 +407,25 @@ impl Shelf {
         })
     }
 
-    /// Asserts that exports of everything in `range` are whole and in order, and cost at most so many
-    /// requests.
+    /// Asserts that an export with a `range` around all batches is complete and in order, and needs at most
+    /// `most` requests.
     fn assert_whole(&self, range: &[&str], most: usize) {
         let expected = self.lines();
         for workers in ["3", "16"] {
             let service = self.serve();
             let flags = [&["-f", "ndjson", "--parallel", workers], range].concat();
-            let ended = whole(export_with(service.address, SECRET, &flags));
+            let ended = succeeded(export_with(service.address, SECRET, &flags));
             let (first, count) = (self.created.first(), self.created.len());
             let what = format!("{count} from {first:?}, {range:?}, --parallel {workers}");
             assert_eq!(ended.stdout.lines().count(), count, "{what}");
-            assert!(ended.stdout == expected, "{what}: another order");
+            assert!(ended.stdout == expected, "{what}: wrong order");
             let asked = service.asked_for("/batches").len();
             assert!(asked <= most, "{what}: {asked} requests");
         }
     }
 }
 
-/// Asserts that all of `shelf` comes, in whatever order, and tells how many requests that took.
+/// Asserts that an export has all batches of `shelf`, in any order, and returns the number of requests.
 fn assert_complete(shelf: &Shelf) -> usize {
     let service = shelf.serve();
     let ended = export_with(
@@ -437,12 +438,12 @@ fn assert_complete(shelf: &Shelf) -> usize {
         lines.sort_unstable();
         lines
     };
-    assert!(sorted(&whole(ended).stdout) == sorted(&shelf.lines()));
+    assert!(sorted(&succeeded(ended).stdout) == sorted(&shelf.lines()));
     service.asked_for("/batches").len()
 }
 
 #[test]
-fn a_service_that_takes_no_dates_is_asked_page_by_page() {
+fn a_service_that_ignores_dates_is_read_page_by_page() {
     let shelf = Shelf {
         ignores_dates: true,
         ..Shelf::new(every(DAY, "2023-01-01T08:30:00Z", 600))
@@ -452,14 +453,14 @@ fn a_service_that_takes_no_dates_is_asked_page_by_page() {
 }
 
 #[test]
-fn the_order_of_a_service_stays_where_it_is_not_that_of_time() {
-    // In the order of arrival: some come long after those that were created with them, whichever end is first.
+fn an_order_other_than_by_date_is_kept() {
+    // In order of arrival: some batches arrive long after others with the same creation date.
     let mut late: Vec<i64> = every(DAY / 4, "2025-01-01T08:30:00Z", 600).collect();
     for number in (12..500).step_by(50) {
         late[number..number + 30].rotate_left(1);
     }
     late[558..588].rotate_right(1);
-    // Crop by crop: each in the order of time, and all of them in the same months.
+    // By crop: each crop is in order of creation date, and all crops cover the same months.
     let crop = |offset: i64| every(DAY, "2025-01-01T08:30:00Z", 200).map(move |at| at + offset);
     let by_crop = crop(0)
         .chain(crop(SECOND))
@@ -477,8 +478,8 @@ fn the_order_of_a_service_stays_where_it_is_not_that_of_time() {
 }
 
 #[test]
-fn the_order_within_a_second_stays_that_of_the_service() {
-    // By the second, and within it by something else.
+fn the_order_within_a_second_is_kept() {
+    // Ordered by second, but not within a second.
     let seconds = every(SECOND, "2025-01-01T08:30:00Z", 250);
     let created = seconds.flat_map(|second| [second + SECOND / 2, second, second + SECOND / 4]);
     let shelf = Shelf {
@@ -490,7 +491,7 @@ fn the_order_within_a_second_stays_that_of_the_service() {
 }
 
 #[test]
-fn what_is_walked_again_does_not_count_as_sent_twice() {
+fn batches_of_a_restarted_walk_are_not_counted_as_duplicates() {
     let mut created: Vec<i64> = every(DAY / 4, "2025-01-01T08:30:00Z", 600).collect();
     created[400..430].rotate_left(1);
     let shelf = Shelf {
@@ -509,7 +510,7 @@ fn what_is_walked_again_does_not_count_as_sent_twice() {
     ];
     let output = folder.path().join("a.ndjson");
     let output = ["-o", output.to_str().unwrap()];
-    let ended = whole(export_with(
+    let ended = succeeded(export_with(
         service.address,
         SECRET,
         &[&flags[..], &output].concat(),
@@ -540,16 +541,16 @@ fn batches_that_no_date_matches_are_not_lost() {
     }
 }
 
-/// Returns `count` instants from `date` on, `step` microseconds apart.
+/// Returns `count` times starting at `date`, `step` microseconds apart.
 fn every(step: i64, date: &str, count: i64) -> impl Iterator<Item = i64> {
     let first = micros(date);
     (0..count).map(move |number| first + number * step)
 }
 
-// Dense and empty stretches.
+// Dense and empty periods.
 
 #[test]
-fn all_in_one_second_is_whole() {
+fn batches_within_one_second_are_complete() {
     for step in [0, 3000] {
         let shelf = Shelf::new(every(step, "2024-05-01T06:00:00Z", 300));
         for range in [&[][..], &["--start", "2005", "--end", "2026"]] {
@@ -560,7 +561,7 @@ fn all_in_one_second_is_whole() {
 }
 
 #[test]
-fn all_in_one_day_of_twenty_years_is_whole() {
+fn batches_within_one_day_of_twenty_years_are_complete() {
     for date in [
         "2005-01-01T00:00:00Z",
         "2015-06-30T09:00:00Z",
@@ -574,7 +575,7 @@ fn all_in_one_day_of_twenty_years_is_whole() {
 }
 
 #[test]
-fn crowds_far_apart_are_whole() {
+fn distant_dense_periods_are_complete() {
     let crowds = [
         "2006-01-01T00:00:00Z",
         "2015-06-30T09:00:00Z",
@@ -592,7 +593,7 @@ fn crowds_far_apart_are_whole() {
 }
 
 #[test]
-fn a_crowd_in_a_sparse_stretch_is_whole() {
+fn a_dense_period_among_sparse_dates_is_complete() {
     let sparse = || every(DAY, "2023-01-01T08:30:00Z", 300);
     let crowd = |step| every(step, "2023-06-01T12:00:00Z", 300);
     for shelf in [
@@ -605,7 +606,7 @@ fn a_crowd_in_a_sparse_stretch_is_whole() {
 }
 
 #[test]
-fn what_lies_ahead_of_now_is_whole() {
+fn batches_with_future_dates_are_complete() {
     let now = Utc::now().timestamp_micros();
     let around = (-150..150).map(|days| now + days * DAY);
     let ahead = (1000..1300).map(|days| now + days * DAY);
@@ -619,7 +620,7 @@ fn what_lies_ahead_of_now_is_whole() {
 }
 
 #[test]
-fn nothing_before_and_after_the_batches_costs_one_request() {
+fn a_range_without_batches_needs_one_request() {
     let shelf = Shelf::new(every(DAY, "2023-01-01T08:30:00Z", 300));
     for range in [
         &["--start", "1990", "--end", "1999"][..],
@@ -629,21 +630,21 @@ fn nothing_before_and_after_the_batches_costs_one_request() {
     ] {
         let service = shelf.serve();
         let flags = [&["-f", "ndjson", "--parallel", "16"], range].concat();
-        let ended = whole(export_with(service.address, SECRET, &flags));
+        let ended = succeeded(export_with(service.address, SECRET, &flags));
         assert_eq!(ended.stdout, "", "{range:?}");
         assert_eq!(service.asked_for("/batches").len(), 1, "{range:?}");
     }
 }
 
-// How it ends.
+// Failures, signals and closed pipes.
 
-/// A file with something old in it, in a folder of its own.
-struct Old {
+/// An existing output file in a temporary folder.
+struct OldFile {
     folder: TempDir,
     path: std::path::PathBuf,
 }
 
-impl Old {
+impl OldFile {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.csv");
@@ -658,14 +659,14 @@ impl Old {
 }
 
 #[test]
-fn a_flaw_in_one_window_ends_it_with_code_7_and_the_old_file() {
+fn an_invalid_batch_in_one_window_ends_with_code_7_and_keeps_the_old_file() {
     for flawed in [0, 9, 10, 150, 299] {
         let service = Shelf {
             flawed: Some(flawed),
             ..Shelf::new(every(DAY, "2024-01-01T08:30:00Z", 300))
         }
         .serve();
-        let old = Old::new();
+        let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
         let ended = export_with(service.address, SECRET, &flags);
         assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -675,7 +676,7 @@ fn a_flaw_in_one_window_ends_it_with_code_7_and_the_old_file() {
 }
 
 #[test]
-fn a_refusal_of_one_window_ends_it_with_its_code_and_the_old_file() {
+fn a_refused_window_ends_with_its_code_and_keeps_the_old_file() {
     for (status, code) in [(409, 6), (403, 4), (500, 5)] {
         let shelf = Shelf::new(every(DAY, "2024-01-01T08:30:00Z", 300));
         let texts: Vec<String> = (0..300).map(|number| shelf.text(number)).collect();
@@ -687,7 +688,7 @@ fn a_refusal_of_one_window_ends_it_with_its_code_and_the_old_file() {
                 _ => Answer::ok(shelf.page(&texts, asked)),
             }
         });
-        let old = Old::new();
+        let old = OldFile::new();
         let flags = ["-o", old.path.to_str().unwrap(), "--parallel", "8"];
         let ended = export_with(service.address, SECRET, &flags);
         assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -696,8 +697,8 @@ fn a_refusal_of_one_window_ends_it_with_its_code_and_the_old_file() {
     }
 }
 
-/// Starts an export by eight into the old file and waits for its middle.
-fn by_eight(server: &Server, old: &Old) -> Running {
+/// Starts an export to the old file with 8 workers, and waits for its third page.
+fn start_with_8_workers(server: &Server, old: &OldFile) -> Running {
     Running::in_the_middle(&mut files::export_to(
         server,
         &old.path,
@@ -706,11 +707,11 @@ fn by_eight(server: &Server, old: &Old) -> Running {
 }
 
 #[test]
-fn a_signal_ends_many_soon_and_leaves_the_old_file() {
+fn a_signal_stops_all_workers_and_keeps_the_old_file() {
     let server = Server::start(&SLOW);
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
-        let old = Old::new();
-        let running = by_eight(&server, &old);
+        let old = OldFile::new();
+        let running = start_with_8_workers(&server, &old);
         running.signal(signal);
         running.ends_soon_with(code);
         old.assert_untouched();
@@ -718,17 +719,17 @@ fn a_signal_ends_many_soon_and_leaves_the_old_file() {
 }
 
 #[test]
-fn a_service_that_dies_ends_many_soon_and_leaves_the_old_file() {
+fn a_killed_service_stops_all_workers_and_keeps_the_old_file() {
     let server = Server::start(&SLOW);
-    let old = Old::new();
-    let running = by_eight(&server, &old);
+    let old = OldFile::new();
+    let running = start_with_8_workers(&server, &old);
     server.signal("KILL");
-    let told = running.ends_soon_with(5);
-    assert!(told.contains("is unchanged"), "{told}");
+    let stderr = running.ends_soon_with(5);
+    assert!(stderr.contains("is unchanged"), "{stderr}");
     old.assert_untouched();
 }
 
-/// Starts an export of lines into a pipe.
+/// Starts an NDJSON export to a pipe.
 fn piped(server: &Server, args: &[&str]) -> Child {
     let mut command = files::export(server, &[&["-f", "ndjson", "-q"], args].concat());
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -736,7 +737,7 @@ fn piped(server: &Server, args: &[&str]) -> Child {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_many_soon_and_quietly() {
+fn a_closed_pipe_stops_all_workers_silently() {
     let server = Server::start(&SLOW);
     for workers in ["2", "16"] {
         let mut child = piped(&server, &["--parallel", workers]);
@@ -752,21 +753,21 @@ fn a_reader_that_leaves_ends_many_soon_and_quietly() {
     }
 }
 
-/// Returns the most memory that a process ever had, in megabytes.
+/// Returns the peak memory of a process, in megabytes.
 #[cfg(target_os = "linux")]
-fn most_memory(child: &Child) -> Option<u64> {
+fn peak_memory(child: &Child) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().unwrap() / 1024)
 }
 
-/// Waits until the process has not grown for a while: there is nothing more that it could do.
+/// Waits until the memory of the process stops growing.
 #[cfg(target_os = "linux")]
 fn settle(child: &Child) {
     let started = Instant::now();
     let (mut most, mut since) = (0, Instant::now());
     while since.elapsed() < Duration::from_millis(400) && started.elapsed() < PATIENCE {
-        let now = most_memory(child).unwrap();
+        let now = peak_memory(child).unwrap();
         if now > most {
             (most, since) = (now, Instant::now());
         }
@@ -776,30 +777,30 @@ fn settle(child: &Child) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_reader_that_pauses_costs_bounded_memory_and_gets_everything() {
+fn a_slow_reader_needs_bounded_memory_and_gets_everything() {
     let server = with(&["--batches", "30000", "--page-size", "1000"], &[]);
     let mut child = piped(&server, &["--parallel", "8"]);
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     reader.read_line(&mut text).unwrap();
     settle(&child);
-    let mut most = most_memory(&child).unwrap();
+    let mut most = peak_memory(&child).unwrap();
     for _ in 1..30_000 {
         let read = reader.read_line(&mut text).unwrap();
         assert_ne!(read, 0, "ended too early");
     }
-    // It may have ended already.
-    most = most.max(most_memory(&child).unwrap_or_default());
+    // The process may have exited already.
+    most = most.max(peak_memory(&child).unwrap_or_default());
     assert_eq!(reader.read_to_string(&mut text).unwrap(), 0);
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    assert!(most < 150, "{most} MB with eight");
+    assert!(most < 150, "{most} MB with 8 workers");
     assert!(text == lines(&texts(&server, "")));
 }
 
-// The receipt.
+// The manifest.
 
-/// Asserts that windows lie side by side, each beginning where the one before it ended.
+/// Asserts that each window begins where the previous one ends.
 fn assert_joined(manifest: &Value, newest_first: bool) {
     let mut windows = manifest["windows"].as_array().unwrap().clone();
     assert!(windows.len() > 4, "{manifest}");
@@ -824,7 +825,7 @@ fn assert_joined(manifest: &Value, newest_first: bool) {
 }
 
 #[test]
-fn the_windows_of_a_receipt_cover_the_range_and_share_their_bounds() {
+fn the_windows_of_a_manifest_cover_the_range_and_share_their_bounds() {
     for faults in [&[][..], &["newest-first"], &["503:0.2", "cursor-expiry:2"]] {
         let server = with(&["--batches", "700", "--page-size", "10"], faults);
         for range in [
@@ -845,10 +846,10 @@ fn the_windows_of_a_receipt_cover_the_range_and_share_their_bounds() {
     assert_joined(&receipt(&server, folder.path(), "a.csv", &flags), false);
 }
 
-// Crowds, chance and waits.
+// Dense windows, accidental order, and blocked windows.
 
 #[test]
-fn a_crowd_within_seconds_keeps_its_order_newest_first() {
+fn a_dense_period_keeps_its_order_newest_first() {
     let sparse = every(DAY, "2023-01-01T08:30:00Z", 300);
     let crowd = every(SECOND / 50, "2023-06-01T12:00:00Z", 300);
     let shelf = Shelf::new(sparse.chain(crowd)).newest_first();
@@ -856,7 +857,7 @@ fn a_crowd_within_seconds_keeps_its_order_newest_first() {
 }
 
 #[test]
-fn batches_that_come_again_keep_the_order_of_a_crowd() {
+fn repeated_batches_do_not_change_the_order() {
     let sparse = every(DAY, "2023-01-01T08:30:00Z", 300);
     let crowd = every(SECOND, "2023-06-01T12:00:00Z", 300);
     let shelf = Shelf {
@@ -868,16 +869,16 @@ fn batches_that_come_again_keep_the_order_of_a_crowd() {
 }
 
 #[test]
-fn a_first_page_that_is_in_order_by_chance_is_no_order() {
+fn an_accidentally_ordered_first_page_is_not_taken_for_an_order() {
     for seed in ["4", "6", "8"] {
         let server = with(&["--page-size", "2", "--seed", seed], &["shuffle"]);
-        same_for_all(&server, &["-f", "ndjson"]);
+        assert_same_for_all(&server, &["-f", "ndjson"]);
     }
 }
 
-/// A service of version 1 that refuses `span` seconds as too much, is ill when first asked for the
-/// earlier half of it, refuses that too where it can be cut, and answers the later half with `later`.
-fn ill_between_halves(span: i64, later: String) -> Scripted {
+/// A version 1 service that refuses a range of `span` seconds with 413. It answers the first request for
+/// the earlier half with 503, and later ones with 413 if that half can be split. It answers the later half with `later`.
+fn failing_between_halves(span: i64, later: String) -> Scripted {
     let first = micros("2024-05-01T06:00:00Z") / SECOND;
     Scripted::start(move |asked| {
         let bound = |name: &str| micros(&asked.query(name).unwrap()) / SECOND - first;
@@ -894,8 +895,8 @@ fn ill_between_halves(span: i64, later: String) -> Scripted {
     })
 }
 
-/// Exports by two from a service of version 1 and expects that it ends.
-fn ends(service: &Scripted, end: &str) {
+/// Asserts that an export from a version 1 service with 2 workers succeeds.
+fn assert_succeeds(service: &Scripted, end: &str) {
     let mut command = crate::harness::trayscan(&["export", "--api", "v1", "--retry-wait", "0s"]);
     command
         .args(["--parallel", "2", "-o", "/dev/null", "-f", "ndjson"])
@@ -913,8 +914,8 @@ fn ends(service: &Scripted, end: &str) {
     assert_eq!(code, Some(Some(0)), "{asked:#?}");
 }
 
-/// An answer of version 1 with more in it than may wait for its turn.
-fn large(count: usize, comment: usize) -> String {
+/// A version 1 answer that is larger than the buffer for windows that wait for their turn.
+fn large_answer(count: usize, comment: usize) -> String {
     let batches = (0..count).map(|number| {
         let mut fields = fields(&format!("b{number}"));
         let last = fields.len() - 1;
@@ -925,14 +926,14 @@ fn large(count: usize, comment: usize) -> String {
 }
 
 #[test]
-fn a_window_that_is_cut_goes_on_while_later_ones_wait_for_room() {
-    // Six megabytes, where five may wait.
-    let service = ill_between_halves(3600, large(600, 10_000));
-    ends(&service, "2024-05-01T07:00:00Z");
+fn a_split_window_continues_while_later_windows_wait_for_buffer_space() {
+    // 6 MB, of which at most 5 MB can be buffered.
+    let service = failing_between_halves(3600, large_answer(600, 10_000));
+    assert_succeeds(&service, "2024-05-01T07:00:00Z");
 }
 
 #[test]
-fn a_window_that_is_asked_for_again_goes_on_while_later_ones_wait_for_room() {
-    let service = ill_between_halves(2, large(2000, 5_000));
-    ends(&service, "2024-05-01T06:00:02Z");
+fn a_retried_window_continues_while_later_windows_wait_for_buffer_space() {
+    let service = failing_between_halves(2, large_answer(2000, 5_000));
+    assert_succeeds(&service, "2024-05-01T06:00:02Z");
 }
