@@ -1,4 +1,4 @@
-//! An archive that is served: the same batches, as they are at the moment.
+//! `serve --archive`: it serves the current batches of the archive.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,25 +15,25 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, Reply, Request, SOON, Server, export, run, trayscan};
 
-/// An archive of the 250 batches of the sandbox, in a folder of its own.
-struct Kept {
+/// An archive of the 250 batches of the sandbox, in a temporary folder.
+struct Archive {
     folder: TempDir,
     path: PathBuf,
 }
 
-impl Kept {
+impl Archive {
     fn new() -> Self {
         static FIRST: OnceLock<Vec<u8>> = OnceLock::new();
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("a.db");
-        let kept = Self { folder, path };
+        let archive = Self { folder, path };
         let first = FIRST.get_or_init(|| {
-            let ended = kept.sync(&[]);
+            let ended = archive.sync(&[]);
             assert!(ended.stderr.starts_with("250 added"), "{ended:?}");
-            fs::read(&kept.path).unwrap()
+            fs::read(&archive.path).unwrap()
         });
-        fs::write(&kept.path, first).unwrap();
-        kept
+        fs::write(&archive.path, first).unwrap();
+        archive
     }
 
     fn sync(&self, args: &[&str]) -> Ended {
@@ -54,14 +54,14 @@ impl Kept {
         Server::start(&[&["--archive", self.name()], args].concat())
     }
 
-    /// Exports from the archive itself.
+    /// Exports directly from the archive.
     fn export(&self, args: &[&str]) -> String {
         let ended = run(&[&["export", "--archive", self.name(), "-f", "json"], args].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout
     }
 
-    /// Opens it as a person would, who waits for nobody.
+    /// Opens the archive without waiting for locks.
     fn db(&self) -> Connection {
         let db = Connection::open(&self.path).unwrap();
         db.busy_timeout(Duration::ZERO).unwrap();
@@ -72,7 +72,7 @@ impl Kept {
         assert!(self.db().execute(sql, []).unwrap() > 0, "{sql}");
     }
 
-    /// Adds a batch just as it is written.
+    /// Adds a batch with exactly this text.
     fn add(&self, received: &str) {
         let (_, id) = received.split_once(r#""batch_id":""#).unwrap();
         let (id, _) = id.split_once('"').unwrap();
@@ -81,7 +81,7 @@ impl Kept {
     }
 }
 
-/// A batch of which nothing matters but its name and its creation date.
+/// Returns a batch with this ID and creation date.
 fn batch(id: &str, created: &str) -> String {
     batch_with(id, &format!(r#""{created}""#), "")
 }
@@ -110,7 +110,7 @@ fn ids(json: &str) -> Vec<String> {
 fn served(server: &Server) -> BTreeSet<String> {
     let all = ids(&exported(server, &[]));
     let once: BTreeSet<String> = all.iter().cloned().collect();
-    assert_eq!(once.len(), all.len(), "each once");
+    assert_eq!(once.len(), all.len(), "each batch once");
     once
 }
 
@@ -118,7 +118,7 @@ fn ask(server: &Server, token: &str, query: &str) -> Reply {
     server.send(&Request::batches("v2", query).token(token))
 }
 
-/// Returns the query for the page that follows.
+/// Returns the query for the next page.
 fn next(reply: &Reply) -> String {
     format!(
         "next_token={}",
@@ -127,10 +127,10 @@ fn next(reply: &Reply) -> String {
 }
 
 #[test]
-fn an_export_from_a_served_archive_is_that_of_the_archive() {
-    let kept = Kept::new();
-    let server = kept.serve(&["--page-size", "40"]);
-    let plain = kept.export(&[]);
+fn an_export_from_a_served_archive_equals_one_from_the_archive() {
+    let archive = Archive::new();
+    let server = archive.serve(&["--page-size", "40"]);
+    let plain = archive.export(&[]);
     for args in [
         &["--api", "v1"][..],
         &["--api", "v2"],
@@ -140,11 +140,11 @@ fn an_export_from_a_served_archive_is_that_of_the_archive() {
         assert_eq!(exported(&server, args), plain, "{args:?}");
     }
 
-    // Bounds on either side of fractions, however small.
+    // Bounds just before and after fractions of a second.
     let second = "2025-03-01T06:00:00";
     let fractions = ["", ".000", ".5", ".0000001", ".000001", ".9999999999"];
     for (number, fraction) in fractions.iter().enumerate() {
-        kept.add(&batch(
+        archive.add(&batch(
             &format!("fraction {number}"),
             &format!("{second}{fraction}Z"),
         ));
@@ -160,7 +160,7 @@ fn an_export_from_a_served_archive_is_that_of_the_archive() {
         ("2025", "2026-01"),
     ] {
         let range = ["--start", start, "--end", end, "--sort", "batch_id"];
-        let expected = kept.export(&range);
+        let expected = archive.export(&range);
         sizes.insert(ids(&expected).len());
         for api in ["v1", "v2"] {
             let args = [&range[..], &["--api", api]].concat();
@@ -171,10 +171,10 @@ fn an_export_from_a_served_archive_is_that_of_the_archive() {
 }
 
 #[test]
-fn faults_limits_and_page_sizes_hold_for_an_archive_too() {
-    let kept = Kept::new();
+fn faults_limits_and_page_sizes_apply_to_an_archive() {
+    let archive = Archive::new();
     let sorted = ["--sort", "batch_id"];
-    let expected = kept.export(&sorted);
+    let expected = archive.export(&sorted);
     let faults = [
         "shuffle",
         "duplicates:0.3",
@@ -185,14 +185,14 @@ fn faults_limits_and_page_sizes_hold_for_an_archive_too() {
     ];
     let mut args = vec!["--page-size", "30", "--seed", "7"];
     args.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
-    let server = kept.serve(&args);
+    let server = archive.serve(&args);
     let ended = export(&server, &["-f", "json", "--sort", "batch_id"]);
     assert_eq!((ended.code, ended.stdout), (Some(0), expected.clone()));
     assert!(ended.stderr.contains("expired"), "{}", ended.stderr);
 
-    let server = kept.serve(&["--v1-limit", "90"]);
+    let server = archive.serve(&["--v1-limit", "90"]);
     assert_eq!(server.flat("").len(), 90);
-    let server = kept.serve(&["--v1-limit", "90", "--fault", "v1-refuse"]);
+    let server = archive.serve(&["--v1-limit", "90", "--fault", "v1-refuse"]);
     assert_eq!(
         exported(&server, &["--api", "v1", "--sort", "batch_id"]),
         expected
@@ -201,7 +201,7 @@ fn faults_limits_and_page_sizes_hold_for_an_archive_too() {
 
 #[test]
 fn each_batch_is_served_exactly_as_received() {
-    let kept = Kept::new();
+    let archive = Archive::new();
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let long = "é\\u0000\\n\u{1f33b}".repeat(20_000);
     let strange = [
@@ -217,9 +217,9 @@ fn each_batch_is_served_exactly_as_received() {
         r#"{"warnings":true,"number_of_images":0,"batch_creation_date":"2026-05-01T06:00:00Z","batch_name":"\"],[{","batch_id":"few"}"#.to_owned(),
     ];
     for text in &strange {
-        kept.add(text);
+        archive.add(text);
     }
-    let server = kept.serve(&["--page-size", "50"]);
+    let server = archive.serve(&["--page-size", "50"]);
     let reply = server.send(&Request::batches("v1", "").token(&server.token("v1")));
     let body = String::from_utf8(reply.body.clone()).unwrap();
     for text in &strange {
@@ -231,7 +231,7 @@ fn each_batch_is_served_exactly_as_received() {
     }
     let range = ["--start", "2026-05-01", "--end", "2026-05-01", "--sort"];
     let range = [&range[..], &["batch_id"]].concat();
-    let expected = kept.export(&range);
+    let expected = archive.export(&range);
     let found: BTreeSet<String> = ids(&expected).into_iter().collect();
     let added = ["unknown", "deep", "long", "escaped", "few"];
     assert!(added.iter().all(|id| found.contains(*id)), "{found:?}");
@@ -243,16 +243,16 @@ fn each_batch_is_served_exactly_as_received() {
 
 #[test]
 fn a_batch_without_a_creation_date_comes_before_all_others() {
-    let kept = Kept::new();
+    let archive = Archive::new();
     for (id, created) in [
         ("null", "null"),
         ("number", "1777615200"),
         ("offset", r#""2026-05-01T06:00:00+02:00""#),
     ] {
-        kept.add(&batch_with(id, created, ""));
+        archive.add(&batch_with(id, created, ""));
     }
     let undated = ["null", "number", "offset"];
-    let server = kept.serve(&["--page-size", "20"]);
+    let server = archive.serve(&["--page-size", "20"]);
     let token = server.token("v2");
     let first = |query: &str| ids(&ask(&server, &token, query).json()["data"].to_string());
     assert_eq!(first("")[..3], undated);
@@ -264,10 +264,10 @@ fn a_batch_without_a_creation_date_comes_before_all_others() {
             .count(),
         0
     );
-    // Whoever asks window by window gets them all the same.
+    // Exports with several workers include them too.
     for workers in ["1", "8"] {
         let args = ["--lenient", "--parallel", workers, "--sort", "batch_id"];
-        let expected = kept.export(&["--lenient", "--sort", "batch_id"]);
+        let expected = archive.export(&["--lenient", "--sort", "batch_id"]);
         assert_eq!(ids(&expected).len(), 253);
         assert_eq!(exported(&server, &args), expected, "{workers}");
     }
@@ -276,24 +276,24 @@ fn a_batch_without_a_creation_date_comes_before_all_others() {
 }
 
 #[test]
-fn a_second_archive_synced_from_a_served_one_holds_the_same_set() {
-    let kept = Kept::new();
-    kept.add(&batch_with(
+fn an_archive_synced_from_a_served_archive_has_the_same_batches() {
+    let archive = Archive::new();
+    archive.add(&batch_with(
         "new",
         r#""2026-05-01T06:00:00.123Z""#,
         r#","extra":[1]"#,
     ));
-    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid % 10 = 0");
-    let server = kept.serve(&["--page-size", "30"]);
-    let second = kept.at("b.db");
+    archive.change("UPDATE batches SET vanished = 'x' WHERE rowid % 10 = 0");
+    let server = archive.serve(&["--page-size", "30"]);
+    let second = archive.at("b.db");
     let ended = sync(&server, &second, &[]);
     assert!(ended.stderr.contains("226 added"), "{ended:?}");
-    let digest = |archive: &str| {
-        let (out, manifest) = (kept.at("out.json"), kept.at("manifest.json"));
+    let digest = |source: &str| {
+        let (out, manifest) = (archive.at("out.json"), archive.at("manifest.json"));
         let ended = run(&[
             "export",
             "--archive",
-            archive,
+            source,
             "-o",
             &out,
             "--manifest",
@@ -304,15 +304,15 @@ fn a_second_archive_synced_from_a_served_one_holds_the_same_set() {
         assert_eq!(manifest["batches"], 226);
         manifest["set_digest"].clone()
     };
-    let before = digest(kept.name());
+    let before = digest(archive.name());
     assert_eq!(digest(&second), before);
 
-    // What becomes of the first is what `sync` finds.
-    kept.change(
+    // `sync` finds the changes in the first archive.
+    archive.change(
         "UPDATE batches SET received = replace(received, '12.50', '99.00') WHERE batch_id = 'new'",
     );
-    kept.change("UPDATE batches SET vanished = NULL WHERE rowid = 10");
-    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid = 11");
+    archive.change("UPDATE batches SET vanished = NULL WHERE rowid = 10");
+    archive.change("UPDATE batches SET vanished = 'x' WHERE rowid = 11");
     let ended = sync(&server, &second, &["--full"]);
     assert!(
         ended
@@ -320,12 +320,12 @@ fn a_second_archive_synced_from_a_served_one_holds_the_same_set() {
             .contains("1 added, 1 changed, 224 unchanged, 1 vanished"),
         "{ended:?}"
     );
-    let after = digest(kept.name());
+    let after = digest(archive.name());
     assert_ne!(after, before);
     assert_eq!(digest(&second), after);
 }
 
-/// Brings the archive at `path` up to date from `server`.
+/// Syncs the archive at `path` from `server`.
 fn sync(server: &Server, path: &str, args: &[&str]) -> Ended {
     let mut command = trayscan(&[&["sync", path, "--retry-wait", "0s"], args].concat());
     command
@@ -338,56 +338,56 @@ fn sync(server: &Server, path: &str, args: &[&str]) -> Ended {
 }
 
 #[test]
-fn what_is_committed_is_served_to_whoever_asks_then() {
-    let kept = Kept::new();
-    let server = kept.serve(&["--page-size", "100"]);
+fn committed_changes_are_served_immediately() {
+    let archive = Archive::new();
+    let server = archive.serve(&["--page-size", "100"]);
     assert_eq!(served(&server).len(), 250);
 
-    kept.add(&batch("new", "2026-05-01T06:00:00Z"));
+    archive.add(&batch("new", "2026-05-01T06:00:00Z"));
     assert!(served(&server).contains("new"));
     assert_eq!(server.flat("").len(), 251, "version 1 as well");
-    kept.change(
+    archive.change(
         "UPDATE batches SET received = replace(received, '12.50', '99.00') WHERE batch_id = 'new'",
     );
     assert!(exported(&server, &["--where", "batch_id=new"]).contains(r#""99.00""#));
-    kept.change("UPDATE batches SET vanished = '2026-06-01T00:00:00Z' WHERE batch_id = 'new'");
+    archive.change("UPDATE batches SET vanished = '2026-06-01T00:00:00Z' WHERE batch_id = 'new'");
     assert!(!served(&server).contains("new"));
-    kept.change("UPDATE batches SET vanished = NULL WHERE batch_id = 'new'");
+    archive.change("UPDATE batches SET vanished = NULL WHERE batch_id = 'new'");
     assert!(served(&server).contains("new"));
 
-    // What is not committed is not there.
-    let db = kept.db();
+    // Uncommitted changes are not served.
+    let db = archive.db();
     db.execute_batch("BEGIN IMMEDIATE; DELETE FROM batches WHERE batch_id = 'new'")
         .unwrap();
     assert!(served(&server).contains("new"));
     db.execute_batch("COMMIT").unwrap();
     assert!(!served(&server).contains("new"));
 
-    // Another process of trayscan.
-    kept.change("DELETE FROM batches WHERE rowid > 200");
+    // Changes by another trayscan process.
+    archive.change("DELETE FROM batches WHERE rowid > 200");
     assert_eq!(served(&server).len(), 200);
-    kept.sync(&["--full"]);
+    archive.sync(&["--full"]);
     assert_eq!(served(&server).len(), 250);
-    assert_eq!(exported(&server, &[]), kept.export(&[]));
+    assert_eq!(exported(&server, &[]), archive.export(&[]));
 
-    kept.change("DELETE FROM batches");
-    assert_eq!(served(&server).len(), 0, "nothing is a state too");
+    archive.change("DELETE FROM batches");
+    assert_eq!(served(&server).len(), 0, "an empty archive is served");
 }
 
 #[test]
-fn a_cursor_of_before_a_change_is_refused_like_one_that_has_expired() {
-    let kept = Kept::new();
-    let server = kept.serve(&["--page-size", "100"]);
+fn a_cursor_from_before_a_change_is_refused_as_expired() {
+    let archive = Archive::new();
+    let server = archive.serve(&["--page-size", "100"]);
     let token = server.token("v2");
     let ask = |query: &str| ask(&server, &token, query);
     let first = ask("");
     let before = ask(&next(&first)).body;
 
-    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 30");
+    archive.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 30");
     assert_eq!(
         ask(&next(&first)).body.len(),
         before.len(),
-        "a walk goes on in its own state while nobody has begun another"
+        "a walk continues with its own snapshot until another walk begins"
     );
     let anew = ask("");
     assert_ne!(anew.body, first.body);
@@ -401,26 +401,26 @@ fn a_cursor_of_before_a_change_is_refused_like_one_that_has_expired() {
     );
     assert_eq!(ask(&next(&anew)).status, 200);
 
-    // What changes no batch leaves cursors as they are.
-    kept.change("UPDATE runs SET message = 'hello'");
+    // A change that affects no batch keeps cursors valid.
+    archive.change("UPDATE runs SET message = 'hello'");
     let again = ask("");
     assert_eq!(ask(&next(&anew)).status, 200);
     assert_eq!(ask(&next(&again)).status, 200);
 
-    let server = kept.serve(&["--page-size", "100", "--fault", "bad-cursor:410"]);
+    let server = archive.serve(&["--page-size", "100", "--fault", "bad-cursor:410"]);
     let token = server.token("v2");
     let first = self::ask(&server, &token, "");
-    kept.change("UPDATE batches SET vanished = NULL");
+    archive.change("UPDATE batches SET vanished = NULL");
     self::ask(&server, &token, "");
     assert_eq!(self::ask(&server, &token, &next(&first)).status, 410);
 }
 
 #[test]
-fn an_export_that_meets_a_change_begins_again_and_has_each_batch_once() {
-    let kept = Kept::new();
-    let before = ids(&kept.export(&[]));
-    let server = kept.serve(&["--page-size", "10", "--fault", "latency:40ms"]);
-    let file = kept.at("out.json");
+fn an_export_restarts_after_a_change_and_has_each_batch_once() {
+    let archive = Archive::new();
+    let before = ids(&archive.export(&[]));
+    let server = archive.serve(&["--page-size", "10", "--fault", "latency:40ms"]);
+    let file = archive.at("out.json");
     let args = ["export", "-o", &file, "--parallel", "1", "-vv"];
     let mut child = trayscan(&args)
         .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
@@ -435,9 +435,9 @@ fn an_export_that_meets_a_change_begins_again_and_has_each_batch_once() {
         let line = stderr.next().unwrap().unwrap();
         pages += usize::from(line.contains("/v2/batches"));
     }
-    // Without a new beginning, as many would be missed as are gone before where it stands.
-    kept.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 15");
-    kept.add(&batch("new", "2023-01-01T00:00:00Z"));
+    // Without a restart, the export would miss as many batches as vanished before its position.
+    archive.change("UPDATE batches SET vanished = 'x' WHERE rowid <= 15");
+    archive.add(&batch("new", "2023-01-01T00:00:00Z"));
     ask(&server, &server.token("v2"), "");
     let rest: Vec<String> = stderr.map(Result::unwrap).collect();
     assert!(child.wait().unwrap().success(), "{rest:?}");
@@ -447,23 +447,23 @@ fn an_export_that_meets_a_change_begins_again_and_has_each_batch_once() {
     assert_eq!(restarts.count(), 1, "{rest:?}");
     let all = ids(&fs::read_to_string(file).unwrap());
     let got: BTreeSet<&String> = all.iter().collect();
-    assert_eq!(got.len(), all.len(), "each once");
-    let there = ids(&kept.export(&[]));
+    assert_eq!(got.len(), all.len(), "each batch once");
+    let there = ids(&archive.export(&[]));
     assert_eq!(there.len(), 236);
     let missed: Vec<&String> = there.iter().filter(|id| !got.contains(id)).collect();
     assert_eq!(missed, Vec::<&String>::new());
-    // What was on its way to the file before stays there, and nothing else.
+    // The only extra batches are those written before they vanished.
     let gone: BTreeSet<&String> = before[..15].iter().collect();
     let there: BTreeSet<&String> = there.iter().collect();
     assert!(got.difference(&there).all(|id| gone.contains(id)));
 }
 
 #[test]
-fn nobody_is_kept_from_writing_and_a_lock_keeps_what_was_read_last() {
-    let kept = Kept::new();
-    let server = kept.serve(&[]);
+fn serving_blocks_no_writer_and_a_locked_archive_serves_the_previous_batches() {
+    let archive = Archive::new();
+    let server = archive.serve(&[]);
     assert_eq!(served(&server).len(), 250);
-    let db = kept.db();
+    let db = archive.db();
     db.execute_batch("BEGIN EXCLUSIVE; DELETE FROM batches WHERE rowid > 100")
         .unwrap();
     let started = Instant::now();
@@ -482,42 +482,47 @@ fn nobody_is_kept_from_writing_and_a_lock_keeps_what_was_read_last() {
 }
 
 #[test]
-fn another_file_in_its_place_is_noticed_and_none_is_borne() {
-    let kept = Kept::new();
-    let server = kept.serve(&[]);
-    let other = kept.at("other.db");
-    fs::copy(&kept.path, &other).unwrap();
+fn a_replaced_archive_is_served_and_an_unusable_one_serves_the_previous_batches() {
+    let archive = Archive::new();
+    let server = archive.serve(&[]);
+    let other = archive.at("other.db");
+    fs::copy(&archive.path, &other).unwrap();
     let db = Connection::open(&other).unwrap();
     db.execute("DELETE FROM batches WHERE rowid > 7", [])
         .unwrap();
     drop(db);
-    fs::rename(&other, &kept.path).unwrap();
+    fs::rename(&other, &archive.path).unwrap();
     assert_eq!(server.flat("").len(), 7);
-    kept.change("DELETE FROM batches WHERE rowid > 5");
-    assert_eq!(server.flat("").len(), 5, "and followed");
+    archive.change("DELETE FROM batches WHERE rowid > 5");
+    assert_eq!(
+        server.flat("").len(),
+        5,
+        "changes to the new file are served"
+    );
 
-    // What is there for a moment only, or is none, changes nothing.
-    let aside = kept.at("aside.db");
-    fs::rename(&kept.path, &aside).unwrap();
+    // A missing file or one that is not an archive changes nothing.
+    let aside = archive.at("aside.db");
+    fs::rename(&archive.path, &aside).unwrap();
     assert_eq!(server.flat("").len(), 5);
     assert_eq!(server.flat("").len(), 5);
-    fs::write(&kept.path, "no archive").unwrap();
+    fs::write(&archive.path, "no archive").unwrap();
     assert_eq!(server.flat("").len(), 5);
-    fs::rename(&aside, &kept.path).unwrap();
-    kept.change("DELETE FROM batches WHERE rowid > 4");
+    fs::rename(&aside, &archive.path).unwrap();
+    archive.change("DELETE FROM batches WHERE rowid > 4");
     assert_eq!(server.flat("").len(), 4);
 
-    // One of a later version, and one that is damaged.
-    kept.db()
+    // An archive of a later version, and a damaged one.
+    archive
+        .db()
         .execute_batch("PRAGMA user_version = 99; DELETE FROM batches WHERE rowid > 3")
         .unwrap();
     assert_eq!(server.flat("").len(), 4);
-    kept.db().pragma_update(None, "user_version", 1).unwrap();
+    archive.db().pragma_update(None, "user_version", 1).unwrap();
     assert_eq!(server.flat("").len(), 3);
-    kept.change("UPDATE batches SET received = '{\"batch_id\"' WHERE rowid = 2");
+    archive.change("UPDATE batches SET received = '{\"batch_id\"' WHERE rowid = 2");
     assert_eq!(server.flat("").len(), 3);
     assert_eq!(server.flat("").len(), 3);
-    kept.change("DELETE FROM batches WHERE rowid = 2");
+    archive.change("DELETE FROM batches WHERE rowid = 2");
     assert_eq!(server.flat("").len(), 2);
 
     let stderr = server.stop().stderr;
@@ -525,7 +530,7 @@ fn another_file_in_its_place_is_noticed_and_none_is_borne() {
         .lines()
         .filter_map(|line| line.strip_prefix("warning: still serving the previous batches: "))
         .collect();
-    assert_eq!(warnings.len(), 4, "each once: {warnings:?}");
+    assert_eq!(warnings.len(), 4, "each warning once: {warnings:?}");
     for (warning, says) in warnings.iter().zip([
         "cannot open the archive",
         "is not a trayscan archive",
@@ -537,29 +542,29 @@ fn another_file_in_its_place_is_noticed_and_none_is_borne() {
 }
 
 #[test]
-fn an_archive_is_left_as_it_was() {
-    let kept = Kept::new();
-    let before = fs::read(&kept.path).unwrap();
-    let server = kept.serve(&["--page-size", "60"]);
+fn serving_does_not_modify_the_archive() {
+    let archive = Archive::new();
+    let before = fs::read(&archive.path).unwrap();
+    let server = archive.serve(&["--page-size", "60"]);
     served(&server);
     server.flat("");
-    let files = || fs::read_dir(kept.folder.path()).unwrap().count();
-    assert_eq!(files(), 1, "nothing beside it");
+    let files = || fs::read_dir(archive.folder.path()).unwrap().count();
+    assert_eq!(files(), 1, "no other files");
     assert_eq!(server.stop().code, Some(0));
-    assert!(fs::read(&kept.path).unwrap() == before);
+    assert!(fs::read(&archive.path).unwrap() == before);
     assert_eq!(files(), 1);
 }
 
 #[test]
-fn people_are_told_which_archive_it_is() {
-    let kept = Kept::new();
+fn the_startup_message_names_the_archive() {
+    let archive = Archive::new();
     let line = |args: &[&str]| {
         let fixed = [
             "serve",
             "--listen",
             "127.0.0.1:0",
             "--archive",
-            kept.name(),
+            archive.name(),
             "-v",
         ];
         let mut child = trayscan(&[&fixed[..], args].concat())
@@ -576,21 +581,21 @@ fn people_are_told_which_archive_it_is() {
         child.wait().unwrap();
         found.unwrap()
     };
-    let from = format!("(`{}`, kept up to date)", kept.name());
+    let from = format!("(`{}`, kept up to date)", archive.name());
     assert_eq!(
         line(&[]),
         format!("250 from 2023-11-09 to 2026-10-22 {from}")
     );
-    kept.change("DELETE FROM batches");
-    kept.add(&batch_with("a", "null", ""));
+    archive.change("DELETE FROM batches");
+    archive.add(&batch_with("a", "null", ""));
     assert_eq!(line(&[]), format!("1 {from}"));
-    kept.change("DELETE FROM batches");
+    archive.change("DELETE FROM batches");
     assert_eq!(line(&["--seed", "3"]), format!("none {from}"));
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_and_never_touched() {
-    let kept = Kept::new();
+fn an_unusable_archive_is_refused_and_never_modified() {
+    let archive = Archive::new();
     let refused = |path: &str, args: &[&str]| {
         let fixed = ["serve", "--listen", "127.0.0.1:0", "--error-format", "json"];
         let before = fs::read(path).ok();
@@ -608,11 +613,11 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
         let (found, message) = refused(path, args);
         assert!(found == code && message.contains(says), "{found} {message}");
     };
-    expect(&kept.at("nowhere.db"), &[], 2, "cannot open the archive");
-    assert!(!Path::new(&kept.at("nowhere.db")).exists());
+    expect(&archive.at("nowhere.db"), &[], 2, "cannot open the archive");
+    assert!(!Path::new(&archive.at("nowhere.db")).exists());
     let file = |name: &str, content: &str| {
-        fs::write(kept.at(name), content).unwrap();
-        kept.at(name)
+        fs::write(archive.at(name), content).unwrap();
+        archive.at(name)
     };
     expect(
         &file("text", "hello"),
@@ -622,37 +627,37 @@ fn what_cannot_be_served_is_refused_and_never_touched() {
     );
     expect(&file("empty", ""), &[], 8, "it is empty");
     expect(
-        kept.folder.path().to_str().unwrap(),
+        archive.folder.path().to_str().unwrap(),
         &[],
         8,
         "it is not a regular file",
     );
-    let other = kept.at("other.db");
+    let other = archive.at("other.db");
     Connection::open(&other)
         .unwrap()
         .execute_batch("CREATE TABLE batches (received TEXT)")
         .unwrap();
     expect(&other, &[], 8, "a different SQLite database");
 
-    let path = kept.name();
+    let path = archive.name();
     let batches = ["--batches", "5"];
     expect(path, &batches, 2, "--batches");
     let unknown = ["--fault", "unknown-fields"];
     expect(path, &unknown, 2, "cannot be used with `--archive`");
-    kept.db().pragma_update(None, "user_version", 2).unwrap();
+    archive.db().pragma_update(None, "user_version", 2).unwrap();
     expect(
         path,
         &[],
         8,
         "a later version of trayscan (schema 2, supported 1)",
     );
-    kept.db().pragma_update(None, "user_version", 1).unwrap();
-    kept.change("UPDATE batches SET received = '[]' WHERE rowid = 9");
+    archive.db().pragma_update(None, "user_version", 1).unwrap();
+    archive.change("UPDATE batches SET received = '[]' WHERE rowid = 9");
     expect(path, &[], 7, "row 9 of `");
 }
 
 #[test]
-fn sync_warns_where_clocks_differ_by_more_than_a_minute() {
+fn sync_warns_if_clocks_differ_by_more_than_a_minute() {
     let folder = TempDir::new().unwrap();
     for (number, (fault, says)) in [
         ("clock:+0s", None),

@@ -1,4 +1,4 @@
-//! Machines that have run out of something: the program ends with a message, and never hangs.
+//! System calls that fail for lack of resources: the program exits with a message and never hangs.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,10 +10,10 @@ use crate::files::names;
 use crate::harness::{Ended, SOON};
 use crate::kills::strace_kills;
 
-/// Runs the program with `flags` of strace, which make calls fail; nothing if it cannot.
-fn fails(folder: &TempDir, flags: &[&str], args: &[&str]) -> Option<Ended> {
+/// Runs the program under strace with `flags` that make calls fail. Returns `None` if strace is unavailable.
+fn run_with_failing_calls(folder: &TempDir, flags: &[&str], args: &[&str]) -> Option<Ended> {
     if !strace_kills() {
-        eprintln!("skipped: calls that fail need strace");
+        eprintln!("skipped: making calls fail needs strace");
         return None;
     }
     let mut command = Command::new("strace");
@@ -36,7 +36,7 @@ fn fails(folder: &TempDir, flags: &[&str], args: &[&str]) -> Option<Ended> {
     let started = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > SOON {
-            // The program would outlive strace.
+            // Killing only strace would leave the program running.
             let children = format!("/proc/{0}/task/{0}/children", child.id());
             let children = std::fs::read_to_string(children).unwrap();
             let _ = Command::new("kill")
@@ -60,9 +60,8 @@ const COMMANDS: [&[&str]; 5] = [
 ];
 
 #[test]
-fn what_a_runtime_needs_and_cannot_have_ends_with_code_1() {
+fn a_runtime_that_cannot_start_ends_with_code_1() {
     for inject in [
-        // The second of the main thread; the first one is for something that can be done without.
         "inject=eventfd2:error=EMFILE:when=1+",
         "inject=epoll_create1:error=EMFILE:when=1+",
         "inject=socketpair:error=EMFILE:when=1+",
@@ -70,12 +69,12 @@ fn what_a_runtime_needs_and_cannot_have_ends_with_code_1() {
         "inject=clone3:error=EAGAIN:when=1+",
     ] {
         for args in COMMANDS {
-            // It catches no signals.
+            // `check` catches no signals.
             if inject.contains("socketpair") && args[0] == "check" {
                 continue;
             }
             let folder = TempDir::new().unwrap();
-            let Some(ended) = fails(&folder, &["-e", inject], args) else {
+            let Some(ended) = run_with_failing_calls(&folder, &["-e", inject], args) else {
                 return;
             };
             assert_eq!(ended.code, Some(1), "{inject} {args:?}: {ended:?}");
@@ -89,20 +88,20 @@ fn what_a_runtime_needs_and_cannot_have_ends_with_code_1() {
 }
 
 #[test]
-fn an_eventfd_that_cannot_be_written_ends_with_code_1() {
+fn a_failed_eventfd_write_ends_with_code_1() {
     for when in ["1", "2", "1+"] {
         let inject = format!("inject=write:error=EIO:when={when}");
         let flags = ["-P", "anon_inode:[eventfd]", "-e", &*inject];
         for args in &COMMANDS[..4] {
             let folder = TempDir::new().unwrap();
-            let Some(ended) = fails(&folder, &flags, args) else {
+            let Some(ended) = run_with_failing_calls(&folder, &flags, args) else {
                 return;
             };
-            // A run may be over before it has to wake anybody.
+            // A run may finish before it has to wake another thread.
             if ended.code != Some(0) {
                 assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
                 assert!(ended.stderr.contains("error: "), "{args:?}: {ended:?}");
-                // An archive is as a kill would leave it: SQLite undoes what its journal holds.
+                // The archive may have a journal, as after a kill; SQLite rolls it back.
                 let left = names(folder.path());
                 let mut left_over = left.iter();
                 assert!(
@@ -123,11 +122,11 @@ fn object_storage_without_a_runtime_ends_with_code_1() {
     ] {
         let folder = TempDir::new().unwrap();
         let inject = "inject=eventfd2:error=EMFILE:when=1";
-        let Some(ended) = fails(&folder, &["-e", inject], args) else {
+        let Some(ended) = run_with_failing_calls(&folder, &["-e", inject], args) else {
             return;
         };
         assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
-        let told = "cannot start the runtime for object storage";
-        assert!(ended.stderr.contains(told), "{args:?}: {ended:?}");
+        let message = "cannot start the runtime for object storage";
+        assert!(ended.stderr.contains(message), "{args:?}: {ended:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! An archive over weeks, against a small model of what the service has: batches come, also late, change
-//! and vanish; the service misbehaves, its clock jumps, runs are killed. After a quiet night the archive
-//! is what the model is.
+//! An archive over weeks, compared with a small model of the service. Batches are added (some late), edited
+//! and deleted; the service has faults, its clock jumps, and runs are killed. After a run without faults, the
+//! archive equals the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use crate::archives::{Shelf, assert_sound, with_access};
 use crate::harness::{Ended, Server, run, trayscan};
 
-/// What may go wrong on a day.
+/// The faults of the service on a day.
 const FAULTS: [&[&str]; 13] = [
     &[],
     &["503:0.2"],
@@ -34,26 +34,26 @@ const FAULTS: [&[&str]; 13] = [
     &["dates-with-cursor:refused"],
 ];
 
-/// What is looked at again by every run: whatever is older is for `--full`.
+/// The days that every run fetches again; only `--full` finds older changes.
 const LOOKBACK: i64 = 7;
 
-/// A service whose batches change, an archive that follows it, and what the service has.
+/// A service whose batches change, an archive of it, and a model of its batches.
 struct World {
     rng: Rng,
     shelf: Shelf,
-    /// An archive that is written to by hand, and served.
+    /// The archive that the service serves; the test writes to it directly.
     served: PathBuf,
     address: SocketAddr,
-    /// The day it is, counted back from today.
+    /// The simulated day, as days before today.
     days_ago: i64,
     number: u32,
-    /// Batches by name, as the service has them.
+    /// The batches of the service, by ID.
     model: BTreeMap<String, String>,
-    /// When each was created.
+    /// The creation date of each batch.
     created: BTreeMap<String, DateTime<Utc>>,
-    /// What the service had once.
+    /// The IDs of deleted batches.
     deleted: BTreeSet<String>,
-    /// All that happened, to be told where something is wrong.
+    /// A log of all events, printed if a test fails.
     log: String,
 }
 
@@ -65,7 +65,7 @@ impl World {
         assert_eq!(made.code, Some(0), "{made:?}");
         let db = Connection::open(&served).unwrap();
         db.execute("DELETE FROM batches", []).unwrap();
-        // An address of its own, so that a service that was stopped comes back to the same one.
+        // A fixed, unique address, so that the service can be restarted at the same one.
         let process = std::process::id();
         let part = |shift: u32| u8::try_from(process >> shift & 0x7f).unwrap() + 1;
         let port = 20_000 + u16::try_from(seed % 10_000).unwrap();
@@ -107,7 +107,7 @@ impl World {
         Server::spawn(command)
     }
 
-    /// Writes a batch to the service: a new one, or another version of one that it has.
+    /// Adds a batch to the service, or a new version of an existing one.
     fn put(&mut self, id: &str, created: DateTime<Utc>) {
         self.number += 1;
         let version = self.number;
@@ -132,11 +132,11 @@ impl World {
         assert_eq!(changed.unwrap(), 1, "{}", self.log);
     }
 
-    /// A day at the nursery.
-    fn work(&mut self) {
+    /// Adds, edits and deletes batches, as in a day at the nursery.
+    fn change_batches(&mut self) {
         let now = self.now();
         for _ in 0..self.rng.u32(0..25) {
-            // One in five comes late: its scanner was offline for days.
+            // One in five arrives late because its scanner was offline for days.
             let late = if self.rng.u32(0..5) == 0 {
                 LOOKBACK - 2
             } else {
@@ -165,10 +165,10 @@ impl World {
         }
     }
 
-    /// The line of cron in the README, which may be killed at any moment.
-    fn night(&mut self) {
+    /// Runs the cron job of the README, which may be killed at any moment.
+    fn sync_at_night(&mut self) {
         let faults = FAULTS[self.rng.usize(0..FAULTS.len())];
-        // Now and then the service's clock is wrong by more than a year.
+        // Sometimes the service's clock is wrong by more than a year.
         let clock = match self.rng.u32(0..8) {
             0 => 400,
             1 => -400,
@@ -190,8 +190,8 @@ impl World {
             self.log
         );
         drop(server);
-        // With both clocks wrong, this machine's and the service's, only a later night can tell.
-        self.look(ended.code == Some(0) && clock == 0);
+        // If the service's clock was wrong too, the archive may only be complete after a later run.
+        self.check_archive(ended.code == Some(0) && clock == 0);
     }
 
     fn cron(&self, kill: Option<Duration>) -> Ended {
@@ -210,14 +210,14 @@ impl World {
         Ended::of(child.wait_with_output().unwrap())
     }
 
-    /// Looks into the archive: it is sound, and all that was there is there; after a run that went well,
-    /// so is everything that came.
-    fn look(&self, is_complete: bool) {
+    /// Asserts that the archive is intact. If `is_complete`, also asserts that it contains all batches of the
+    /// model.
+    fn check_archive(&self, is_complete: bool) {
         if !self.shelf.path.exists() {
             assert!(!is_complete, "{}", self.log);
             return;
         }
-        // Opening it is what repairs it after a kill; a file that was only just made may be empty.
+        // A killed first run may leave an empty file.
         if std::fs::metadata(&self.shelf.path).unwrap().len() == 0 {
             return;
         }
@@ -230,12 +230,12 @@ impl World {
         }
     }
 
-    /// Nights without anything special, and a full look at the end: then nothing may differ.
-    fn end(mut self) {
+    /// Runs a sync and a full sync without faults, and asserts that the archive equals the model.
+    fn finish(mut self) {
         let server = self.serve(&[], 0);
         let ended = self.cron(None);
         assert_eq!(ended.code, Some(0), "{ended:?}\n{}", self.log);
-        self.look(true);
+        self.check_archive(true);
         let status = self.shelf.status();
         assert_eq!(
             status["gaps"].as_array().unwrap().len(),
@@ -266,13 +266,13 @@ impl World {
         }
         assert_sound(&self.shelf.path, &self.log);
 
-        // The proof that everybody can have: what was archived is what the service has.
+        // `verify` agrees that the archive equals the service.
         let mut verify = trayscan(&["verify", "--service"]);
         with_access(&mut verify, &self);
         let verified = Ended::of(verify.arg(&self.shelf.path).output().unwrap());
         assert_eq!(verified.code, Some(0), "{verified:?}\n{}", self.log);
         drop(server);
-        // And it can tell when it is not.
+        // It also detects a difference.
         let id = self.model.keys().next().unwrap().clone();
         let created = self.created[&id];
         self.put(&id, created);
@@ -294,26 +294,26 @@ impl crate::archives::Service for World {
     }
 }
 
-fn live(seed: u64, days: i64) {
+fn simulate(seed: u64, days: i64) {
     let mut world = World::new(seed, days);
     while world.days_ago > 0 {
-        world.work();
-        world.night();
+        world.change_batches();
+        world.sync_at_night();
         world.days_ago -= 1;
     }
-    world.end();
+    world.finish();
 }
 
 #[test]
-fn a_line_of_cron_keeps_an_archive_true_for_a_month() {
-    live(1, 31);
+fn a_cron_job_keeps_an_archive_correct_for_a_month() {
+    simulate(1, 31);
 }
 
-/// Takes minutes; a seed that fails is told, and can be given to `live` alone.
+/// A failure prints its seed; call `simulate` with it to repeat that month.
 #[test]
 #[ignore = "takes minutes"]
-fn any_month_ends_well() {
+fn archives_are_correct_after_many_random_months() {
     for seed in 2..40 {
-        live(seed, 31);
+        simulate(seed, 31);
     }
 }

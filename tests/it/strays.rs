@@ -1,4 +1,4 @@
-//! Temporary files of runs that were killed, and signals that come when a run has already succeeded.
+//! Temporary files of killed runs, and signals after a run has already succeeded.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -14,10 +14,10 @@ use crate::files::{OLD, Running, SLOW, export, export_to, names};
 use crate::harness::{Ended, SOON, Server, trayscan};
 use crate::kills::strace_kills;
 
-/// The name of a temporary file, as runs make them.
+/// The name of a leftover temporary file.
 const STRAY: &str = ".trayscan-0123456789ab.tmp";
 
-/// Returns `command` under `strace`, with `inject` done to `calls`.
+/// Returns a command that runs `command` under `strace` and injects `inject` into `calls`.
 fn traced(command: &Command, calls: &str, inject: &str) -> Command {
     let mut traced = Command::new("strace");
     traced
@@ -36,7 +36,7 @@ fn traced(command: &Command, calls: &str, inject: &str) -> Command {
     traced
 }
 
-/// Returns the files below `folder`, by their paths from there.
+/// Returns the relative paths of all files below `folder`.
 fn tree(folder: &Path) -> Vec<String> {
     fn add(folder: &Path, base: &Path, found: &mut Vec<String>) {
         for name in names(folder) {
@@ -66,7 +66,7 @@ fn succeeds(command: &mut Command) -> Ended {
 }
 
 #[test]
-fn the_next_run_in_the_folder_removes_what_a_killed_one_left() {
+fn the_next_run_in_the_folder_removes_files_of_a_killed_run() {
     let slow = Server::start(&SLOW);
     let fast = Server::start(&["--batches", "3"]);
     for name in ["a.csv", "a.json.gz", "a.xlsx", "a.parquet", "a.sqlite"] {
@@ -91,7 +91,7 @@ fn the_next_run_in_the_folder_removes_what_a_killed_one_left() {
 }
 
 #[test]
-fn summary_and_report_remove_strays_too() {
+fn summary_and_report_remove_leftover_files_too() {
     for command in [["summary", "s.json"], ["report", "r.html"]] {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join(STRAY), "half").unwrap();
@@ -102,7 +102,7 @@ fn summary_and_report_remove_strays_too() {
 }
 
 #[test]
-fn nothing_else_is_removed() {
+fn other_files_are_not_removed() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -130,7 +130,7 @@ fn nothing_else_is_removed() {
             .unwrap()
             .success()
     );
-    // A run that is still at work.
+    // A run that is still active.
     let locked = File::create(at(".trayscan-hhhhhhhhhhhh.tmp")).unwrap();
     locked.lock().unwrap();
     let mut kept = foreign.len() + 6;
@@ -156,7 +156,7 @@ fn nothing_else_is_removed() {
     assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
     drop(locked);
     succeeds(&mut export_to(&server, &path, &["-q"]));
-    assert_eq!(names(folder.path()).len(), kept, "its run has ended");
+    assert_eq!(names(folder.path()).len(), kept, "the lock was released");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn runs_in_one_folder_leave_each_others_files_alone() {
     }
 }
 
-/// A lake whose files are being renamed, one of them slowly.
+/// A lake that is being exported.
 struct Lake {
     folder: TempDir,
     server: Server,
@@ -206,7 +206,7 @@ impl Lake {
         export_to(&self.server, &template, args)
     }
 
-    /// Kills an export when some of its files are in their places.
+    /// Kills an export after it has renamed some of its files.
     fn kill(&self) {
         let mut command = traced(&self.export(&["-q"]), Self::RENAMING, "signal=KILL:when=5");
         assert!(!command.status().unwrap().success());
@@ -218,10 +218,10 @@ impl Lake {
 #[test]
 fn the_next_run_removes_the_parts_of_a_killed_lake() {
     if !strace_kills() {
-        eprintln!("skipped: a kill at one moment needs strace");
+        eprintln!("skipped: a kill at a system call needs strace");
         return;
     }
-    // The same lake again, a few files of it, one folder in it, and one file beside it.
+    // The next run exports the same lake, a part of it, a file in one of its folders, or a file in its root.
     for (name, args) in [
         ("", &[][..]),
         ("", &["--start", "2026-10"]),
@@ -246,7 +246,7 @@ fn the_next_run_removes_the_parts_of_a_killed_lake() {
 }
 
 #[test]
-fn a_lake_in_the_making_is_left_alone() {
+fn files_of_a_running_lake_export_are_kept() {
     if !strace_kills() {
         eprintln!("skipped: a slow rename needs strace");
         return;
@@ -264,7 +264,7 @@ fn a_lake_in_the_making_is_left_alone() {
         assert!(started.elapsed() < SOON);
         thread::sleep(Duration::from_millis(5));
     }
-    // In one of its folders, and over all of it.
+    // One run in a folder of the lake, and one for the whole lake.
     let beside = lake.base().join("year=2026/month=09/other.csv");
     succeeds(&mut export_to(&lake.server, &beside, &["-q"]));
     succeeds(&mut lake.export(&["-q"]));
@@ -275,7 +275,7 @@ fn a_lake_in_the_making_is_left_alone() {
 
 #[cfg(feature = "cloud")]
 #[test]
-fn the_folder_for_temporary_files_is_tidied_too() {
+fn leftover_files_in_tmpdir_are_removed() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(".trayscan-0123456789ab.tmp.csv.gz"), "x").unwrap();
     fs::write(folder.path().join("theirs.tmp.csv.gz"), "x").unwrap();
@@ -293,7 +293,7 @@ fn the_folder_for_temporary_files_is_tidied_too() {
 }
 
 #[test]
-fn what_is_removed_is_told_with_v() {
+fn removed_files_are_logged_with_v() {
     let server = Server::start(&["--batches", "3"]);
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(STRAY), "half").unwrap();
@@ -302,13 +302,13 @@ fn what_is_removed_is_told_with_v() {
         &folder.path().join("a.csv"),
         &["-v"],
     ));
-    let told = format!("info: removed `{}/{STRAY}`", folder.path().display());
-    assert!(ended.stderr.contains(&told), "{ended:?}");
+    let message = format!("info: removed `{}/{STRAY}`", folder.path().display());
+    assert!(ended.stderr.contains(&message), "{ended:?}");
 }
 
-// Signals after the result is in its place.
+// Signals after the rename.
 
-/// As much as a pipe holds: whoever writes more waits.
+/// The capacity of a pipe: further writes block.
 const PIPE: usize = 65536;
 
 fn signal(child: &Child) {
@@ -317,7 +317,7 @@ fn signal(child: &Child) {
     assert!(sent.success());
 }
 
-/// Waits until there is another file at `path` than the old one.
+/// Waits until the old file at `path` is replaced.
 fn wait_for_new(path: &Path) {
     let started = Instant::now();
     while fs::metadata(path).is_ok_and(|file| file.len() == OLD.len() as u64) {
@@ -327,7 +327,7 @@ fn wait_for_new(path: &Path) {
 }
 
 #[test]
-fn a_signal_after_the_rename_comes_too_late() {
+fn a_signal_after_the_rename_has_no_effect() {
     for (subcommand, name) in [
         ("export", "a.csv"),
         ("summary", "a.csv"),
@@ -336,7 +336,7 @@ fn a_signal_after_the_rename_comes_too_late() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join(name);
         fs::write(&path, OLD).unwrap();
-        // The last line has to wait for a reader.
+        // The pipe is full, so the last line blocks until it is read.
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all("x".repeat(PIPE).as_bytes()).unwrap();
         let mut command = trayscan(&[subcommand, "--sandbox", "-o", name]);
@@ -346,17 +346,17 @@ fn a_signal_after_the_rename_comes_too_late() {
         wait_for_new(&path);
         signal(&child);
         thread::sleep(Duration::from_millis(300));
-        let mut told = String::new();
-        reader.read_to_string(&mut told).unwrap();
-        let told = told.trim_start_matches('x');
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
-        assert!(told.contains("250 batches"), "{told}");
+        let mut stderr = String::new();
+        reader.read_to_string(&mut stderr).unwrap();
+        let stderr = stderr.trim_start_matches('x');
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+        assert!(stderr.contains("250 batches"), "{stderr}");
         assert_eq!(names(folder.path()), [name]);
     }
 }
 
 #[test]
-fn a_signal_before_the_manifest_lets_it_be_written() {
+fn a_signal_before_the_manifest_does_not_prevent_it() {
     let server = Server::start(&["--batches", "50"]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
@@ -386,7 +386,7 @@ fn a_signal_before_the_manifest_lets_it_be_written() {
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("50 batches ("), "{ended:?}");
-    // What is left in the pipe is the manifest.
+    // The rest of the pipe is the manifest.
     let mut text = vec![0; PIPE];
     let length = pipe.read(&mut text).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&text[..length]).unwrap();
