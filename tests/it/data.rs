@@ -1,4 +1,4 @@
-//! The made-up batches, read from outside: believable, awkward, reproducible.
+//! The demo data, read over HTTP: plausible, awkward, reproducible.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::harness::{Request, Server};
 
-/// Returns when a batch was created, as text that sorts: seconds, then the fraction.
+/// Returns the creation date of a batch as sortable text: seconds, then the fraction.
 pub(crate) fn moment(batch: &Value) -> String {
     let text = batch["batch_creation_date"].as_str().unwrap();
     text.strip_suffix('Z').unwrap().to_owned()
@@ -73,7 +73,7 @@ fn counts_add_up_and_rates_follow_from_them() {
 }
 
 #[test]
-fn every_nullable_field_is_null_somewhere_and_nowhere_always() {
+fn every_nullable_field_is_sometimes_null_but_not_always() {
     let batches = many(&Server::start(&["--batches", "5000"]));
     let mut nulls: BTreeMap<String, usize> = BTreeMap::new();
     for batch in &batches {
@@ -99,7 +99,7 @@ fn every_nullable_field_is_null_somewhere_and_nowhere_always() {
 }
 
 #[test]
-fn batches_are_distinct_in_order_and_spread_over_three_years() {
+fn batches_are_unique_ordered_and_spread_over_three_years() {
     let batches = many(&Server::start(&["--batches", "5000"]));
     let ids: HashSet<&str> = batches
         .iter()
@@ -118,12 +118,12 @@ fn batches_are_distinct_in_order_and_spread_over_three_years() {
     assert_eq!(months.len(), 36, "every month of three years");
     assert!(
         months["2026-03"] > 2 * months["2025-12"],
-        "spring is the season: {months:?}"
+        "spring is the busy season: {months:?}"
     );
 }
 
 #[test]
-fn some_dates_have_fractions_and_some_stand_at_midnight() {
+fn some_dates_have_fractions_and_some_are_at_midnight() {
     let batches = many(&Server::start(&["--batches", "5000"]));
     let times: Vec<String> = batches
         .iter()
@@ -137,7 +137,7 @@ fn some_dates_have_fractions_and_some_stand_at_midnight() {
 }
 
 #[test]
-fn text_is_as_awkward_as_people_make_it() {
+fn texts_include_awkward_characters() {
     let batches = many(&Server::start(&["--batches", "5000"]));
     let comments: HashSet<&str> = batches
         .iter()
@@ -170,7 +170,7 @@ fn text_is_as_awkward_as_people_make_it() {
 }
 
 #[test]
-fn the_seed_and_the_count_decide_everything() {
+fn the_seed_and_the_count_determine_the_data() {
     let body = |args: &[&str]| {
         let server = Server::start(args);
         server
@@ -191,8 +191,8 @@ fn the_seed_and_the_count_decide_everything() {
 }
 
 #[test]
-fn the_default_batches_stay_as_they_are() {
-    // Tests, recipes and pictures are made from them: a change is one to be told in CHANGELOG.
+fn the_default_batches_do_not_change() {
+    // Tests, examples and screenshots depend on these batches: a change needs an entry in CHANGELOG.
     let server = Server::start(&[]);
     let body = server
         .send(&Request::batches("v1", "").token(&server.token("v1")))
@@ -207,7 +207,7 @@ fn the_default_batches_stay_as_they_are() {
 }
 
 #[test]
-fn there_may_be_no_batches_at_all() {
+fn zero_batches_are_allowed() {
     let server = Server::start(&["--batches", "0"]);
     assert!(server.flat("").is_empty());
     assert_eq!(server.pages(""), [Vec::<Value>::new()]);

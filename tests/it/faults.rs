@@ -1,4 +1,4 @@
-//! Every fault that `--fault` knows: it strikes as told, nothing is lost by it, and a seed repeats it.
+//! Every fault of `--fault`: it occurs as configured, loses no batches, and repeats with the same seed.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -24,7 +24,7 @@ fn ask(server: &Server, token: &str, query: &str) -> Reply {
     server.send(&Request::batches("v2", query).token(token))
 }
 
-/// Asks for a token so many times, and returns the statuses.
+/// Requests a token `requests` times, and returns the status codes.
 fn statuses(server: &Server, requests: usize) -> Vec<u16> {
     (0..requests)
         .map(|_| server.send(&Request::auth("v2")).status)
@@ -32,7 +32,7 @@ fn statuses(server: &Server, requests: usize) -> Vec<u16> {
 }
 
 #[test]
-fn a_status_strikes_every_endpoint_with_its_detail() {
+fn a_status_fault_affects_every_endpoint_and_has_detail() {
     for (fault, status) in [("503:1", 503), ("500:1", 500), ("429:1", 429)] {
         let server = with(&[fault]);
         for request in [
@@ -55,7 +55,7 @@ fn a_status_strikes_every_endpoint_with_its_detail() {
 }
 
 #[test]
-fn a_probability_strikes_some_requests_and_repeats_with_the_seed() {
+fn a_probability_affects_some_requests_and_repeats_with_the_seed() {
     let run = |seed| {
         statuses(
             &with_options(&["--seed", seed], &["503:0.3", "429:0.1"]),
@@ -72,7 +72,7 @@ fn a_probability_strikes_some_requests_and_repeats_with_the_seed() {
 }
 
 #[test]
-fn a_fault_strikes_the_same_page_whatever_was_asked_before() {
+fn a_fault_affects_the_same_page_regardless_of_other_requests() {
     let pages = |others: bool| {
         let server = with_options(&["--page-size", "10"], &["503:0.4"]);
         let token = loop {
@@ -109,7 +109,7 @@ fn a_fault_strikes_the_same_page_whatever_was_asked_before() {
 }
 
 #[test]
-fn retry_after_goes_with_what_should_be_tried_again() {
+fn retry_after_is_sent_with_429() {
     let server = with(&["429:1", "retry-after:7s"]);
     assert_eq!(
         server.send(&Request::auth("v2")).header("retry-after"),
@@ -127,11 +127,11 @@ fn latency_delays_every_answer() {
     }
 }
 
-/// Sends the request for all batches on a raw socket; returns what came, and how it ended.
+/// Requests all batches on a raw socket. Returns the reply, and the error that ended it.
 fn cut_off(faults: &[&str]) -> (Reply, Option<ErrorKind>) {
     let server = with(faults);
     let mut stream = server.connect();
-    // The token comes before the cut: its body may be cut as well, so it is asked for until whole.
+    // The token response may be cut off too, so request it until it is complete.
     let token = loop {
         let reply = Reply::parse(&server.exchange(&Request::auth("v1").to_bytes(&server)));
         if reply.is_whole() {
@@ -155,17 +155,17 @@ fn cut_off(faults: &[&str]) -> (Reply, Option<ErrorKind>) {
 }
 
 #[test]
-fn truncate_closes_before_the_length_is_reached() {
+fn truncate_closes_before_the_content_length_is_reached() {
     for faults in [&["truncate:0.5"][..], &["truncate:0.5", "bandwidth:50"]] {
         let (reply, ended) = cut_off(faults);
         assert_eq!(reply.status, 200);
         assert!(!reply.is_whole());
-        assert_eq!(ended, None, "an orderly end");
+        assert_eq!(ended, None, "no reset");
     }
 }
 
 #[test]
-fn reset_breaks_the_connection_in_the_body() {
+fn reset_resets_the_connection_within_the_body() {
     for faults in [&["reset:0.5"][..], &["reset:0.5", "bandwidth:50"]] {
         let (reply, ended) = cut_off(faults);
         assert_eq!(reply.status, 200);
@@ -185,8 +185,8 @@ fn cuts_fall_on_many_different_bytes() {
     assert!(lengths.len() > 15, "{lengths:?}");
 }
 
-/// Returns the body of a reply that is packed, unpacked.
-fn unpacked(reply: &Reply) -> Vec<u8> {
+/// Returns the decompressed body of a reply.
+fn decompressed(reply: &Reply) -> Vec<u8> {
     assert_eq!(reply.header("content-encoding"), Some("gzip"), "{reply:?}");
     assert!(reply.is_whole(), "{reply:?}");
     let mut body = Vec::new();
@@ -197,7 +197,7 @@ fn unpacked(reply: &Reply) -> Vec<u8> {
 }
 
 #[test]
-fn gzip_packs_every_answer_for_whoever_takes_it() {
+fn gzip_compresses_every_answer_for_clients_that_accept_it() {
     let server = with(&["gzip"]);
     let token = server.token("v1");
     for (request, status) in [
@@ -208,27 +208,27 @@ fn gzip_packs_every_answer_for_whoever_takes_it() {
         (Request::get("/nowhere"), 404),
     ] {
         let plain = server.send(&request);
-        let packed = server.send(&request.header("Accept-Encoding", "br, GZip;q=0.5"));
-        assert_eq!((plain.status, packed.status), (status, status));
+        let compressed = server.send(&request.header("Accept-Encoding", "br, GZip;q=0.5"));
+        assert_eq!((plain.status, compressed.status), (status, status));
         assert_eq!(plain.header("content-encoding"), None);
-        assert_eq!(unpacked(&packed), plain.body);
-        for reply in [&plain, &packed] {
+        assert_eq!(decompressed(&compressed), plain.body);
+        for reply in [&plain, &compressed] {
             assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
             assert_eq!(reply.header("content-type"), Some("application/json"));
         }
     }
     let auth = server.send(&Request::auth("v2").header("Accept-Encoding", "*"));
     assert!(
-        String::from_utf8(unpacked(&auth))
+        String::from_utf8(decompressed(&auth))
             .unwrap()
             .contains("access_token")
     );
 
-    let packed = |method| {
+    let compressed = |method| {
         let request = Request::new(method, "/v2/auth").header("Accept-Encoding", "gzip");
         server.send(&request)
     };
-    let (get, head) = (packed("GET"), packed("HEAD"));
+    let (get, head) = (compressed("GET"), compressed("HEAD"));
     assert!(head.body.is_empty());
     for name in ["content-length", "content-encoding", "vary"] {
         assert_eq!(head.header(name), get.header(name), "{name}");
@@ -236,7 +236,7 @@ fn gzip_packs_every_answer_for_whoever_takes_it() {
 }
 
 #[test]
-fn gzip_is_only_for_whoever_takes_it() {
+fn gzip_is_not_used_for_clients_that_do_not_accept_it() {
     let server = with(&["gzip"]);
     for accepted in ["identity", "gzip;q=0", "gzip;q=0.0, *", "br"] {
         let reply = server.send(&Request::auth("v2").header("Accept-Encoding", accepted));
@@ -244,11 +244,11 @@ fn gzip_is_only_for_whoever_takes_it() {
     }
     let reply = with(&[]).send(&Request::auth("v2").header("Accept-Encoding", "gzip"));
     assert_eq!(reply.header("vary"), None);
-    assert!(reply.json()["access_token"].is_string(), "not unless told");
+    assert!(reply.json()["access_token"].is_string(), "off by default");
 }
 
 #[test]
-fn what_is_packed_is_cut_inside() {
+fn truncate_cuts_the_compressed_body() {
     let server = with(&["gzip", "truncate:1"]);
     let request = Request::get("/nowhere").header("Accept-Encoding", "gzip");
     let whole = with(&["gzip"]).send(&request);
@@ -260,7 +260,7 @@ fn what_is_packed_is_cut_inside() {
     }
 }
 
-/// Sends `request` so many times at once, each on a connection of its own.
+/// Sends `request` on `times` connections at once.
 fn at_once(server: &Server, request: &Request, times: usize) -> Vec<Reply> {
     let mut streams: Vec<_> = (0..times).map(|_| server.connect()).collect();
     for stream in &mut streams {
@@ -275,7 +275,7 @@ fn at_once(server: &Server, request: &Request, times: usize) -> Vec<Reply> {
 }
 
 #[test]
-fn a_narrow_link_is_shared_by_all() {
+fn bandwidth_is_shared_by_all_connections() {
     let plain = with(&[]).flat("");
     let server = with(&["bandwidth:8"]);
     let request = Request::batches("v1", "").token(&server.token("v1"));
@@ -284,7 +284,7 @@ fn a_narrow_link_is_shared_by_all() {
         let replies = at_once(&server, &request, connections);
         let elapsed = started.elapsed();
         let bytes: usize = replies.iter().map(|reply| reply.body.len()).sum();
-        // A megabyte per second; the timers behind it count milliseconds.
+        // 1 MB per second; the timers have a resolution of 1 ms.
         let implied = Duration::from_micros(bytes as u64);
         let slack = Duration::from_millis(2);
         assert!(elapsed + slack >= implied, "{bytes} bytes in {elapsed:?}");
@@ -295,14 +295,14 @@ fn a_narrow_link_is_shared_by_all() {
 }
 
 #[test]
-fn a_narrow_link_lets_the_short_pass_between_the_long() {
+fn short_answers_do_not_wait_for_long_ones() {
     let server = with_options(&["--batches", "3000"], &["bandwidth:1"]);
     let request = Request::batches("v1", "").token(&server.token("v1"));
     let mut long = server.connect();
     long.write_all(&request.to_bytes(&server)).unwrap();
     long.read_exact(&mut [0; 1000]).unwrap();
     server.token("v2");
-    // All of it takes a quarter of a minute; it is not to be had yet.
+    // The whole answer takes about 15 seconds, so the rest is not available yet.
     long.set_nonblocking(true).unwrap();
     let mut rest = Vec::new();
     let ended = long.read_to_end(&mut rest).map_err(|error| error.kind());
@@ -310,11 +310,11 @@ fn a_narrow_link_lets_the_short_pass_between_the_long() {
 }
 
 #[test]
-fn a_busy_service_answers_so_many_at_a_time() {
+fn busy_limits_concurrent_requests() {
     let server = with(&["busy:3", "latency:1s", "retry-after:2s"]);
     let token = server.token("v2");
     let request = Request::batches("v2", "").token(&token);
-    // Places are given back: the second round finds them all again.
+    // Finished requests free their slots for the second round.
     for _ in 0..2 {
         let replies = at_once(&server, &request, 8);
         let (answered, refused): (Vec<_>, Vec<_>) =
@@ -329,7 +329,7 @@ fn a_busy_service_answers_so_many_at_a_time() {
 }
 
 #[test]
-fn only_requests_for_batches_take_a_place() {
+fn busy_counts_only_requests_for_batches() {
     let server = with(&["busy:1", "latency:500ms", "v2-missing"]);
     let batches = Request::batches("v1", "").token(&server.token("v1"));
     let mut open = server.connect();
@@ -345,15 +345,15 @@ fn only_requests_for_batches_take_a_place() {
 }
 
 #[test]
-fn a_place_is_taken_until_the_body_is_gone() {
+fn busy_counts_a_request_until_its_body_is_sent() {
     let server = with_options(&["--batches", "3000"], &["busy:1", "bandwidth:1"]);
     let token = server.token("v1");
     let ask = |query| server.send(&Request::batches("v1", query).token(&token));
     let short = "start_date=2026-10-22T00:00:00Z";
     for _ in 0..3 {
-        assert_eq!(ask(short).status, 200, "one after another");
+        assert_eq!(ask(short).status, 200, "one request at a time");
     }
-    // All of it takes a quarter of a minute, unless whoever asked leaves.
+    // The whole answer takes about 15 seconds, unless the client disconnects.
     let request = Request::batches("v1", "").token(&token);
     let mut long = server.connect();
     long.write_all(&request.to_bytes(&server)).unwrap();
@@ -367,7 +367,7 @@ fn a_place_is_taken_until_the_body_is_gone() {
 }
 
 #[test]
-fn v2_missing_leaves_version_1_alone() {
+fn v2_missing_does_not_affect_version_1() {
     let server = with(&["v2-missing"]);
     for request in [
         Request::auth("v2"),
@@ -391,7 +391,7 @@ fn version_1_truncates_above_a_thousand() {
     };
     assert_eq!(at("1001", &[], &["v1-truncate"]), 1000);
     assert_eq!(at("1000", &[], &["v1-truncate"]), 1000);
-    assert_eq!(at("1001", &[], &[]), 1001, "not unless told");
+    assert_eq!(at("1001", &[], &[]), 1001, "off by default");
     assert_eq!(at("250", &["--v1-limit", "20"], &[]), 20);
     assert_eq!(at("250", &["--v1-limit", "20"], &["v1-truncate"]), 20);
 }
@@ -491,7 +491,7 @@ fn dates_may_be_refused_with_a_cursor() {
 }
 
 #[test]
-fn every_order_holds_the_same_batches() {
+fn every_order_has_the_same_batches() {
     let plain = with(&[]).flat("");
     for fault in ["shuffle", "newest-first"] {
         let server = with_options(&["--page-size", "33"], &[fault]);
@@ -519,7 +519,7 @@ fn every_order_holds_the_same_batches() {
 }
 
 #[test]
-fn a_shuffled_range_holds_what_the_plain_one_holds() {
+fn a_shuffled_range_has_the_same_batches() {
     let range = "start_date=2025-01-01T00:00:00Z&end_date=2025-12-31T23:59:59Z";
     let sorted = |server: &Server| {
         let batches = server.pages(range).concat();
@@ -532,7 +532,7 @@ fn a_shuffled_range_holds_what_the_plain_one_holds() {
 }
 
 #[test]
-fn duplicates_come_again_on_the_next_page_and_at_the_end() {
+fn duplicates_appear_on_the_next_page_and_at_the_end() {
     let plain = with(&[]).flat("");
     let server = with_options(&["--page-size", "50"], &["duplicates:0.2"]);
     let pages = server.pages("");
@@ -576,7 +576,7 @@ fn unknown_fields_are_added_to_the_known_ones() {
 }
 
 #[test]
-fn a_token_may_wear_out() {
+fn token_uses_limits_the_uses_of_a_token() {
     let server = with(&["token-uses:2"]);
     let token = server.token("v2");
     let answers: Vec<u16> = (0..4).map(|_| ask(&server, &token, "").status).collect();
@@ -584,13 +584,13 @@ fn a_token_may_wear_out() {
 }
 
 #[test]
-fn tokens_may_be_good_for_both_versions() {
+fn tokens_shared_makes_tokens_valid_for_both_versions() {
     let server = with(&["tokens-shared"]);
     assert_eq!(ask(&server, &server.token("v1"), "").status, 200);
 }
 
 #[test]
-fn a_token_may_tell_how_long_it_lives() {
+fn expires_in_adds_the_lifetime_of_a_token() {
     let server = with_options(&["--token-ttl", "90s"], &["expires-in"]);
     let body = server.send(&Request::auth("v2")).json();
     assert_eq!(
@@ -606,7 +606,7 @@ fn a_token_may_tell_how_long_it_lives() {
 }
 
 #[test]
-fn bad_tokens_and_cursors_may_be_answered_otherwise() {
+fn bad_token_and_bad_cursor_change_the_status() {
     let server = with(&["bad-token:403", "bad-cursor:410"]);
     let reply = ask(&server, "wrong", "");
     assert_eq!(reply.status, 403);
@@ -634,7 +634,7 @@ fn faults_are_announced_and_off_by_default() {
 }
 
 #[test]
-fn a_fault_that_is_none_ends_with_code_2_and_advice() {
+fn an_invalid_fault_ends_with_code_2_and_a_hint() {
     let ended = run(&["serve", "--listen", "127.0.0.1:0", "--fault", "503:1.5"]);
     assert_eq!(ended.code, Some(2));
     assert!(
@@ -656,7 +656,7 @@ fn a_fault_that_is_none_ends_with_code_2_and_advice() {
 }
 
 #[test]
-fn clock_moves_the_date_of_every_answer() {
+fn clock_shifts_the_date_of_every_answer() {
     let ahead = |server: &Server, request: &Request| {
         let reply = server.send(request);
         let date = httpdate::parse_http_date(reply.header("date").unwrap()).unwrap();
@@ -682,11 +682,11 @@ fn clock_moves_the_date_of_every_answer() {
             let ahead = ahead(&server, &request);
             assert!((ahead - offset).abs() < 30, "{fault}: {ahead}");
         }
-        // A refusal below HTTP tells no other time.
+        // A refusal of invalid HTTP has no `Date` header if the clock is shifted.
         let refusal = Reply::parse(&server.exchange(b"nonsense\r\n\r\n"));
         assert_eq!(refusal.status, 400);
         assert_eq!(refusal.header("date").is_some(), offset == 0, "{fault}");
-        // Tokens live on as they did.
+        // The lifetime of tokens is not affected.
         let reply = server.send(&Request::batches("v1", "").token(&token));
         assert_eq!(reply.status, 200, "{fault}");
     }

@@ -1,14 +1,14 @@
-//! The service against the text of its interface: a table of clause, request, expected answer.
+//! The server compared with the interface document: a table of clause, request and expected answer.
 //!
-//! Rows go through the document from top to bottom. What takes more than one request stands below
-//! the table, or in `paging` where it is about pages.
+//! The rows follow the order of the document. Tests that need more than one request are below the table,
+//! or in `paging`.
 
 use serde_json::Value;
 
 use crate::data::moment;
 use crate::harness::{Reply, Request, Server};
 
-/// A row: section of the interface, what it says, what is sent, what must come back.
+/// A row: the section of the interface, its clause, the request, and the expected answer.
 struct Row {
     section: u8,
     says: &'static str,
@@ -19,9 +19,9 @@ struct Row {
 enum Expected {
     /// A token response.
     Token,
-    /// A flat array of so many batches.
+    /// A flat array with this number of batches.
     Flat(usize),
-    /// A page of so many batches, and whether another follows.
+    /// A page with this number of batches, and whether another follows.
     Page(usize, bool),
     /// An error whose detail is a string.
     Error(u16),
@@ -71,7 +71,7 @@ fn table(v1: &str, v2: &str, server: &Server, all: &[Value]) -> Vec<Row> {
         row(2, "Z means the same", get1("start_date=2026-01-01T00%3A00%3A00Z"), Flat(this_year)),
         row(2, "a datetime without a timezone is invalid", get1("start_date=2026-05-01T06:00:00"), Invalid(&["query.start_date"])),
         // 3. States and transitions, 6. Events: none
-        row(3, "no batch has an address of its own", get2("").target("/v2/batches/1"), Error(404)),
+        row(3, "no batch has its own address", get2("").target("/v2/batches/1"), Error(404)),
         row(6, "no events", get2("").target("/v2/events"), Error(404)),
         // 4. Endpoints: auth
         row(4, "POST v1/auth obtains a token", Request::auth("v1"), Token),
@@ -81,7 +81,7 @@ fn table(v1: &str, v2: &str, server: &Server, all: &[Value]) -> Vec<Row> {
         row(4, "a form may name its charset", auth2(whole).content_type("Application/X-WWW-Form-Urlencoded; charset=UTF-8"), Token),
         row(4, "form-encoded, not JSON", auth2(&json).content_type("application/json"), Invalid(&["body"])),
         row(4, "JSON called a form has no fields", auth2(&json), Invalid(&["body.client_id", "body.client_secret", "body.grant_type"])),
-        row(4, "a form that does not say so is none", auth2(whole).content_type("text/plain"), Invalid(&["body"])),
+        row(4, "a form needs its content type", auth2(whole).content_type("text/plain"), Invalid(&["body"])),
         row(4, "client_id is required", auth1("client_secret=SECRET&grant_type=client_credentials"), Invalid(&["body.client_id"])),
         row(4, "client_secret is required", auth2("client_id=ID&grant_type=client_credentials"), Invalid(&["body.client_secret"])),
         row(4, "grant_type is required", auth2("client_id=ID&client_secret=SECRET"), Invalid(&["body.grant_type"])),
@@ -94,35 +94,35 @@ fn table(v1: &str, v2: &str, server: &Server, all: &[Value]) -> Vec<Row> {
         row(4, "an empty grant_type is invalid", auth2("client_id=ID&client_secret=SECRET&grant_type="), Invalid(&["body.grant_type"])),
         row(4, "a doubled field is invalid", auth2(&format!("client_id=ID&{whole}")), Invalid(&["body.client_id"])),
         row(4, "a doubled secret is invalid", auth2(&format!("{whole}&client_secret=x")), Invalid(&["body.client_secret"])),
-        row(4, "credentials in the query count for nothing", auth2("").target(&form(&format!("/v2/auth?{whole}"))), Invalid(&["body.client_id", "body.client_secret", "body.grant_type"])),
-        row(4, "auth is asked for by POST", Request::get("/v1/auth"), Error(405)),
-        row(4, "and by POST only", Request::get("/v2/auth"), Error(405)),
-        row(4, "not by HEAD either", Request::new("HEAD", "/v2/auth"), NoBody(405)),
+        row(4, "credentials in the query are ignored", auth2("").target(&form(&format!("/v2/auth?{whole}"))), Invalid(&["body.client_id", "body.client_secret", "body.grant_type"])),
+        row(4, "auth v1 accepts only POST", Request::get("/v1/auth"), Error(405)),
+        row(4, "auth v2 accepts only POST", Request::get("/v2/auth"), Error(405)),
+        row(4, "auth does not accept HEAD", Request::new("HEAD", "/v2/auth"), NoBody(405)),
         // 4. Endpoints: v1
         row(4, "v1 is one flat array of all batches", get1(""), Flat(250)),
         row(4, "v1: on or after", get1("start_date=2026-10-31T00:00:00Z"), Flat(0)),
         row(4, "v1: on or before", get1("end_date=2023-11-01T00:00:00Z"), Flat(0)),
-        row(4, "v1: a start after the end holds nothing", get1("start_date=2026-01-01T00:00:00Z&end_date=2025-01-01T00:00:00Z"), Flat(0)),
-        row(4, "v1: no next_token there, so it says nothing", get1("next_token=x"), Flat(250)),
+        row(4, "v1: a start after the end gives no batches", get1("start_date=2026-01-01T00:00:00Z&end_date=2025-01-01T00:00:00Z"), Flat(0)),
+        row(4, "v1: next_token is ignored", get1("next_token=x"), Flat(250)),
         row(4, "v1 requires the bearer token", Request::batches("v1", ""), Error(401)),
         row(4, "HEAD is not GET", Request::new("HEAD", "/v1/batches").token(v1), NoBody(405)),
         // 4. Endpoints: v2
         row(4, "v2: without next_token the first page", get2(""), Page(100, true)),
         row(4, "v2: a range on one page", get2("start_date=2026-10-31T00:00:00Z"), Page(0, false)),
-        row(4, "v2: parameters nobody knows say nothing", get2("page=7&limit=1"), Page(100, true)),
+        row(4, "v2: unknown parameters are ignored", get2("page=7&limit=1"), Page(100, true)),
         row(4, "v2 requires the bearer token", Request::batches("v2", ""), Error(401)),
         // 5. Authentication
         row(5, "the scheme is Bearer, in any case", Request::batches("v2", "").header("Authorization", &format!("bearer {v2}")), Page(100, true)),
         row(5, "another scheme is no bearer token", Request::batches("v2", "").header("Authorization", &format!("Basic {v2}")), Error(401)),
-        row(5, "a bare token is none", Request::batches("v2", "").header("Authorization", v2), Error(401)),
-        row(5, "an empty token is none", Request::batches("v2", "").token(""), Error(401)),
-        row(5, "a wrong token is none", Request::batches("v2", "").token(&v2.replace(|_: char| true, "A")), Error(401)),
-        row(5, "a token and more is none", Request::batches("v2", "").token(&format!("{v2}A")), Error(401)),
-        row(5, "two tokens are none", get2("").token(v2), Error(401)),
-        row(5, "the header alone counts", Request::batches("v2", &format!("access_token={v2}")), Error(401)),
+        row(5, "a token without a scheme is refused", Request::batches("v2", "").header("Authorization", v2), Error(401)),
+        row(5, "an empty token is refused", Request::batches("v2", "").token(""), Error(401)),
+        row(5, "a wrong token is refused", Request::batches("v2", "").token(&v2.replace(|_: char| true, "A")), Error(401)),
+        row(5, "a token with extra characters is refused", Request::batches("v2", "").token(&format!("{v2}A")), Error(401)),
+        row(5, "two tokens are refused", get2("").token(v2), Error(401)),
+        row(5, "a token in the query is ignored", Request::batches("v2", &format!("access_token={v2}")), Error(401)),
         row(5, "a v1 token is not for v2 (not shown; the stricter reading)", Request::batches("v2", "").token(v1), Error(401)),
         row(5, "a v2 token is not for v1", Request::batches("v1", "").token(v2), Error(401)),
-        row(5, "the token is asked for before the dates", Request::batches("v2", "start_date=x"), Error(401)),
+        row(5, "the token is checked before the dates", Request::batches("v2", "start_date=x"), Error(401)),
         // 7. Errors
         row(7, "401: wrong client_id, v1", auth1("client_id=other&client_secret=SECRET&grant_type=client_credentials"), Error(401)),
         row(7, "401: wrong client_id, v2", auth2("client_id=other&client_secret=SECRET&grant_type=client_credentials"), Error(401)),
@@ -131,26 +131,26 @@ fn table(v1: &str, v2: &str, server: &Server, all: &[Value]) -> Vec<Row> {
         row(7, "422 before 401", auth2("client_id=other&client_secret=other&grant_type=x"), Invalid(&["body.grant_type"])),
         row(7, "422: both dates are named", get2("start_date=x&end_date=y"), Invalid(&["query.start_date", "query.end_date"])),
         row(7, "422: a doubled date", get1("end_date=2026-05-01T06:00:00Z&end_date=2026-05-01T06:00:00Z"), Invalid(&["query.end_date"])),
-        row(7, "422: a next_token of nobody (not shown)", get2("next_token=abc"), Invalid(&["query.next_token"])),
+        row(7, "422: an unknown next_token (not shown)", get2("next_token=abc"), Invalid(&["query.next_token"])),
         row(7, "422: an empty next_token", get2("next_token="), Invalid(&["query.next_token"])),
         row(7, "422: a doubled next_token", get2("next_token=a&next_token=b"), Invalid(&["query.next_token"])),
-        row(7, "422: all that is wrong is named", get2("start_date=x&next_token="), Invalid(&["query.start_date", "query.next_token"])),
+        row(7, "422: all errors are named", get2("start_date=x&next_token="), Invalid(&["query.start_date", "query.next_token"])),
         // 8. Limits
-        row(8, "v1 and v2 hold the same: v1", get1("start_date=2026-09-01T00:00:00Z"), Flat(since("2026-09-01T00:00:00"))),
-        row(8, "v1 and v2 hold the same: v2", get2("start_date=2026-09-01T00:00:00Z"), Page(since("2026-09-01T00:00:00"), false)),
+        row(8, "v1 and v2 have the same batches: v1", get1("start_date=2026-09-01T00:00:00Z"), Flat(since("2026-09-01T00:00:00"))),
+        row(8, "v1 and v2 have the same batches: v2", get2("start_date=2026-09-01T00:00:00Z"), Page(since("2026-09-01T00:00:00"), false)),
         // 9. Versioning
         row(9, "the version is part of the path", get2("").target("/batches"), Error(404)),
         row(9, "there is no v3", get2("").target("/v3/batches"), Error(404)),
-        row(9, "a path ends where it ends", get2("").target("/v2/batches/"), Error(404)),
-        row(9, "and is spelt as it is spelt", get2("").target("/V2/batches"), Error(404)),
+        row(9, "a trailing slash is not accepted", get2("").target("/v2/batches/"), Error(404)),
+        row(9, "paths are case-sensitive", get2("").target("/V2/batches"), Error(404)),
         row(9, "nothing at the root", Request::get("/"), Error(404)),
     ];
     for date in bad_dates {
         for (name, field) in [("start_date", "query.start_date"), ("end_date", "query.end_date")] {
             let fields: &'static [&'static str] = Vec::leak(vec![field]);
             let query = format!("{name}={date}");
-            rows.push(row(7, "422: a date that is none, v1", get1(&query), Invalid(fields)));
-            rows.push(row(7, "422: a date that is none, v2", get2(&query), Invalid(fields)));
+            rows.push(row(7, "422: an invalid date, v1", get1(&query), Invalid(fields)));
+            rows.push(row(7, "422: an invalid date, v2", get2(&query), Invalid(fields)));
         }
     }
     rows
@@ -208,7 +208,7 @@ impl Kind {
     }
 }
 
-/// Checks a batch against the table of its fields; every field is there, and no other.
+/// Asserts that a batch has exactly the fields of the table.
 fn check_batch(batch: &Value) {
     let object = batch.as_object().unwrap();
     assert_eq!(object.len(), FIELDS.len(), "{batch}");
@@ -281,7 +281,7 @@ fn check(expected: &Expected, reply: &Reply) {
 }
 
 #[test]
-fn every_clause_of_the_interface_holds() {
+fn every_clause_of_the_interface_is_met() {
     let server = Server::start(&["--page-size", "100"]);
     let (v1, v2) = (server.token("v1"), server.token("v2"));
     let rows = table(&v1, &v2, &server, &server.flat(""));
@@ -319,7 +319,7 @@ fn a_missing_or_wrong_token_names_the_scheme() {
 }
 
 #[test]
-fn a_token_is_new_each_time_and_lives_as_long_as_told() {
+fn each_token_is_new_and_expires_after_its_ttl() {
     let server = Server::start(&["--token-ttl", "1s"]);
     let (first, second) = (server.token("v2"), server.token("v2"));
     assert_ne!(first, second);
@@ -331,7 +331,7 @@ fn a_token_is_new_each_time_and_lives_as_long_as_told() {
 }
 
 #[test]
-fn the_credentials_may_be_chosen() {
+fn the_credentials_can_be_set() {
     let server = Server::start(&["--client-id", "nursery 7", "--client-secret", "s&c=r%t"]);
     assert_eq!(
         (server.client_id.as_str(), server.client_secret.as_str()),

@@ -1,4 +1,4 @@
-//! Starting, announcing, stopping.
+//! Starting and stopping the server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -21,11 +21,11 @@ fn the_first_line_is_one_json_object_with_the_real_port() {
         "a new one each start"
     );
     let ended = server.stop();
-    assert_eq!(ended.stdout, "", "and nothing after it");
+    assert_eq!(ended.stdout, "", "more than one line");
 }
 
 #[test]
-fn people_get_lines_that_work_when_pasted() {
+fn the_printed_commands_work_when_pasted() {
     let mut child = trayscan(&FREE_PORT).stdout(Stdio::piped()).spawn().unwrap();
     let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap())
         .lines()
@@ -65,7 +65,7 @@ fn sigterm_and_sigint_end_it_with_code_0() {
 }
 
 #[test]
-fn open_requests_are_finished_and_idle_connections_are_not_waited_for() {
+fn shutdown_finishes_open_requests_and_closes_idle_connections() {
     let server = Server::start(&["--fault", "latency:1500ms"]);
     let mut idle = server.connect();
     let mut busy = server.connect();
@@ -85,7 +85,7 @@ fn open_requests_are_finished_and_idle_connections_are_not_waited_for() {
 }
 
 #[test]
-fn no_new_connection_is_taken_while_draining() {
+fn no_new_connection_is_accepted_during_shutdown() {
     let server = Server::start(&["--fault", "latency:2s"]);
     let mut busy = server.connect();
     busy.write_all(&Request::auth("v2").to_bytes(&server))
@@ -98,7 +98,7 @@ fn no_new_connection_is_taken_while_draining() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_stops_it_immediately() {
     let server = Server::start(&["--fault", "latency:1h"]);
     let mut busy = server.connect();
     busy.write_all(&Request::auth("v2").to_bytes(&server))
@@ -118,7 +118,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn a_port_in_use_ends_with_code_8_and_a_way_out() {
+fn a_port_in_use_ends_with_code_8_and_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ended = run(&["serve", "--listen", &address]);
@@ -148,7 +148,7 @@ fn an_address_of_another_machine_ends_with_code_8() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_with_a_warning() {
+fn listening_for_other_machines_prints_a_warning() {
     let mut command = trayscan(&["serve", "--listen", "0.0.0.0:0", "--format", "json"]);
     command.env("NO_COLOR", "1");
     let server = Server::spawn(command);
@@ -173,7 +173,7 @@ fn other_machines_are_let_in_only_with_a_warning() {
 }
 
 #[test]
-fn ipv6_is_served_where_there_is_any() {
+fn ipv6_is_served_if_available() {
     if TcpListener::bind("[::1]:0").is_err() {
         eprintln!("skipped: this machine has no IPv6 loopback");
         return;
@@ -186,7 +186,7 @@ fn ipv6_is_served_where_there_is_any() {
 }
 
 #[test]
-fn the_log_tells_requests_only_when_asked_twice() {
+fn requests_are_logged_only_with_vv() {
     let log = |flags: &[&str]| {
         let fixed = ["serve", "--listen", "127.0.0.1:0", "--format", "json"];
         let server = Server::spawn(trayscan(&[&fixed[..], flags].concat()));
@@ -211,7 +211,7 @@ fn the_log_tells_requests_only_when_asked_twice() {
 }
 
 #[test]
-fn a_drain_that_runs_out_of_time_says_what_it_cut_off() {
+fn a_shutdown_timeout_reports_the_requests_it_cut_off() {
     let server = Server::start(&["--fault", "latency:1h"]);
     let mut busy = server.connect();
     busy.write_all(&Request::auth("v2").to_bytes(&server))
@@ -237,7 +237,7 @@ fn a_drain_that_runs_out_of_time_says_what_it_cut_off() {
 }
 
 #[test]
-fn a_signal_is_heard_while_batches_are_made_up() {
+fn a_signal_works_while_batches_are_generated() {
     let child = trayscan(&["serve", "--listen", "127.0.0.1:0", "--batches", "2000000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Hostile and sluggish clients: they are told so or cut off, and nobody else notices.
+//! Hostile and slow clients: they get an error or are cut off, and other clients are not affected.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Reply, Request, Server};
 
-/// Checks that an honest client is served, and soon.
+/// Asserts that a normal client is served.
 fn assert_serves(server: &Server) {
     let reply = server.send(&Request::batches("v2", "").token(&server.token("v2")));
     assert_eq!(reply.status, 200);
@@ -17,27 +17,27 @@ fn detail(reply: &Reply) -> String {
     reply.json()["detail"].as_str().unwrap().to_owned()
 }
 
-/// Reads until the service ends the connection.
+/// Reads until the server closes the connection.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     rest
 }
 
-/// Feeds bytes to `stream`, one now and then, until the service ends it.
+/// Slowly sends one byte at a time until the server closes the connection.
 fn drip(mut stream: TcpStream) {
     let started = Instant::now();
     while stream.write_all(b"x").is_ok() {
         assert!(
             started.elapsed() < Duration::from_secs(45),
-            "it may drip for ever"
+            "the connection was not closed"
         );
         thread::sleep(Duration::from_millis(250));
     }
 }
 
 #[test]
-fn sluggish_clients_are_cut_off() {
+fn slow_clients_are_cut_off() {
     let server = Server::start(&[]);
     let begin = |bytes: &str| {
         let mut stream = server.connect();
@@ -68,7 +68,7 @@ fn sluggish_clients_are_cut_off() {
     dripper.join().unwrap();
     assert!(
         started.elapsed() >= Duration::from_secs(10),
-        "they had time enough"
+        "they were cut off too early"
     );
     assert_serves(&server);
 }
@@ -109,7 +109,7 @@ fn large_bodies_are_refused_with_detail() {
         (reply.status, detail(&reply).as_str()),
         (413, "The body is too large")
     );
-    // In pieces, so that no length is announced.
+    // Chunked, so that no length is announced.
     let mut pieces = String::from(
         "POST /v2/auth HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
     );
@@ -127,7 +127,7 @@ fn large_bodies_are_refused_with_detail() {
 }
 
 #[test]
-fn what_is_no_http_is_refused_with_detail() {
+fn invalid_http_is_refused_with_detail() {
     let server = Server::start(&[]);
     for nonsense in [
         "nonsense\r\n\r\n",
@@ -169,7 +169,7 @@ fn one_connection_serves_many_requests() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_do_not_hurt_a_good_one() {
+fn ten_thousand_idle_connections_do_not_affect_an_active_one() {
     let server = Server::start(&[]);
     let wanted = 10_000;
     let allowed = rlimit::increase_nofile_limit(wanted + 500).unwrap();
@@ -201,7 +201,7 @@ fn ten_thousand_idle_connections_do_not_hurt_a_good_one() {
     assert_serves(&server);
 }
 
-/// Opens a connection and makes one request on it, which stays open.
+/// Opens a connection, makes one request, and keeps the connection open.
 fn keep_alive(server: &Server) -> TcpStream {
     let mut stream = server.connect();
     stream
@@ -214,7 +214,7 @@ fn keep_alive(server: &Server) -> TcpStream {
 }
 
 #[test]
-fn newcomers_are_served_where_idle_connections_take_every_place() {
+fn new_connections_are_served_while_idle_ones_reach_the_limit() {
     let server = Server::start(&[]);
     rlimit::increase_nofile_limit(4000).unwrap();
     let idle: Vec<TcpStream> = (0..600).map(|_| keep_alive(&server)).collect();
@@ -233,7 +233,7 @@ fn newcomers_are_served_where_idle_connections_take_every_place() {
 }
 
 #[test]
-fn an_answer_that_is_read_slowly_is_not_cut_for_newcomers() {
+fn a_slowly_read_answer_is_not_cut_off_for_new_connections() {
     let server = Server::start(&["--batches", "4500", "--page-size", "4500"]);
     rlimit::increase_nofile_limit(4000).unwrap();
     let token = server.token("v2");
@@ -248,7 +248,7 @@ fn an_answer_that_is_read_slowly_is_not_cut_for_newcomers() {
 }
 
 #[test]
-fn errors_of_old_clients_have_their_detail_too() {
+fn errors_for_http_1_0_clients_have_detail() {
     let server = Server::start(&[]);
     let requests = b"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\nnonsense\r\n\r\n";
     let answers = String::from_utf8(server.exchange(requests)).unwrap();

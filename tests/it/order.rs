@@ -1,7 +1,7 @@
 //! The order of an export without `--sort`: the same bytes in every run, with any number of workers.
 //!
-//! Each case compares whole outputs. Where the service answers in order of time, the output must be in
-//! that order too, in both versions.
+//! Each case compares whole outputs. If the service answers in order of creation date, the output must be
+//! in that order, in both versions.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::harness::{Server, export, export_with};
 use crate::scripted::{Answer, Asked, Scripted};
 use crate::wire::{fields, object, token};
 
-/// Returns the output of an export as lines.
+/// Returns the output of an NDJSON export.
 fn exported(server: &Server, args: &[&str]) -> String {
     let flags = [&["-f", "ndjson"], &PATIENT[..], args].concat();
     let ended = export(server, &flags);
@@ -18,17 +18,17 @@ fn exported(server: &Server, args: &[&str]) -> String {
     ended.stdout
 }
 
-/// Asserts that exports by one worker and by `crews` are the same; returns what they are.
-fn same_bytes(server: &Server, crews: &[&str], args: &[&str], what: &str) -> String {
+/// Asserts that exports with 1 worker and with each of `worker_counts` are identical, and returns the output.
+fn same_bytes(server: &Server, worker_counts: &[&str], args: &[&str], what: &str) -> String {
     let by = |workers| exported(server, &[args, &["--parallel", workers]].concat());
     let alone = by("1");
-    for workers in crews {
+    for workers in worker_counts {
         assert!(by(workers) == alone, "{what} {args:?}: {workers} workers");
     }
     alone
 }
 
-/// Joins batches as lines, the newest first if that is how the service answers.
+/// Joins batches as lines, in reverse if `newest_first`.
 fn lines(mut texts: Vec<String>, newest_first: bool) -> String {
     if newest_first {
         texts.reverse();
@@ -37,7 +37,7 @@ fn lines(mut texts: Vec<String>, newest_first: bool) -> String {
     texts.join("\n")
 }
 
-/// Readings of what version 1 does with more than 1000 batches.
+/// Possible behaviours of version 1 with more than 1000 batches.
 const LIMITS: [&[&str]; 5] = [
     &[],
     &["--fault", "v1-truncate"],
@@ -49,7 +49,7 @@ const LIMITS: [&[&str]; 5] = [
 const NEWEST_FIRST: &str = "newest-first";
 
 #[test]
-fn runs_against_a_service_that_answers_the_newest_first_are_the_same() {
+fn newest_first_answers_give_one_order() {
     let server = with(&["--batches", "6000"], &[NEWEST_FIRST]);
     let found = same_bytes(&server, &["1", "8"], &["--api", "v1"], NEWEST_FIRST);
     let all = texts(&Server::start(&["--batches", "6000"]), "");
@@ -57,7 +57,7 @@ fn runs_against_a_service_that_answers_the_newest_first_are_the_same() {
 }
 
 #[test]
-fn version_1_keeps_the_order_of_time_whatever_its_limit_is() {
+fn version_1_keeps_the_order_of_dates_with_any_limit() {
     let batches = ["--batches", "2600"];
     let all = texts(&Server::start(&batches), "");
     for (order, newest_first) in [(&[][..], false), (&[NEWEST_FIRST], true)] {
@@ -71,7 +71,7 @@ fn version_1_keeps_the_order_of_time_whatever_its_limit_is() {
 }
 
 #[test]
-fn version_1_has_one_order_where_the_service_has_none() {
+fn version_1_has_one_order_even_if_the_service_has_none() {
     for limit in &LIMITS[..3] {
         let server = with(&[&["--batches", "2600"], *limit].concat(), &["shuffle"]);
         same_bytes(&server, &["8"], &["--api", "v1"], &format!("{limit:?}"));
@@ -147,8 +147,8 @@ fn every_combination_has_one_order() {
     }
 }
 
-/// A service of version 1 with `count` batches further and further apart, the newest first, that sends its answers in
-/// pieces of so many bytes.
+/// Starts a version 1 service with `count` batches at increasing intervals, newest first, that sends its answers
+/// in pieces of `size` bytes.
 fn in_pieces(count: i64, size: usize) -> Scripted {
     let first = 1_700_000_000;
     let texts: Vec<(i64, String)> = (0..count)

@@ -1,4 +1,4 @@
-//! Paging: one consistent set, whatever the page size and the bounds, and cursors nobody can make.
+//! Paging: one consistent set for any page size and range, and cursors that cannot be forged.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub(crate) fn ids(batches: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// Asks for one page with `query`.
+/// Requests one page with `query`.
 fn page(server: &Server, token: &str, query: &str) -> Reply {
     server.send(&Request::batches("v2", query).token(token))
 }
@@ -27,7 +27,7 @@ fn cursor_after(server: &Server, token: &str, query: &str) -> String {
 }
 
 #[test]
-fn pages_of_any_size_hold_what_version_1_holds() {
+fn pages_of_any_size_have_the_batches_of_version_1() {
     for size in [1, 7, 100, 249, 250, 251, 100_000] {
         let server = Server::start(&["--page-size", &size.to_string()]);
         let pages = server.pages("");
@@ -37,13 +37,13 @@ fn pages_of_any_size_hold_what_version_1_holds() {
 }
 
 #[test]
-fn pages_cross_the_seams_of_the_catalogue() {
+fn pages_of_many_batches_equal_version_1() {
     let server = Server::start(&["--batches", "10000", "--page-size", "999"]);
     assert_eq!(server.pages("").concat(), server.flat(""));
 }
 
 #[test]
-fn both_bounds_are_inclusive_and_a_fraction_lies_past_its_second() {
+fn both_bounds_are_inclusive_and_a_fraction_is_after_its_second() {
     let server = Server::start(&["--batches", "3000"]);
     let all = server.flat("");
     let whole = all
@@ -65,13 +65,13 @@ fn both_bounds_are_inclusive_and_a_fraction_lies_past_its_second() {
     let second = &moment(broken)[..19];
     assert!(
         !holds(broken, second, second),
-        "half past a second is not on or before it"
+        "a fraction past a second is after that second"
     );
     assert!(holds(broken, second, "2026-12-31T00:00:00"));
 }
 
 #[test]
-fn ranges_hold_exactly_the_batches_between_their_bounds() {
+fn ranges_have_exactly_the_batches_within_their_bounds() {
     let server = Server::start(&["--batches", "3000", "--page-size", "100"]);
     let all = server.flat("");
     for (start, end) in [
@@ -91,7 +91,7 @@ fn ranges_hold_exactly_the_batches_between_their_bounds() {
 }
 
 #[test]
-fn a_cursor_carries_its_range_and_takes_no_other() {
+fn a_cursor_includes_its_range_and_refuses_another() {
     let server = Server::start(&["--page-size", "10"]);
     let token = server.token("v2");
     let range = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
@@ -119,7 +119,7 @@ fn a_cursor_carries_its_range_and_takes_no_other() {
 }
 
 #[test]
-fn a_page_can_be_asked_for_again() {
+fn a_page_can_be_requested_again() {
     let server = Server::start(&["--page-size", "10"]);
     let token = server.token("v2");
     let query = format!("next_token={}", cursor_after(&server, &token, ""));
@@ -130,7 +130,7 @@ fn a_page_can_be_asked_for_again() {
 }
 
 #[test]
-fn cursors_of_a_walk_are_all_different_and_live_on_with_another_token() {
+fn cursors_of_a_walk_are_unique_and_work_with_another_token() {
     let server = Server::start(&["--page-size", "10"]);
     let mut cursors = HashSet::new();
     let mut query = String::new();
