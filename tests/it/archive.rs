@@ -674,10 +674,10 @@ fn sync_warns_if_clocks_differ_by_more_than_a_minute() {
         let ended = sync(&server, archive.to_str().unwrap(), &[]);
         let warning = ended.stderr.lines().find(|line| line.contains("clock"));
         assert_eq!(warning.is_some(), says.is_some(), "{ended:?}");
-        let told = warning.is_none_or(|line| {
+        let is_expected = warning.is_none_or(|line| {
             line.starts_with("warning: the clock of this machine is")
                 && line.contains(says.unwrap())
         });
-        assert!(told, "{ended:?}");
+        assert!(is_expected, "{ended:?}");
     }
 }

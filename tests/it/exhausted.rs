@@ -62,6 +62,7 @@ const COMMANDS: [&[&str]; 5] = [
 #[test]
 fn a_runtime_that_cannot_start_ends_with_code_1() {
     for inject in [
+        // The first eventfd of the main thread is optional and the second is required, so all fail.
         "inject=eventfd2:error=EMFILE:when=1+",
         "inject=epoll_create1:error=EMFILE:when=1+",
         "inject=socketpair:error=EMFILE:when=1+",

@@ -87,7 +87,7 @@ fn succeeds(command: &mut Command) -> Ended {
 }
 
 /// Returns the output of a complete export.
-fn whole(server: &Server, args: &[&str]) -> Vec<u8> {
+fn complete_export(server: &Server, args: &[&str]) -> Vec<u8> {
     let output = export(server, args).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     output.stdout
@@ -466,7 +466,7 @@ fn a_fifo_is_written_to_directly_and_not_replaced() {
         move || fs::read(path).unwrap()
     });
     succeeds(&mut export_to(&server, &path, &[]));
-    assert!(reader.join().unwrap() == whole(&server, &[]));
+    assert!(reader.join().unwrap() == complete_export(&server, &[]));
     assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
     assert_eq!(names(folder.path()), ["fifo.ndjson"]);
 }
@@ -518,7 +518,7 @@ fn files_in_dev_shm_are_replaced_like_other_files() {
     );
     succeeds(&mut export_to(&server, &path, &[]));
     assert!(
-        fs::read(&path).unwrap() == whole(&server, &["-f", "csv"]),
+        fs::read(&path).unwrap() == complete_export(&server, &["-f", "csv"]),
         "nothing of the old file is left"
     );
     let kept = ended(export_to(&server, &path, &[]).arg("--no-clobber"));
@@ -528,7 +528,7 @@ fn files_in_dev_shm_are_replaced_like_other_files() {
 #[test]
 fn dev_stdout_is_standard_output() {
     let server = Server::start(&["--batches", "30"]);
-    let expected = whole(&server, &["-f", "csv"]);
+    let expected = complete_export(&server, &["-f", "csv"]);
     let args = ["-o", "/dev/stdout", "-f", "csv"];
     assert!(
         export(&server, &args).output().unwrap().stdout == expected,
@@ -548,7 +548,7 @@ fn dev_stdout_is_standard_output() {
 #[test]
 fn dev_stdout_continues_at_the_current_position() {
     let server = Server::start(&["--batches", "30"]);
-    let expected = [b"before\n", &whole(&server, &["-f", "csv"])[..]].concat();
+    let expected = [b"before\n", &complete_export(&server, &["-f", "csv"])[..]].concat();
     let folder = TempDir::new().unwrap();
     for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
         let args = ["export", "-o", name, "-f", "csv"];
@@ -828,7 +828,7 @@ fn a_closed_pipe_ends_the_run_silently_with_code_141() {
 fn two_exports_to_one_file_leave_one_complete_result() {
     let server = Server::start(&[&MANY[..], &["--fault", "latency:10ms"]].concat());
     let orders = ["batch_id", "batch_id:desc"];
-    let results = orders.map(|order| whole(&server, &["-f", "csv", "--sort", order]));
+    let results = orders.map(|order| complete_export(&server, &["-f", "csv", "--sort", order]));
     assert!(results[0] != results[1]);
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");

@@ -187,7 +187,7 @@ impl Scene {
         scene
     }
 
-    /// Kills a run at each of these moments. At least a third must kill it before it exits.
+    /// Kills a run at each of these moments. More than a third must kill it before it exits.
     fn kill_at(&self, moments: &[Moment]) {
         let kills = AtomicUsize::new(0);
         two_at_a_time(moments, |moment| {
@@ -352,7 +352,7 @@ fn repeatedly_killed_runs_still_make_progress() {
 
 /// Asserts that a killed export leaves the complete old or new file and at most one hidden file, and that
 /// the next export succeeds and removes the hidden file.
-fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
+fn kill_export(nursery: &Nursery, complete: &[u8], moment: &Moment) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.csv");
     fs::write(&path, OLD).unwrap();
@@ -362,11 +362,11 @@ fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     let was_killed = killed(&command, moment);
     let found = fs::read(&path).unwrap();
     assert!(
-        found == OLD || found == whole,
+        found == OLD || found == complete,
         "{moment:?}: {} bytes",
         found.len()
     );
-    assert!(was_killed || found == whole, "{moment:?}");
+    assert!(was_killed || found == complete, "{moment:?}");
     let (hidden, others): (Vec<_>, Vec<_>) = names(folder.path())
         .into_iter()
         .map(|name| name.into_string().unwrap())
@@ -378,7 +378,7 @@ fn kill_export(nursery: &Nursery, whole: &[u8], moment: &Moment) {
     );
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(0), "{moment:?}: {ended:?}");
-    assert!(fs::read(&path).unwrap() == whole, "{moment:?}");
+    assert!(fs::read(&path).unwrap() == complete, "{moment:?}");
     assert_eq!(
         names(folder.path()),
         ["a.csv"],
@@ -395,9 +395,9 @@ fn kill_exports(moments: &[Moment]) {
         .fill("a", (1..=400).map(|day| today - day * DAY));
     let mut command = trayscan(&["export", "-q", "-f", "csv"]);
     with_access(&mut command, &nursery);
-    let whole = command.output().unwrap().stdout;
-    assert_eq!(str::from_utf8(&whole).unwrap().lines().count(), 401);
-    two_at_a_time(moments, |moment| kill_export(&nursery, &whole, moment));
+    let complete = command.output().unwrap().stdout;
+    assert_eq!(str::from_utf8(&complete).unwrap().lines().count(), 401);
+    two_at_a_time(moments, |moment| kill_export(&nursery, &complete, moment));
 }
 
 /// The system calls of an export that change files.

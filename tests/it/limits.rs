@@ -188,16 +188,16 @@ fn ten_thousand_idle_connections_do_not_affect_an_active_one() {
         assert!(good.read(&mut rest).unwrap() > 0);
     };
     ask();
-    let mut crowd: Vec<TcpStream> = Vec::new();
+    let mut idle: Vec<TcpStream> = Vec::new();
     for number in 0..count {
-        crowd.push(TcpStream::connect(server.address).unwrap());
+        idle.push(TcpStream::connect(server.address).unwrap());
         if number % 1000 == 0 {
             ask();
         }
     }
     ask();
     assert_serves(&server);
-    drop(crowd);
+    drop(idle);
     assert_serves(&server);
 }
 
@@ -241,10 +241,10 @@ fn a_slowly_read_answer_is_not_cut_off_for_new_connections() {
     let request = Request::batches("v2", "").token(&token).to_bytes(&server);
     slow.write_all(&request).unwrap();
     thread::sleep(Duration::from_millis(300));
-    let crowd: Vec<TcpStream> = (0..1200).map(|_| keep_alive(&server)).collect();
+    let idle: Vec<TcpStream> = (0..1200).map(|_| keep_alive(&server)).collect();
     let reply = Reply::parse(&rest(slow));
     assert!(reply.is_whole(), "{} bytes arrived", reply.body.len());
-    drop(crowd);
+    drop(idle);
 }
 
 #[test]

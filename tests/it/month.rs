@@ -217,7 +217,7 @@ impl World {
             assert!(!is_complete, "{}", self.log);
             return;
         }
-        // A killed first run may leave an empty file.
+        // A killed first run may leave an empty file. Opening any other file repairs it after a kill.
         if std::fs::metadata(&self.shelf.path).unwrap().len() == 0 {
             return;
         }

@@ -54,20 +54,20 @@ fn both_bounds_are_inclusive_and_a_fraction_is_after_its_second() {
         .iter()
         .find(|batch| moment(batch).contains('.'))
         .unwrap();
-    let holds = |batch: &Value, start: &str, end: &str| {
+    let is_inside = |batch: &Value, start: &str, end: &str| {
         let found = server
             .pages(&format!("start_date={start}Z&end_date={end}Z"))
             .concat();
         found.contains(batch)
     };
     let second = moment(whole);
-    assert!(holds(whole, &second, &second));
+    assert!(is_inside(whole, &second, &second));
     let second = &moment(broken)[..19];
     assert!(
-        !holds(broken, second, second),
+        !is_inside(broken, second, second),
         "a fraction past a second is after that second"
     );
-    assert!(holds(broken, second, "2026-12-31T00:00:00"));
+    assert!(is_inside(broken, second, "2026-12-31T00:00:00"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn date_ranges_give_the_same_result() {
                 "end_date=2025-03-01T12:00:00Z",
                 &["--end", "2025-03-01T12:00:00Z"],
             ),
-            // No batch was created at midnight, so the exclusive end leaves nothing out.
+            // No batch was created at exactly this end, so both ranges have the same batches.
             (
                 "start_date=2024-05-01T00:00:00Z&end_date=2025-10-01T00:00:00Z",
                 &["--start", "2024-05", "--end", "2025-09"],
@@ -877,7 +877,8 @@ fn an_accidentally_ordered_first_page_is_not_taken_for_an_order() {
 }
 
 /// A version 1 service that refuses a range of `span` seconds with 413. It answers the first request for
-/// the earlier half with 503, and later ones with 413 if that half can be split. It answers the later half with `later`.
+/// the earlier half with 503, and later ones with 413 if that half can be split. It answers the later half
+/// with `later`.
 fn failing_between_halves(span: i64, later: String) -> Scripted {
     let first = micros("2024-05-01T06:00:00Z") / SECOND;
     Scripted::start(move |asked| {
