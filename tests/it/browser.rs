@@ -1,6 +1,6 @@
-//! The page in a real browser: what runs, what is fetched, what is there, how wide it is, how it prints.
+//! The page in a real browser: scripts, requests, content, width and printing.
 //!
-//! Chromium is driven by its command line. Where there is none, these tests say so and are skipped.
+//! The tests run Chromium from the command line, and are skipped with a message if it is not installed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,10 +19,10 @@ use crate::harness::Server;
 use crate::nursery::{DAY, Item};
 use crate::report::{MADE, assert_self_contained, nursery, page, plain, sound};
 
-/// Ample for a page on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Enough for a page on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns the browser, where this machine has one.
+/// Returns the path of the browser; `None` if not installed.
 fn chromium() -> Option<PathBuf> {
     let named = std::env::var_os("TRAYSCAN_CHROMIUM").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -38,7 +38,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// A browser with a folder and a proxy of its own, which lets nothing through and writes all down.
+/// A browser with its own folder and a proxy that blocks and records all requests.
 struct Browser {
     program: PathBuf,
     folder: TempDir,
@@ -46,12 +46,12 @@ struct Browser {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// What a visit left behind.
+/// The result of a visit.
 #[derive(Debug)]
 struct Visit {
     dom: String,
     console: Vec<String>,
-    /// What the page asked of the network.
+    /// The requests of the page.
     asked: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Browser {
                 thread::spawn(move || {
                     let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
                     let mut line = String::new();
-                    // A connection without a word is one, too.
+                    // A connection without a request counts too.
                     let _ = BufReader::new(stream).read_line(&mut line);
                     written.lock().unwrap().push(line);
                 });
@@ -82,7 +82,7 @@ impl Browser {
         })
     }
 
-    /// Runs the browser to its end; what it wrote to both streams.
+    /// Runs the browser until it exits and returns its stdout and stderr.
     fn run(&self, args: &[&str], page: &Path) -> (String, String) {
         let profile = TempDir::new_in(self.folder.path()).unwrap();
         let proxy = self.proxy.local_addr().unwrap();
@@ -100,7 +100,7 @@ impl Browser {
                 "--disable-sync",
                 "--enable-logging=stderr",
                 "--v=0",
-                // Loopback too.
+                // Use the proxy for loopback addresses too.
                 "--proxy-bypass-list=<-loopback>",
             ])
             .arg(format!("--proxy-server=http://{proxy}"))
@@ -129,9 +129,9 @@ impl Browser {
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 child.kill().unwrap();
-                panic!("the browser hangs");
+                panic!("the browser timed out");
             }
             thread::sleep(Duration::from_millis(20));
         };
@@ -146,7 +146,7 @@ impl Browser {
         self.asked.lock().unwrap().clear();
         let (dom, told) = self.run(&["--virtual-time-budget=3000", "--dump-dom"], &page);
         let console = told.lines().filter(|line| line.contains(":CONSOLE:"));
-        // What the browser asks for itself, whatever it is told.
+        // Requests that the browser makes itself, whatever the flags.
         let own = [
             ".google.com",
             ".googleapis.com",
@@ -168,7 +168,7 @@ impl Browser {
         }
     }
 
-    /// Looks at a copy of the page, in a frame of so many pixels, with a script that takes its measure.
+    /// Loads a copy of the page in a frame `width` pixels wide, and runs the script `MEASURE` in it.
     fn measure(&self, html: &str, width: u32) -> Value {
         let copy = self.folder.path().join("copy.html");
         let script = format!("<script>{MEASURE}</script></body>");
@@ -250,7 +250,7 @@ parent.postMessage(JSON.stringify({
 }), '*');
 ";
 
-/// Says the same in every field that takes text; where `HIT` stands, somebody would be told.
+/// Hostile texts, put into every text field. A script that runs would log `HIT`.
 const HOSTILE: [&str; 22] = [
     "<script>document.title='pwned'</script>",
     "</title><script>document.title='pwned'</script>",
@@ -314,11 +314,11 @@ fn hostile() -> Vec<Item> {
 }
 
 #[test]
-fn the_watch_would_see_what_runs_and_what_is_fetched() {
+fn scripts_and_requests_would_be_detected() {
     let Some(browser) = Browser::open() else {
         return;
     };
-    // All but the one that would lead away.
+    // All texts but the one that would leave the page.
     let payloads = HOSTILE.iter().filter(|text| !text.contains("refresh"));
     let payloads: String = payloads.copied().collect();
     let html = format!("<!doctype html><title>calm</title><body>{payloads}</body>");
@@ -333,7 +333,7 @@ fn the_watch_would_see_what_runs_and_what_is_fetched() {
 }
 
 #[test]
-fn nothing_of_a_hostile_service_runs() {
+fn hostile_data_does_not_run() {
     let Some(browser) = Browser::open() else {
         return;
     };
@@ -343,7 +343,7 @@ fn nothing_of_a_hostile_service_runs() {
     let args = ["--emails", "--title", title, "--where", condition];
     let html = page(&nursery, &args);
     let called = format!("{title}, Week 2026-W24");
-    // First as it is; then without the policy that would stop what got through.
+    // First the page as is, then without the content security policy as a second line of defence.
     for html in [html.clone(), without_policy(&html)] {
         let visit = browser.visit(&html);
         assert_eq!(visit.console, Vec::<String>::new());
@@ -358,7 +358,7 @@ fn nothing_of_a_hostile_service_runs() {
     let measured = browser.measure(&html, 360);
     assert_eq!(measured["title"], called);
     assert_harmless(&measured);
-    // Every text is there to be read, and not as a tag.
+    // Every text is visible as text.
     let links: Vec<&str> = measured["links"]
         .as_array()
         .unwrap()
@@ -373,12 +373,15 @@ fn nothing_of_a_hostile_service_runs() {
     for hidden in ['\u{0}', '\u{202e}', '\u{2066}', '\u{200f}'] {
         assert!(!html.contains(hidden), "{hidden:?}");
     }
-    assert!(html.contains("\\u{202e}txt.exe"), "what is hidden is shown");
+    assert!(
+        html.contains("\\u{202e}txt.exe"),
+        "hidden characters are escaped"
+    );
     assert_fits(&measured, 360);
     assert_fits(&browser.measure(&html, 1280), 1280);
 }
 
-/// Asserts that the page has only elements and attributes that do nothing, and links to the web alone.
+/// Asserts that the page has only harmless elements and attributes, and only web links.
 #[track_caller]
 fn assert_harmless(measured: &Value) {
     let set = |key: &str| -> BTreeSet<String> {
@@ -431,7 +434,7 @@ fn assert_accessible(measured: &Value) {
     assert_eq!(measured["silent"], 0);
     assert_eq!(
         measured["focusable"], 0,
-        "what scrolls can be reached by key"
+        "scrolling areas are reachable by keyboard"
     );
     let headings: Vec<u64> = list(&measured["headings"], Value::as_u64);
     assert_eq!(headings[0], 1);
@@ -477,7 +480,7 @@ fn list<'a, T>(value: &'a Value, of: impl Fn(&'a Value) -> Option<T>) -> Vec<T> 
 }
 
 #[test]
-fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
+fn a_year_works_offline_on_phone_desktop_and_paper() {
     let Some(browser) = Browser::open() else {
         return;
     };
@@ -501,11 +504,11 @@ fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
     }
     let pages = pages_on_paper(&browser, &html);
     assert!((1..=3).contains(&pages), "{pages} pages");
-    // A sheet is 186 mm wide between its margins, and has no scroll bar of 15 pixels; a point is four thirds
-    // of a pixel.
+    // A sheet is 186 mm wide between its margins, and has no scroll bar (15 pixels). A point is 4/3
+    // pixels.
     let paper = html.replace("@media print{", "@media all{");
     let measured = browser.measure(&paper, 703 + 15);
-    assert_eq!(measured["broken"], json!([]), "words stay whole");
+    assert_eq!(measured["broken"], json!([]), "words must not break");
     for chart in measured["charts"].as_array().unwrap() {
         let points = chart["letters"].as_f64().unwrap() * 0.75;
         assert!(points >= 5.5, "{points} pt: {chart}");
@@ -514,7 +517,7 @@ fn the_page_of_a_year_works_without_network_on_a_phone_a_desk_and_paper() {
 }
 
 #[test]
-fn pages_of_little_data_work_too() {
+fn pages_with_few_batches_work_too() {
     let Some(browser) = Browser::open() else {
         return;
     };
@@ -551,7 +554,7 @@ fn pages_of_little_data_work_too() {
     }
 }
 
-/// Prints the page, and counts the sheets.
+/// Prints the page and returns the number of sheets.
 fn pages_on_paper(browser: &Browser, html: &str) -> usize {
     let page = browser.folder.path().join("page.html");
     let paper = browser.folder.path().join("page.pdf");
@@ -568,7 +571,7 @@ fn pages_on_paper(browser: &Browser, html: &str) -> usize {
 }
 
 #[test]
-fn letters_stand_out_from_what_is_behind_them() {
+fn text_has_enough_contrast() {
     let html = page(&nursery([sound("a", MADE)]), &[]);
     let themes: Vec<&str> = html.split(":root{").skip(1).collect();
     assert_eq!(themes.len(), 3, "light, dark, paper");
@@ -584,7 +587,7 @@ fn letters_stand_out_from_what_is_behind_them() {
             for ink in ["ink", "soft", "blue", "good", "bad"] {
                 assert_contrast(color(ink), color(ground), 4.5, ink);
             }
-            // Shapes need less.
+            // Shapes need less contrast.
             for shape in ["blue", "orange"] {
                 assert_contrast(color(shape), color(ground), 3.0, shape);
             }
@@ -596,7 +599,7 @@ fn letters_stand_out_from_what_is_behind_them() {
         ] {
             assert_contrast(color(ink), color(ground), 4.5, ink);
         }
-        // Parts of a bar, one beside the other.
+        // Adjacent parts of a bar.
         assert_contrast(color("blue"), color("amber"), 1.5, "blue and amber");
     }
 }
@@ -608,7 +611,7 @@ fn assert_contrast(ink: &str, ground: &str, least: f64, name: &str) {
     assert!(contrast >= least, "{name}: {contrast:.2}");
 }
 
-/// Returns how light a colour is, as WCAG 2 computes it.
+/// Returns the relative luminance of a colour, as defined by WCAG 2.
 fn luminance(color: &str) -> f64 {
     let digits = color.strip_prefix('#').unwrap();
     let channel = |place: usize| {

@@ -1,5 +1,5 @@
-//! `report`: what stands on the page, held against figures that are computed here from an export, with
-//! whole numbers and sorted lists.
+//! `report`: compares the page with figures computed here from an export, using integers and sorted
+//! lists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,11 +18,11 @@ use crate::scripted::{Answer, Scripted};
 use crate::terminal::on_terminal;
 use crate::wire::{fields, object, page as answered, token};
 
-/// When pages are made: a Wednesday at noon.
+/// The time of the report: a Wednesday at noon.
 pub(crate) const MADE: i64 = 1_781_092_800;
 const MADE_TEXT: &str = "2026-06-10 12:00";
 
-/// Runs `report`, which says that it is `MADE`, and looks for secrets in what it printed.
+/// Runs `report` at the time `MADE`. Asserts that the output contains no secrets.
 pub(crate) fn report(service: &impl Service, args: &[&str]) -> Ended {
     let mut command = trayscan(&["report"]);
     with_access(&mut command, service);
@@ -37,7 +37,7 @@ pub(crate) fn report(service: &impl Service, args: &[&str]) -> Ended {
     ended
 }
 
-/// Returns the page of a run that must go well.
+/// Returns the page of a run that must succeed.
 #[track_caller]
 pub(crate) fn page(service: &impl Service, args: &[&str]) -> String {
     let ended = report(service, args);
@@ -46,7 +46,7 @@ pub(crate) fn page(service: &impl Service, args: &[&str]) -> String {
     ended.stdout
 }
 
-/// A service whose answers are ready, however many.
+/// A service with prepared answers.
 struct Ready(Scripted);
 
 impl Service for Ready {
@@ -71,9 +71,9 @@ impl Ready {
     }
 }
 
-// The page, taken apart.
+// Parsing the page.
 
-/// Returns what stands between each `start` and the next `end`.
+/// Returns the text between each `start` and the next `end`.
 fn parts<'a>(html: &'a str, start: &str, end: &str) -> Vec<&'a str> {
     let pieces = html.split(start).skip(1);
     pieces
@@ -81,7 +81,7 @@ fn parts<'a>(html: &'a str, start: &str, end: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns what a reader sees: no tags, no escapes, single blanks.
+/// Returns the visible text: no tags, no escapes, single spaces.
 pub(crate) fn plain(html: &str) -> String {
     let mut text = String::new();
     for (place, piece) in html.split('<').enumerate() {
@@ -105,7 +105,7 @@ pub(crate) fn plain(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the section that `id` heads.
+/// Returns the section with the heading `id`.
 fn section<'a>(html: &'a str, id: &str) -> &'a str {
     let start = format!("aria-labelledby=\"{id}\"");
     let found = parts(html, &start, "</section>");
@@ -113,13 +113,13 @@ fn section<'a>(html: &'a str, id: &str) -> &'a str {
     found[0]
 }
 
-/// Returns the cells of each row, without what only screen readers say.
+/// Returns the cells of each row, without the text for screen readers.
 fn rows(table: &str) -> Vec<Vec<String>> {
     let rows = parts(table, "<tr>", "</tr>").into_iter().map(|row| {
         let row = row.replace("<th", "<td").replace("</th>", "</td>");
         let cells = parts(&row, "<td", "</td>").into_iter().map(|cell| {
             let cell = cell.split("<span class=\"unseen\">").next().unwrap();
-            // Reasons are a list.
+            // Join the list of reasons.
             plain(&format!("<{}", cell.replace("</li><li>", "; ")))
         });
         cells.collect()
@@ -127,7 +127,7 @@ fn rows(table: &str) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Returns each tile: its name, its value, its changes.
+/// Returns the name, value and changes of each tile.
 fn tiles(html: &str) -> Vec<Vec<String>> {
     let tiles = parts(section(html, "tiles"), "<li>", "</li>");
     let spans = |tile: &str| {
@@ -155,11 +155,11 @@ fn facts(html: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-// The figures, computed again. A unit is an eighth of a hundredth, so that halves of quarters are whole.
+// Recomputing the figures. A unit is an eighth of a hundredth, so that halves of quarters are integers.
 
 const UNITS: i128 = 800;
 
-/// A batch of the export.
+/// An exported batch.
 struct Row {
     id: String,
     name: String,
@@ -220,17 +220,17 @@ fn median(values: &[i128]) -> Option<i128> {
 }
 
 /// Rounds half up to two digits.
-fn written(units: i128) -> String {
+fn rounded_text(units: i128) -> String {
     let hundredths = (units.abs() + 4) / 8;
     let sign = if units < 0 && hundredths > 0 { "-" } else { "" };
     format!("{sign}{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 fn shown(units: Option<i128>) -> String {
-    units.map_or_else(|| "–".to_owned(), written)
+    units.map_or_else(|| "–".to_owned(), rounded_text)
 }
 
-/// Returns the number of the step that a second lies in: they follow one another without a gap.
+/// Returns the number of the step that contains `second`. Steps are numbered without gaps.
 fn step_of(step: &str, second: i64) -> i64 {
     let day = second.div_euclid(DAY);
     match step {
@@ -263,7 +263,7 @@ fn medians(rows: &[&Row]) -> [Option<i128>; 5] {
     ]
 }
 
-/// The row of some batches in the table of crops, up to the size.
+/// The expected row in the table of crops, up to the size column.
 fn crop_row(name: &str, rows: &[&Row]) -> Vec<String> {
     let [_, _, gap, variation, size] = medians(rows);
     let middle = |pick: Pick| {
@@ -274,7 +274,7 @@ fn crop_row(name: &str, rows: &[&Row]) -> Vec<String> {
             |median| {
                 format!(
                     "{} [{}, {}]",
-                    written(median),
+                    rounded_text(median),
                     shown(quartile(1)),
                     shown(quartile(3))
                 )
@@ -308,12 +308,12 @@ fn crop_rows(all: &[Row]) -> Vec<Vec<String>> {
     table
 }
 
-/// Says how a figure differs, as a tile does.
+/// Describes a change as a tile does.
 fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String {
     let Some(difference) = difference else {
         return format!("· no values to compare in {than}");
     };
-    let size = written(difference.abs());
+    let size = rounded_text(difference.abs());
     if size == "0.00" {
         return format!("= same as {than}");
     }
@@ -330,7 +330,7 @@ fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String 
     format!("{arrow} {size} {points} {word} than {than} ({judged})")
 }
 
-/// Returns the newest step that has begun.
+/// Returns the newest step that has started.
 fn newest_step(all: &[Row], step: &str) -> i64 {
     let steps = all.iter().map(|row| step_of(step, row.created));
     let begun = steps.filter(|number| *number <= step_of(step, MADE));
@@ -353,7 +353,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
     let many = format!("the four {step}s before");
     let mut batches = vec!["Batches".to_owned(), now.len().to_string()];
     if newest == step_of(step, MADE) {
-        // It is Wednesday noon, the tenth of a month.
+        // `MADE` is noon on Wednesday, the tenth of the month.
         let share = match step {
             "day" => "12 of 24 hours",
             "week" => "3 of 7 days",
@@ -387,7 +387,10 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
         let against = |other: Option<i128>| now.zip(other).map(|(now, other)| now - other);
         tiles.push(vec![
             name.to_owned(),
-            now.map_or_else(|| "–".to_owned(), |now| format!("{} {unit}", written(now))),
+            now.map_or_else(
+                || "–".to_owned(),
+                |now| format!("{} {unit}", rounded_text(now)),
+            ),
             change(against(before), &one, Some(wanted)),
             change(against(four), &many, Some(wanted)),
         ]);
@@ -395,7 +398,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
     tiles
 }
 
-/// Targets of the test: usable, germination, CV.
+/// The targets in `CONFIG`: usable, germination, CV.
 const TARGETS: [(&str, [Option<i128>; 3]); 2] = [
     ("Tomato", [Some(9000), None, None]),
     ("Lettuce", [Some(9150), Some(9500), Some(1500)]),
@@ -404,17 +407,17 @@ const TARGETS: [(&str, [Option<i128>; 3]); 2] = [
 const CONFIG: &str = "[targets.tomato]\nusable_rate_min = 90\n[targets.\"LETTUCE\"]\nusable_rate_min = 91.5\ngermination_rate_min = 95.0\ncoefficient_of_variation_max = 15\n";
 
 fn percent(hundredths: i128) -> String {
-    let text = written(hundredths * UNITS / 100);
+    let text = rounded_text(hundredths * UNITS / 100);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn points(units: i128) -> String {
-    let text = written(units);
+    let text = rounded_text(units);
     let word = if text == "1.00" { "point" } else { "points" };
     format!("{text} {word}")
 }
 
-/// Returns the rows of the attention list, all of them.
+/// Returns all expected rows of the attention list.
 fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>> {
     let mut noticed = Vec::new();
     let newest = newest_step(all, step);
@@ -444,14 +447,14 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
                 && value > most * UNITS / 100
             {
                 shortfall = shortfall.max(value - most * UNITS / 100);
-                let (value, most) = (written(value), percent(*most));
+                let (value, most) = (rounded_text(value), percent(*most));
                 reasons.push(format!("CV {value} % above target ({most} %)"));
             }
         }
         let own = step_of(step, row.created);
         let trailing = all.iter().filter(|other| {
             let others = step_of(step, other.created);
-            // What is not over yet is not compared with.
+            // The current step is not used for comparison.
             let is_over = others < step_of(step, MADE);
             other.crop == row.crop && (1..=4).contains(&(own - others)) && is_over
         });
@@ -464,7 +467,10 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
             if usual - rate > spread && usual - rate > UNITS {
                 shortfall = shortfall.max(usual - rate);
                 let by = points(usual - rate);
-                reasons.push(format!("usable {by} below its crop ({} %)", written(usual)));
+                reasons.push(format!(
+                    "usable {by} below its crop ({} %)",
+                    rounded_text(usual)
+                ));
             }
         }
         if row.warnings {
@@ -482,7 +488,7 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
             let below = usual
                 .zip(row.usable)
                 .map_or(0, |(usual, rate)| usual - rate);
-            // Steps that are over come before what is from the future.
+            // Past steps are listed before future ones.
             let age = match newest - own {
                 0 => 2,
                 1..=4 => 1,
@@ -507,7 +513,7 @@ fn expected_attention(all: &[Row], step: &str, targets: bool) -> Vec<Vec<String>
 }
 
 #[test]
-fn figures_are_those_of_the_export() {
+fn figures_match_the_export() {
     let server = Server::start(&["--batches", "1500", "--seed", "11"]);
     let all = exported(&server, &[]);
     let folder = TempDir::new().unwrap();
@@ -571,7 +577,7 @@ fn config(folder: &Path, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A batch without fault: 128 cells, 112 germinated, 104 usable.
+/// A valid batch: 128 cells, 112 germinated, 104 usable.
 pub(crate) fn sound(id: &str, created: i64) -> Item {
     let figures = [
         ("crop_type", "\"Tomato\""),
@@ -610,7 +616,7 @@ pub(crate) fn nursery(items: impl IntoIterator<Item = Item>) -> Nursery {
 }
 
 #[test]
-fn targets_are_met_missed_or_open() {
+fn targets_are_met_missed_or_without_values() {
     let nursery = nursery([
         usable("a", MADE - DAY, "90.00").with("crop_type", "\"At\""),
         usable("b", MADE - DAY, "89.99").with("crop_type", "\"Below\""),
@@ -642,7 +648,7 @@ fn targets_are_met_missed_or_open() {
     let attention = rows(section(&html, "attention"));
     assert_eq!(attention.len(), 2, "{attention:?}");
     assert_eq!(attention[1][4], "usable 0.01 points below target (90 %)");
-    // The dashed line is only where a target is.
+    // The dashed line appears only for crops with a target.
     let trends = section(&html, "trends");
     assert_eq!(trends.matches("class=\"target\"").count(), 2);
     let html = page(&nursery, &[]);
@@ -650,8 +656,9 @@ fn targets_are_met_missed_or_open() {
     assert!(!section(&html, "trends").contains("class=\"target\""));
 }
 
-/// Fills four weeks with `rates`, adds a batch with `rate` this week, and returns what is said of it.
-fn noticed(rates: &[&str], rate: &str) -> Option<String> {
+/// Spreads `rates` over four weeks, adds a batch with `rate` this week, and returns the reason why it is
+/// listed, if any.
+fn attention_reason(rates: &[&str], rate: &str) -> Option<String> {
     let items = rates
         .iter()
         .enumerate()
@@ -661,41 +668,45 @@ fn noticed(rates: &[&str], rate: &str) -> Option<String> {
         })
         .chain([usable("now", MADE - 60, rate)]);
     let html = page(&nursery(items), &[]);
-    let list = rows_or_none(section(&html, "attention"));
+    let list = body_rows(section(&html, "attention"));
     let own = list.iter().find(|row| row[1] == "lot now")?;
     Some(own[4].clone())
 }
 
-fn rows_or_none(table: &str) -> Vec<Vec<String>> {
+fn body_rows(table: &str) -> Vec<Vec<String>> {
     rows(table).into_iter().skip(1).collect()
 }
 
 #[test]
-fn a_batch_stands_out_only_where_it_lies_far_below_enough_others() {
-    // Median 90, median deviation 2: 84.00 is not more than three of them below, 83.99 is.
+fn only_batches_far_below_enough_others_are_listed() {
+    // Median 90, median deviation 2: only 83.99 is more than three deviations below.
     let spread = ["86.00", "88.00", "90.00", "92.00", "94.00"];
-    assert_eq!(noticed(&spread, "84.00"), None);
+    assert_eq!(attention_reason(&spread, "84.00"), None);
     assert_eq!(
-        noticed(&spread, "83.99").as_deref(),
+        attention_reason(&spread, "83.99").as_deref(),
         Some("usable 6.01 points below its crop (90.00 %)")
     );
-    assert_eq!(noticed(&spread[..2], "10.00"), None, "two tell nothing");
     assert_eq!(
-        noticed(&spread[..3], "10.00").as_deref(),
+        attention_reason(&spread[..2], "10.00"),
+        None,
+        "two are too few"
+    );
+    assert_eq!(
+        attention_reason(&spread[..3], "10.00").as_deref(),
         Some("usable 78.00 points below its crop (88.00 %)")
     );
-    // Where all are alike, a point is the least that counts.
+    // If all rates are equal, the threshold is one point.
     let alike = ["90.00"; 5];
-    assert_eq!(noticed(&alike, "89.00"), None);
+    assert_eq!(attention_reason(&alike, "89.00"), None);
     assert_eq!(
-        noticed(&alike, "88.99").as_deref(),
+        attention_reason(&alike, "88.99").as_deref(),
         Some("usable 1.01 points below its crop (90.00 %)")
     );
-    assert_eq!(noticed(&alike, "99.00"), None, "above is no harm");
+    assert_eq!(attention_reason(&alike, "99.00"), None, "above is fine");
 }
 
 #[test]
-fn what_lies_five_steps_back_or_in_another_crop_is_not_compared_with() {
+fn older_steps_and_other_crops_are_not_compared() {
     let old = |place: i64| usable(&format!("o{place}"), MADE - (35 + place % 7) * DAY, "90.00");
     let others = |place: i64| {
         usable(&format!("x{place}"), MADE - 7 * DAY, "90.00").with("crop_type", "\"Leek\"")
@@ -712,7 +723,7 @@ fn what_lies_five_steps_back_or_in_another_crop_is_not_compared_with() {
 }
 
 #[test]
-fn what_was_only_rounded_is_not_found() {
+fn rounding_is_not_a_finding() {
     let at = MADE - DAY;
     let edge = [
         sound("a", at),
@@ -720,7 +731,7 @@ fn what_was_only_rounded_is_not_found() {
         sound("c", at).with("avg_non_germinated_seedlings", "\"15.98\""),
         sound("d", at).with("avg_non_usable_cells", "\"24.02\""),
         sound("e", at).with("avg_non_usable_cells", "\"23.98\""),
-        // 87.51 of 128 cells are 112.0128: with 111.99 just what two roundings explain.
+        // 87.51 % of 128 cells is 112.0128. The difference to 111.99 is within two roundings.
         sound("f", at)
             .with("avg_germination_rate", "\"87.51\"")
             .with("avg_germinated_seedlings", "\"111.99\""),
@@ -743,7 +754,7 @@ fn what_was_only_rounded_is_not_found() {
 }
 
 #[test]
-fn what_does_not_add_up_is_found() {
+fn contradictory_figures_are_findings() {
     let at = MADE - DAY;
     let rate = |name: &str| format!("1 batch has a {name}");
     let germination_rate =
@@ -829,13 +840,13 @@ fn what_does_not_add_up_is_found() {
             .map(|words| format!("{words} such as lot x"))
             .collect();
         assert_eq!(findings(&html), words, "{text}");
-        // Advice only: the batch is counted all the same.
+        // The finding is advice only: the batch still counts.
         assert_eq!(facts(&html)["Batches"], "2");
     }
 }
 
 #[test]
-fn findings_are_counted_and_name_the_first_three() {
+fn findings_have_a_count_and_name_the_first_three() {
     let odd = |id: &str| sound(id, MADE - DAY).with("crop_type", "null");
     let html = page(&nursery(["d", "b", "e", "a", "c"].map(odd)), &[]);
     assert_eq!(
@@ -847,7 +858,7 @@ fn findings_are_counted_and_name_the_first_three() {
 }
 
 #[test]
-fn what_was_seen_on_the_way_is_told_too() {
+fn warnings_of_the_download_are_findings() {
     let at = MADE - DAY;
     let nursery = nursery([
         sound("a", at),
@@ -868,14 +879,14 @@ fn what_was_seen_on_the_way_is_told_too() {
             "2 batches break the interface; values that cannot be read count as missing",
         ]
     );
-    // Its figures count all the same, though it stands in no week.
+    // Its figures still count, although it is in no week.
     assert_eq!(facts(&html)["Batches"], "3");
     assert_eq!(rows(section(&html, "crops"))[1][1], "3");
     assert_eq!(tiles(&html)[0][1], "2");
 }
 
 #[test]
-fn batches_without_a_date_are_shown_all_the_same() {
+fn batches_without_a_date_are_still_shown() {
     let undated = sound("b", MADE).with("batch_creation_date", "\"some day\"");
     let html = page(&nursery([undated]), &["--lenient"]);
     assert_eq!(facts(&html)["Batches"], "1");
@@ -886,7 +897,7 @@ fn batches_without_a_date_are_shown_all_the_same() {
 }
 
 #[test]
-fn steps_have_the_names_of_the_calendar() {
+fn steps_have_calendar_names() {
     let items =
         ["2024-12-30T00:00:00Z", "2025-01-05T23:59:59Z"].map(|date| sound(date, second(date)));
     let nursery = nursery(items);
@@ -916,8 +927,8 @@ fn steps_have_the_names_of_the_calendar() {
 }
 
 #[test]
-fn the_newest_step_is_running_until_it_is_over() {
-    // The week of 2026-06-01 ends as that of MADE begins.
+fn the_newest_step_is_marked_as_running_until_it_ends() {
+    // The week of 2026-06-01 ends when the week of `MADE` starts.
     let over = page(&nursery([sound("a", MADE - 7 * DAY)]), &[]);
     assert!(!over.contains("class=\"pill\""));
     let running = page(&nursery([sound("a", MADE)]), &[]);
@@ -933,7 +944,7 @@ fn the_newest_step_is_running_until_it_is_over() {
 }
 
 #[test]
-fn little_or_nothing_still_makes_a_page() {
+fn few_or_no_batches_still_make_a_page() {
     let none = page(&nursery([]), &[]);
     assert!(none.contains("No batches in this range"));
     assert!(!none.contains("<svg") && !none.contains("href="));
@@ -963,7 +974,7 @@ fn little_or_nothing_still_makes_a_page() {
     }
 }
 
-/// Asserts that a page brings all with it, and links to nothing but `links`.
+/// Asserts that a page is self-contained and links only to analyses.
 #[track_caller]
 pub(crate) fn assert_self_contained(html: &str) {
     let lower = html.to_lowercase();
@@ -991,7 +1002,7 @@ pub(crate) fn assert_self_contained(html: &str) {
         }
     }
     assert!(!lower.contains("refresh") && !lower.contains("@import") && !lower.contains("src="));
-    assert!(!lower.contains("url("), "a style that loads");
+    assert!(!lower.contains("url("), "a style that loads a resource");
     for href in parts(html, "href=\"", "\"") {
         let is_web = href.starts_with("https://") || href.starts_with("http://");
         assert!(href == "#attention" || is_web, "{href}");
@@ -1002,7 +1013,7 @@ pub(crate) fn assert_self_contained(html: &str) {
 }
 
 #[test]
-fn the_page_does_not_depend_on_how_its_batches_came() {
+fn the_page_does_not_depend_on_paging_or_faults() {
     let args = ["--batches", "900", "--seed", "5"];
     let server = Server::start(&args);
     let plain_page = page(&server, &[]);
@@ -1033,7 +1044,7 @@ fn the_page_does_not_depend_on_how_its_batches_came() {
     ] {
         let other = Server::start(&[&args[..], faults].concat());
         let html = page(&other, &["--parallel", "8", "--retries", "20"]);
-        // Fields that are not known belong to the set all the same.
+        // Unknown fields are part of the set digest.
         let digest = |html: &str| parts(html, "<code>", "</code>")[0].to_owned();
         let html = html.replace(&digest(&html), &digest(&plain_page));
         assert_eq!(from(&html, &other), expected, "{faults:?}");
@@ -1068,7 +1079,7 @@ fn any_order_of_batches_gives_the_same_bytes() {
 }
 
 #[test]
-fn an_archive_gives_the_page_of_its_service() {
+fn an_archive_gives_the_same_page_as_its_service() {
     let server = Server::start(&["--batches", "400", "--seed", "3"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -1094,7 +1105,7 @@ fn an_archive_gives_the_page_of_its_service() {
 }
 
 #[test]
-fn the_foot_tells_range_version_time_and_the_set_digest() {
+fn the_footer_shows_range_version_time_and_set_digest() {
     let server = Server::start(&["--batches", "300"]);
     let folder = TempDir::new().unwrap();
     let range = ["--start", "2025", "--end", "2026-03"];
@@ -1126,7 +1137,7 @@ fn the_foot_tells_range_version_time_and_the_set_digest() {
 }
 
 #[test]
-fn conditions_choose_and_are_told() {
+fn conditions_filter_and_are_shown() {
     let server = Server::start(&["--batches", "300"]);
     let args = [
         "--where",
@@ -1150,7 +1161,7 @@ fn conditions_choose_and_are_told() {
 }
 
 #[test]
-fn addresses_of_people_are_only_there_when_asked_for() {
+fn email_addresses_are_shown_only_on_request() {
     let items = ["a", "b"].map(|id| {
         sound(id, MADE)
             .with(
@@ -1180,7 +1191,7 @@ fn addresses_of_people_are_only_there_when_asked_for() {
 }
 
 #[test]
-fn a_page_has_one_title_and_says_whose_profile_it_is() {
+fn a_page_has_one_title_and_names_the_profile() {
     let nursery = nursery([sound("a", MADE)]);
     let folder = TempDir::new().unwrap();
     let config = config(folder.path(), "[profiles.house3]\n[profiles.default]\n");
@@ -1205,7 +1216,7 @@ fn a_page_has_one_title_and_says_whose_profile_it_is() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_asked() {
+fn usage_errors_are_reported_before_any_request() {
     let nursery = nursery([sound("a", MADE)]);
     for (args, words) in [
         (&["-o", "a.csv"][..], "a report is an HTML file"),
@@ -1237,7 +1248,7 @@ fn mistakes_are_told_before_anything_is_asked() {
 }
 
 #[test]
-fn a_terminal_gets_no_page() {
+fn a_page_is_not_written_to_a_terminal() {
     let folder = TempDir::new().unwrap();
     let line = "$T report --sandbox; echo \"code $?\"";
     let Some(told) = on_terminal(80, line, folder.path()) else {
@@ -1251,7 +1262,7 @@ fn a_terminal_gets_no_page() {
 }
 
 #[test]
-fn a_file_appears_whole_or_not_at_all() {
+fn the_file_is_written_atomically() {
     let items = (0..30).map(|number| sound(&format!("{number}"), MADE - number * DAY));
     let nursery = nursery(items);
     let folder = TempDir::new().unwrap();
@@ -1276,7 +1287,7 @@ fn a_file_appears_whole_or_not_at_all() {
 
     let ended = report(&nursery, &["-o", place, "--no-clobber"]);
     assert_eq!(ended.code, Some(8), "{}", ended.stderr);
-    // The service falls ill on the second page.
+    // The service fails on the second page.
     nursery.stock().answers = Some(1);
     let ended = report(&nursery, &["-o", place, "--retries", "1"]);
     assert_eq!(ended.code, Some(5), "{}", ended.stderr);
@@ -1296,13 +1307,9 @@ fn a_file_appears_whole_or_not_at_all() {
     let asked = nursery.asked();
     let ended = report(&nursery, &["-o", missing.to_str().unwrap()]);
     assert_eq!(ended.code, Some(8), "{}", ended.stderr);
-    assert_eq!(
-        nursery.asked(),
-        asked,
-        "found out before anything was asked"
-    );
+    assert_eq!(nursery.asked(), asked, "must fail before any request");
     let ended = report(&nursery, &["--start", "2030"]);
-    assert_eq!(ended.code, Some(0), "an empty page is a page");
+    assert_eq!(ended.code, Some(0), "a page without batches");
 }
 
 /// A year of batches, spread over `crops` and over all rates.
@@ -1346,7 +1353,7 @@ fn year(batches: i64, crops: i64, link: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_year_of_a_large_nursery_stays_below_a_mebibyte() {
+fn a_year_of_a_large_nursery_stays_below_one_mebibyte() {
     let link =
         "https://analysis.example/sessions/2026/some-long-path/0123456789abcdef0123456789abcdef/";
     for (batches, crops) in [(50_000, 16), (20_000, 300)] {
@@ -1354,13 +1361,17 @@ fn a_year_of_a_large_nursery_stays_below_a_mebibyte() {
         let html = page(&service, &[]);
         assert_self_contained(&html);
         assert_eq!(facts(&html)["Batches"], batches.to_string());
-        assert_eq!(facts(&html)["Crops"], html_crops(&html, crops), "{crops}");
+        assert_eq!(
+            facts(&html)["Crops"],
+            expected_crops(&html, crops),
+            "{crops}"
+        );
         eprintln!("{batches} batches, {crops} crops: {} bytes", html.len());
     }
 }
 
-/// Squares leave some crops without a batch: so many are told of.
-fn html_crops(html: &str, crops: i64) -> String {
+/// Returns the expected number of crops: squares leave some crops without a batch.
+fn expected_crops(html: &str, crops: i64) -> String {
     let expected = (0..crops).map(|number| number * number % crops);
     let expected = expected.collect::<std::collections::BTreeSet<_>>().len();
     let listed = rows(section(html, "crops")).len() - 2;
@@ -1373,14 +1384,14 @@ fn long_links_do_not_make_a_long_page() {
     let link = format!("https://analysis.example/?{}", "a=1&'".repeat(390));
     let html = page(&Ready::with(&year(1000, 1000, &link)), &["--step", "day"]);
     assert_self_contained(&html);
-    // Those that fit are there.
+    // Links that fit are kept.
     assert!(html.matches("analysis.example").count() > 30);
     let longer = format!("https://analysis.example/{}", "a".repeat(2000));
     let html = page(&Ready::with(&year(20, 2, &longer)), &[]);
     assert!(!html.contains("analysis.example"));
 }
 
-/// Returns a nursery with as many batches in each week, the last that is over first, all on Thursday.
+/// Returns a nursery with `counts` batches per week, all on Thursday, the last full week first.
 fn weeks(counts: &[i64]) -> Nursery {
     let thursday = second("2026-06-04T06:00:00Z");
     let items = counts.iter().zip(0..).flat_map(|(count, weeks)| {
@@ -1393,7 +1404,7 @@ fn weeks(counts: &[i64]) -> Nursery {
 }
 
 #[test]
-fn only_steps_that_lie_wholly_in_the_range_are_compared_with() {
+fn only_steps_entirely_in_the_range_are_compared() {
     let nursery = weeks(&[5, 3, 4, 2, 1, 7]);
     let end = ["--end", "2026-06-07"];
     for (start, one, several) in [
@@ -1439,13 +1450,13 @@ fn only_steps_that_lie_wholly_in_the_range_are_compared_with() {
         assert_eq!(usable[2], expected, "{start}");
         assert!(!html.contains("class=\"pill\""), "{start}");
     }
-    // Where all was asked for, the first step is a whole one, and nothing lies before it.
+    // Without a range, the first step is complete and has no predecessor.
     let html = page(&weeks(&[5, 3]), &[]);
     assert_eq!(
         tiles(&html)[0],
         ["Batches", "5", "▲ 2 more than the week before"]
     );
-    // Weeks without batches are compared with where they were asked for.
+    // Empty weeks are used for comparison if they are in the range.
     let html = page(&weeks(&[5]), &["--start", "2026-05-04"]);
     assert_eq!(
         tiles(&html)[0],
@@ -1459,7 +1470,7 @@ fn only_steps_that_lie_wholly_in_the_range_are_compared_with() {
 }
 
 #[test]
-fn a_step_that_the_range_cuts_is_told_as_a_part() {
+fn a_step_cut_by_the_range_is_marked_as_partial() {
     let nursery = weeks(&[5, 3, 4]);
     for (args, part) in [
         (&["--end", "2026-06-04"][..], "4 of 7 days"),
@@ -1485,7 +1496,7 @@ fn a_step_that_the_range_cuts_is_told_as_a_part() {
 }
 
 #[test]
-fn an_archive_that_ends_or_begins_within_a_step_has_a_part_of_it() {
+fn an_archive_that_starts_or_ends_within_a_step_has_a_partial_step() {
     let nursery = nursery([sound("a", MADE - 9 * DAY), sound("b", MADE - 2 * DAY)]);
     let shelf = Shelf::new();
     shelf.complete(&nursery, &["--start", "2026-06-03"]);
@@ -1497,7 +1508,7 @@ fn an_archive_that_ends_or_begins_within_a_step_has_a_part_of_it() {
 }
 
 #[test]
-fn a_batch_is_not_held_against_a_step_that_the_range_cuts() {
+fn a_batch_is_not_compared_with_a_partial_step() {
     let before =
         (0..3).map(|number| usable(&format!("p{number}"), MADE - (7 + number) * DAY, "90.00"));
     let nursery = nursery(before.chain([usable("now", MADE - 60, "50.00")]));
@@ -1510,8 +1521,8 @@ fn a_batch_is_not_held_against_a_step_that_the_range_cuts() {
 }
 
 #[test]
-fn the_worst_stand_on_top() {
-    // Warnings alone are no measure, but the rate is.
+fn the_worst_batches_are_listed_first() {
+    // Batches with warnings are sorted by rate.
     let warned = |id: &str, days: i64, rate: &str| {
         usable(id, MADE - days * DAY, rate).with("warnings", "true")
     };
@@ -1526,7 +1537,7 @@ fn the_worst_stand_on_top() {
         usable("g", MADE - 201 * DAY, "90.00"),
     ]);
     let html = page(&nursery, &[]);
-    let list = rows_or_none(section(&html, "attention"));
+    let list = body_rows(section(&html, "attention"));
     let names: Vec<&str> = list.iter().map(|row| row[1].as_str()).collect();
     assert_eq!(
         names,
@@ -1535,7 +1546,7 @@ fn the_worst_stand_on_top() {
 }
 
 #[test]
-fn a_batch_from_the_future_does_not_decide_what_the_page_is_about() {
+fn a_future_batch_does_not_become_the_newest_step() {
     let items = [
         sound("a", MADE - DAY),
         sound("b", MADE - 8 * DAY),
@@ -1555,13 +1566,13 @@ fn a_batch_from_the_future_does_not_decide_what_the_page_is_about() {
         ["1 batch was created in the future such as lot late"]
     );
     assert!(!section(&html, "trends").contains("2031"));
-    // Nothing else: no step, but a page.
+    // With only a future batch, the page has no step.
     let html = page(&nursery([sound("late", MADE + 30 * DAY)]), &[]);
     assert!(!html.contains("id=\"tiles\"") && html.contains("id=\"crops\""));
 }
 
 #[test]
-fn values_that_cannot_be_computed_with_are_told_as_such() {
+fn values_with_too_many_digits_are_reported() {
     let nursery = nursery([
         sound("a", MADE - DAY),
         usable("b", MADE - DAY, "10.12345678901"),
@@ -1587,7 +1598,7 @@ fn values_that_cannot_be_computed_with_are_told_as_such() {
 }
 
 #[test]
-fn what_figures_do_without_is_told() {
+fn batches_left_out_of_figures_are_reported() {
     let at = MADE - DAY;
     let odd = sound("b", at).with("avg_usable_seedlings", "\"120.00\"");
     let html = page(&nursery([sound("a", at), odd]), &[]);
@@ -1602,7 +1613,7 @@ fn what_figures_do_without_is_told() {
 }
 
 #[test]
-fn a_target_is_met_where_all_that_are_set_are() {
+fn a_target_is_met_if_all_its_limits_are() {
     let at = MADE - DAY;
     let crop = |id: &str, crop: &str| sound(id, at).with("crop_type", &format!("\"{crop}\""));
     let nursery = nursery([
@@ -1636,7 +1647,7 @@ fn a_target_is_met_where_all_that_are_set_are() {
     assert_eq!(judged["Open"], "no values for CV 20 %");
     assert_eq!(judged["Two"], "✗ missed: usable 90 %, germination 90 %");
     assert!(html.contains("The dashed line is your target."));
-    // No line, no word of it.
+    // Without the line, the legend does not mention it.
     let other = "[targets.Germinates]\ngermination_rate_min = 95\n";
     fs::write(&config, other).unwrap();
     let html = page(&nursery, &["--config", &config]);
@@ -1644,7 +1655,7 @@ fn a_target_is_met_where_all_that_are_set_are() {
 }
 
 #[test]
-fn a_target_of_a_crop_that_is_nearly_there_is_asked_about() {
+fn a_misspelled_crop_in_a_target_gets_a_suggestion() {
     let at = MADE - DAY;
     let nursery = nursery([
         sound("a", at),
@@ -1669,14 +1680,14 @@ fn a_target_of_a_crop_that_is_nearly_there_is_asked_about() {
         }
         assert_eq!(ended.stdout.contains(">target</th>"), target == "Lettuce");
     }
-    // One that has a target of its own is not meant.
+    // A crop with its own target is not suggested.
     let text = "[targets.Tomatoe]\nusable_rate_min = 10\n[targets.Tomato]\nusable_rate_min = 10\n";
     let ended = report(&nursery, &["--config", &config(folder.path(), text)]);
     assert!(!ended.stderr.contains("did you mean"), "{}", ended.stderr);
 }
 
 #[test]
-fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
+fn dots_are_counted_and_outliers_are_marked() {
     let at = MADE - DAY;
     let rates = |id: &str, germination: &str, rate: &str, link: &str| {
         usable(id, at, rate)
@@ -1711,12 +1722,12 @@ fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
     assert!(plain(&far).contains(told), "{}", plain(&far));
     assert_eq!(far.matches("<circle").count(), 12);
     assert_eq!(far.matches("<path class=\"edge now\"").count(), 2);
-    // The scale is that of the others.
+    // The outliers do not change the scale.
     assert!(
         far.contains(">90</text>") && !far.contains(">20</text>"),
         "{far}"
     );
-    // Reached by key: those with the largest gap, as links.
+    // The table for keyboard users lists the largest gaps, as links.
     let listed = rows(&far);
     assert_eq!(listed[1][0], "lot odd");
     assert_eq!(listed[2], ["lot low", "Tomato", "12.00", "3.00", "9.00"]);
@@ -1729,7 +1740,7 @@ fn dots_are_counted_and_what_lies_beyond_the_scale_is_marked() {
 }
 
 #[test]
-fn one_uneven_batch_does_not_squeeze_the_others() {
+fn one_outlier_does_not_compress_the_scale() {
     let at = MADE - DAY;
     let uneven = |id: &str, crop: &str, variation: &str| {
         sound(id, at)
@@ -1742,11 +1753,11 @@ fn one_uneven_batch_does_not_squeeze_the_others() {
     items.push(uneven("far", "Crop 0", "1500.00"));
     let html = page(&nursery(items), &[]);
     assert!(html.contains("arrow: extends beyond the scale (1 crop)"));
-    assert!(html.contains(">1500.00</td>"), "the table has it");
+    assert!(html.contains(">1500.00</td>"), "must be in the table");
 }
 
 #[test]
-fn trends_are_told_in_words_and_as_a_table() {
+fn trends_are_also_given_as_text_and_table() {
     let html = page(&weeks(&[5, 3, 4]), &[]);
     let trends = section(&html, "trends");
     assert!(trends.contains("Usable rate of Tomato in percent, week by week (3 weeks)"));
@@ -1757,7 +1768,7 @@ fn trends_are_told_in_words_and_as_a_table() {
 }
 
 #[test]
-fn whom_somebody_looked_for_is_told_only_where_people_are() {
+fn email_addresses_in_conditions_are_shown_only_on_request() {
     let mail = "a.person@nursery.example";
     let item = sound("a", MADE).with("scanned_by_email", &format!("\"{mail}\""));
     let nursery = nursery([item]);
@@ -1773,7 +1784,7 @@ fn whom_somebody_looked_for_is_told_only_where_people_are() {
 }
 
 #[test]
-fn a_hair_below_a_target_is_told_with_enough_digits() {
+fn a_narrowly_missed_target_is_shown_with_enough_digits() {
     let nursery = nursery([
         usable("a", MADE, "89.999"),
         sound("b", MADE).with("avg_coefficient_of_variation", "\"15.0001\""),
@@ -1791,7 +1802,7 @@ fn a_hair_below_a_target_is_told_with_enough_digits() {
 }
 
 #[test]
-fn an_archive_does_not_excuse_mistakes_in_the_settings() {
+fn config_errors_are_reported_with_an_archive_too() {
     let server = Server::start(&["--batches", "20"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -1810,7 +1821,7 @@ fn an_archive_does_not_excuse_mistakes_in_the_settings() {
             assert_eq!(ended.stdout, "");
         }
     }
-    // What is amiss with the file is told once, however often it is read.
+    // A warning about the config file appears only once.
     let open = config(folder.path(), "[profiles.default]\nclient_secret = \"x\"\n");
     for command in ["export", "summary", "report"] {
         let ended = run(&[command, "--archive", archive, "--config", &open]);
@@ -1822,7 +1833,7 @@ fn an_archive_does_not_excuse_mistakes_in_the_settings() {
 
 #[test]
 fn a_page_about_one_crop_has_a_control_chart() {
-    // All alike but for one that failed; every second one is a point higher.
+    // The rates alternate by one point, except for one failed batch.
     let rate = |number: i64| match number {
         7 => "20.00",
         _ if number % 2 == 0 => "90.00",
@@ -1840,7 +1851,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
         found.map(str::to_owned)
     };
     let found = control(&page(&nursery(items(12)), &[])).unwrap();
-    // The mean of twelve, and of eleven differences: nine of one point, two of seventy.
+    // The mean of twelve rates, and of eleven differences: nine of one point, two of about seventy.
     let rates: Vec<i128> = (0..12)
         .map(|number| rate(number).replace('.', "").parse().unwrap())
         .collect();
@@ -1870,7 +1881,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
     assert_eq!(table.len(), 13);
     assert_eq!(table[1], ["lot 11", "2026-05-30 12:00", "91.00", "within"]);
     assert_eq!(table[5], ["lot 07", "2026-06-03 12:00", "20.00", "outside"]);
-    // Too few, or another crop.
+    // No chart for too few batches or for several crops.
     assert!(control(&page(&nursery(items(9)), &[])).is_none());
     let other = sound("x", MADE).with("crop_type", "null");
     let html = page(&nursery(items(12).chain([other])), &[]);

@@ -1,5 +1,5 @@
-//! `summary`: every figure recomputed, with whole numbers and none of our code, from an export of the same
-//! batches.
+//! `summary`: recomputes every figure from an export of the same batches, with integers and without the
+//! program's code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::harness::{Ended, Server, run, trayscan};
 use crate::nursery::{DAY, Item, Nursery, second};
 use crate::terminal::on_terminal;
 
-/// Runs `command` with the credentials of `service`, and looks for secrets in what it printed.
+/// Runs `command` with the credentials of `service`. Asserts that the output contains no secrets.
 #[track_caller]
 fn ask(service: &impl Service, command: &str, args: &[&str]) -> Ended {
     let mut command = trayscan(&[command]);
@@ -30,7 +30,7 @@ fn ask(service: &impl Service, command: &str, args: &[&str]) -> Ended {
     ended
 }
 
-/// Returns the summary, which must go well.
+/// Returns the summary of a run that must succeed.
 #[track_caller]
 fn summary(service: &impl Service, args: &[&str]) -> String {
     let ended = ask(service, "summary", args);
@@ -43,7 +43,7 @@ fn json(service: &impl Service, args: &[&str]) -> Value {
     serde_json::from_str(&summary(service, &[args, &["-f", "json"]].concat())).unwrap()
 }
 
-/// Returns all batches, as an export has them.
+/// Returns all batches, as exported.
 fn batches(service: &impl Service) -> Vec<Value> {
     let ended = ask(service, "export", &["-f", "ndjson"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -53,7 +53,7 @@ fn batches(service: &impl Service) -> Vec<Value> {
         .collect()
 }
 
-// What follows is the naive way, in hundredths.
+// A simple implementation, in hundredths.
 
 const FIELDS: [(&str, &str); 4] = [
     ("germination_rate", "avg_germination_rate"),
@@ -77,7 +77,7 @@ fn created(batch: &Value) -> DateTime<Utc> {
         .unwrap()
 }
 
-/// Rounds `number / divisor` half away from zero and writes it as so many hundredths.
+/// Rounds `number / divisor` half away from zero and formats it as hundredths.
 fn rounded(number: i64, divisor: i64) -> String {
     let size = (2 * number.abs() + divisor) / (2 * divisor);
     let sign = if number < 0 && size > 0 { "-" } else { "" };
@@ -102,7 +102,7 @@ fn quoted(value: Option<&str>) -> String {
     serde_json::to_string(&value).unwrap()
 }
 
-/// A day, week or month: its name, its first second, and the first after it.
+/// A day, week or month: its name, its first second, and the first second after it.
 fn period(by: &str, moment: DateTime<Utc>) -> Option<(String, i64, i64)> {
     let day = moment.date_naive();
     let second = |day: NaiveDate| day.and_hms_opt(0, 0, 0).unwrap().and_utc().timestamp();
@@ -124,7 +124,7 @@ fn period(by: &str, moment: DateTime<Utc>) -> Option<(String, i64, i64)> {
     Some((name, second(first), second(first) + days * DAY))
 }
 
-/// Returns the line of JSON for a group, with `keys` before the figures.
+/// Returns the JSON line of a group, with `keys` before the figures.
 fn row(keys: &[(&str, Option<&str>)], group: &[&Value], marks: &[(i64, i64)]) -> String {
     let mut line = String::from("{");
     for (by, key) in keys {
@@ -206,10 +206,10 @@ fn is_time(by: &str) -> bool {
     ["day", "week", "month"].contains(&by)
 }
 
-/// A name in the order of groups: whether there is none, without its case, and as it is.
+/// The sort key of a group: whether the name is absent, the name in lower case, the name.
 type Name = (bool, String, Option<String>);
 
-/// Holds the summary by `by` against the naive way.
+/// Compares the summary by `by` with the simple implementation.
 #[track_caller]
 fn check(service: &impl Service, batches: &[Value], by: &str) {
     let text = summary(service, &["--by", by, "-f", "json"]);
@@ -267,7 +267,7 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
             let marks = match from.zip(past) {
                 Some((from, past)) => (0..12)
                     .map(|mark| {
-                        // The first second that lies in the part.
+                        // The first second in the part.
                         let part = |mark: i64| from + ((past - from) * mark + 11) / 12;
                         (part(mark), part(mark + 1))
                     })
@@ -296,7 +296,7 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
     check_csv(service, by, &told);
 }
 
-/// Holds the CSV against the JSON, whose numbers have two digits as well.
+/// Compares the CSV with the JSON. Both have numbers with two decimal places.
 #[track_caller]
 fn check_csv(service: &impl Service, by: &str, told: &Value) {
     let text = summary(service, &["--by", by, "-f", "csv"]);
@@ -310,7 +310,7 @@ fn check_csv(service: &impl Service, by: &str, told: &Value) {
     assert!(!names.iter().any(|name| name.contains("sparkline")));
     let groups = told["groups"].as_array().unwrap();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(rows.len(), groups.len(), "the total is no row");
+    assert_eq!(rows.len(), groups.len(), "the total is not a row");
     for (row, group) in rows.iter().zip(groups) {
         for (name, cell) in names.iter().zip(row) {
             let split = FIELDS.iter().find_map(|(field, _)| {
@@ -334,7 +334,7 @@ fn check_csv(service: &impl Service, by: &str, told: &Value) {
 }
 
 #[test]
-fn figures_are_those_of_the_batches() {
+fn figures_match_the_batches() {
     let server = Server::start(&["--batches", "700", "--page-size", "90"]);
     let batches = batches(&server);
     assert_eq!(batches.len(), 700);
@@ -360,7 +360,7 @@ fn figures_are_those_of_the_batches() {
 }
 
 #[test]
-fn few_batches_have_figures_too() {
+fn few_batches_have_figures() {
     let nursery = Nursery::open();
     let start = second("2026-05-01T06:00:00Z");
     for count in 1..=6 {
@@ -382,7 +382,7 @@ fn few_batches_have_figures_too() {
 }
 
 #[test]
-fn groups_without_any_value_are_told_as_such() {
+fn groups_without_values_are_marked() {
     let nursery = Nursery::open();
     let mut item = Item::new("a", second("2026-05-01T06:00:00Z"));
     for (_, field) in FIELDS {
@@ -409,10 +409,10 @@ fn groups_without_any_value_are_told_as_such() {
 }
 
 #[test]
-fn halves_are_rounded_up_and_nothing_before() {
+fn halves_are_rounded_up_once() {
     let nursery = Nursery::open();
     let start = second("2026-05-01T06:00:00Z");
-    // The median lies at 80.005, the weighted mean at 80.0025; both medians are exact in the gap.
+    // The median is 80.005, the weighted mean 80.0025. The gap uses the exact medians.
     for (place, (germinated, usable, images)) in [("90.00", "80.00", 3), ("90.01", "80.01", 1)]
         .into_iter()
         .enumerate()
@@ -435,7 +435,7 @@ fn halves_are_rounded_up_and_nothing_before() {
 }
 
 #[test]
-fn values_of_any_size_and_precision_are_exact_or_told() {
+fn values_of_any_size_are_exact_or_reported() {
     let nursery = Nursery::open();
     let start = second("2026-05-01T06:00:00Z");
     let huge = format!("\"{}.25\"", "9".repeat(70));
@@ -457,7 +457,7 @@ fn values_of_any_size_and_precision_are_exact_or_told() {
     }
     let ended = ask(&nursery, "summary", &["-f", "json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // Between 0.0049999999 and 0.005, in the middle of four.
+    // The median of four values, between 0.0049999999 and 0.005.
     assert!(ended.stdout.contains("\"usable_rate\":{\"q1\":-0.75,\"median\":0.00,\"q3\":250000000000000.00,\"weighted_mean\":249999999999999.25,\"missing\":1}"), "{}", ended.stdout);
     assert!(
         ended
@@ -469,7 +469,7 @@ fn values_of_any_size_and_precision_are_exact_or_told() {
 }
 
 #[test]
-fn the_way_they_come_does_not_matter() {
+fn figures_do_not_depend_on_paging_or_faults() {
     let same = ["--batches", "1200", "--page-size", "100"];
     let usual = Server::start(&same);
     let args = [
@@ -514,7 +514,7 @@ fn the_way_they_come_does_not_matter() {
 }
 
 #[test]
-fn an_archive_tells_the_same_as_the_service() {
+fn an_archive_gives_the_same_summary_as_the_service() {
     let server = Server::start(&["--batches", "400"]);
     let shelf = Shelf::new();
     shelf.complete(&server, &[]);
@@ -548,7 +548,7 @@ fn an_archive_tells_the_same_as_the_service() {
 }
 
 #[test]
-fn ranges_and_conditions_choose() {
+fn ranges_and_conditions_select_batches() {
     let server = Server::start(&["--batches", "500"]);
     let mut all = batches(&server);
     all.retain(|batch| batch["crop_type"] == "Tomato" && created(batch).year() == 2026);
@@ -618,8 +618,12 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
         .iter()
         .map(|group| group["crop_type"].clone())
         .collect();
-    assert_eq!(found.last(), Some(&Value::Null), "nothing comes last");
-    // An empty name is none.
+    assert_eq!(
+        found.last(),
+        Some(&Value::Null),
+        "the group without a name is last"
+    );
+    // An empty name counts as absent.
     let mut expected: Vec<Value> = names
         .iter()
         .filter(|name| **name != "\"\"")
@@ -632,7 +636,7 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
 }
 
 #[test]
-fn addresses_of_people_are_shown_only_where_they_are_asked_for() {
+fn email_addresses_are_shown_only_on_request() {
     let server = Server::start(&[]);
     for format in ["table", "json", "csv"] {
         let usual = summary(&server, &["--by", "crop_type,day", "-f", format]);
@@ -662,7 +666,7 @@ fn a_table_fits_any_terminal() {
                 assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
             }
             let columns = lines[1].split_whitespace().count();
-            // Names take more room as well.
+            // Names get wider too.
             let least = columns_before + usize::from(by == "crop_type");
             assert!(
                 columns >= least,
@@ -683,7 +687,7 @@ fn a_table_fits_any_terminal() {
 }
 
 #[test]
-fn numbers_stand_under_one_another_and_the_total_apart() {
+fn numbers_are_aligned_and_the_total_is_separate() {
     let table = run(&["summary", "--sandbox"]).stdout;
     let lines: Vec<&str> = table.lines().collect();
     let end = lines[0].find("batches").unwrap() + "batches".len();
@@ -711,7 +715,7 @@ fn numbers_stand_under_one_another_and_the_total_apart() {
 }
 
 #[test]
-fn colour_is_for_the_terminal_alone() {
+fn colour_is_only_used_on_a_terminal() {
     let folder = TempDir::new().unwrap();
     let Some(table) = on_terminal(120, "$T summary --sandbox", folder.path()) else {
         return;
@@ -741,7 +745,7 @@ fn colour_is_for_the_terminal_alone() {
 }
 
 #[test]
-fn nothing_is_told_in_words() {
+fn an_empty_summary_says_so() {
     let nothing = ["summary", "--sandbox", "--start", "2020", "--end", "2020"];
     let ended = run(&nothing);
     assert_eq!(
@@ -773,7 +777,7 @@ fn nothing_is_told_in_words() {
 }
 
 #[test]
-fn files_are_whole_and_named_by_their_ending() {
+fn files_are_atomic_and_typed_by_extension() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let write = |name: &str, more: &[&str]| {
@@ -842,7 +846,7 @@ fn files_are_whole_and_named_by_their_ending() {
 }
 
 #[test]
-fn failures_end_with_their_codes() {
+fn failures_have_their_exit_codes() {
     let server = Server::start(&["--fault", "503:1"]);
     let ended = ask(&server, "summary", &["--retries", "1"]);
     assert_eq!(
@@ -888,7 +892,7 @@ fn failures_end_with_their_codes() {
 }
 
 #[test]
-fn the_summary_that_the_readme_shows_is_real() {
+fn the_summary_in_the_readme_is_real() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     let (_, block) = readme.split_once("$ trayscan summary ").unwrap();
     let (args, shown) = block.split_once('\n').unwrap();
@@ -897,7 +901,7 @@ fn the_summary_that_the_readme_shows_is_real() {
     assert_eq!(run(&args).stdout, shown);
 }
 
-/// Returns the table that a terminal of this width shows of `service`.
+/// Returns the table for a terminal of the given width.
 fn shown(service: &impl Service, width: u32, args: &str, folder: &Path) -> Option<String> {
     let [base_url, id, secret] = service.access();
     let access = format!(
@@ -908,7 +912,7 @@ fn shown(service: &impl Service, width: u32, args: &str, folder: &Path) -> Optio
 }
 
 #[test]
-fn names_are_cut_only_where_they_must_be() {
+fn names_are_cut_only_if_necessary() {
     let folder = TempDir::new().unwrap();
     let nursery = Nursery::open();
     let crop = "A crop whose name is longer than forty letters, by far";
@@ -931,7 +935,7 @@ fn names_are_cut_only_where_they_must_be() {
         assert!(table.contains(name) && !table.contains(crop), "{table}");
         assert!(table.contains("\ntotal"), "{table}");
     }
-    // What is narrower than its title, or than the total, is no name any more.
+    // Names are not cut below the width of the title or of the total.
     let narrow = table(12).unwrap();
     assert!(narrow.lines().any(|line| line == "A cr…"), "{narrow}");
     let people = shown(&nursery, 20, "--by scanned_by_email", folder.path()).unwrap();
@@ -943,7 +947,7 @@ fn names_are_cut_only_where_they_must_be() {
 }
 
 #[test]
-fn the_legend_tells_only_of_what_is_shown() {
+fn the_legend_explains_only_what_is_shown() {
     let folder = TempDir::new().unwrap();
     let nursery = Nursery::open();
     for (id, day) in [("a", "01"), ("b", "09")] {
@@ -962,7 +966,7 @@ fn the_legend_tells_only_of_what_is_shown() {
     ] {
         assert!(wide.replace('\n', " ").contains(words), "{words}: {wide}");
     }
-    // All are alike, so there is no range.
+    // All values are equal, so there is no range.
     assert!(
         wide.contains("in all marks") && !wide.contains('█'),
         "{wide}"

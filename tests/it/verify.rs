@@ -1,4 +1,4 @@
-//! `verify`: a file held against its manifest, another file and the service.
+//! `verify`: compares a file with its manifest, another file or the service.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::harness::{Ended, Server, export_with, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
-const PACKINGS: [&str; 3] = ["", ".gz", ".zst"];
+const COMPRESSIONS: [&str; 3] = ["", ".gz", ".zst"];
 const FORMATS: [&str; 4] = ["json", "ndjson", "csv", "tsv"];
 
 /// A folder for exports.
@@ -60,10 +60,10 @@ pub(crate) fn verify(args: &[&str]) -> Ended {
 
 /// Verifies against `server`, as a user with the right credentials would.
 pub(crate) fn verify_with(server: &Server, args: &[&str]) -> Ended {
-    Ended::of(with(server, args).output().unwrap())
+    Ended::of(verify_command(server, args).output().unwrap())
 }
 
-fn with(server: &Server, args: &[&str]) -> Command {
+fn verify_command(server: &Server, args: &[&str]) -> Command {
     let mut command = trayscan(&[&["verify", "--service"], args].concat());
     command
         .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
@@ -72,7 +72,7 @@ fn with(server: &Server, args: &[&str]) -> Command {
     command
 }
 
-/// Verifies with `args` and returns the report for programs; the code must agree with it.
+/// Verifies with `args` and returns the JSON report. Asserts that the exit code matches it.
 pub(crate) fn report(args: &[&str]) -> Value {
     judged(&verify(&[args, &["-f", "json"]].concat()))
 }
@@ -95,7 +95,7 @@ fn id(line: &str) -> String {
 }
 
 #[test]
-fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
+fn every_format_and_compression_has_the_documented_digest() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     folder.export(&server, "reference.ndjson", &[]);
@@ -115,8 +115,8 @@ fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
         unknown_fields_digest(&[])
     );
     for format in FORMATS {
-        for packing in PACKINGS {
-            let name = format!("a.{format}{packing}");
+        for compression in COMPRESSIONS {
+            let name = format!("a.{format}{compression}");
             let path = folder.export(&server, &name, &[]);
             let ended = verify(&[&path]);
             let line = format!("`{path}` contains 250 batches, set digest {digest}\n");
@@ -130,7 +130,7 @@ fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
                 (&entry["batches"], &entry["set_digest"]),
                 (&json!(250), &json!(digest))
             );
-            // Whatever the name says.
+            // The format is detected without the extension.
             let bare = folder.write("bare", fs::read(&path).unwrap());
             assert_eq!(report(&[&bare])["digest"], digest, "{name}");
         }
@@ -139,7 +139,7 @@ fn every_format_and_packing_has_one_digest_and_it_is_the_documented_one() {
 
 #[test]
 fn every_dialect_has_the_same_digest() {
-    // Enough to have text that is awkward in each of them.
+    // Enough batches to include text that is difficult in each dialect.
     let server = Server::start(&["--batches", "120"]);
     let folder = Folder::new();
     let reference = folder.export(&server, "a.ndjson", &[]);
@@ -171,7 +171,7 @@ fn every_dialect_has_the_same_digest() {
 }
 
 #[test]
-fn differences_are_named_and_order_is_none() {
+fn differences_are_listed_and_order_is_ignored() {
     let server = Server::start(&["--batches", "60"]);
     let folder = Folder::new();
     let csv = folder.export(&server, "a.csv", &[]);
@@ -232,7 +232,7 @@ fn differences_are_named_and_order_is_none() {
         let expected = json!({"count": 1, "ids": [id.clone()], "fields": {id: [field]}});
         assert_eq!(changed, expected, "{field} {new}");
     }
-    // The same number, written otherwise, is no change.
+    // The same number in another notation is not a change.
     assert_eq!(
         compare(&change(
             rated,
@@ -243,7 +243,7 @@ fn differences_are_named_and_order_is_none() {
         true
     );
 
-    // Values swapped between two batches add up to the same values.
+    // Swapping the values of two batches must be detected too.
     let (one, two) = (lines[10].clone(), lines[11].clone());
     let mut swapped = lines.clone();
     swapped[10] = one.replace(&id(&one), &id(&two));
@@ -267,7 +267,7 @@ fn differences_are_named_and_order_is_none() {
 }
 
 #[test]
-fn one_that_is_there_twice_is_told_alone_and_on_both_sides() {
+fn a_repeated_batch_is_reported_on_either_side() {
     let server = Server::start(&["--batches", "5"]);
     let folder = Folder::new();
     let good = folder.export(&server, "a.ndjson", &[]);
@@ -293,7 +293,7 @@ fn one_that_is_there_twice_is_told_alone_and_on_both_sides() {
 }
 
 #[test]
-fn twenty_are_listed_and_the_rest_is_counted() {
+fn the_first_twenty_are_listed_and_the_rest_counted() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let whole = folder.export(&server, "a.csv", &[]);
@@ -319,7 +319,7 @@ fn twenty_are_listed_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_manifest_knows_its_file_and_its_batches() {
+fn a_manifest_matches_its_file_and_its_batches() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let path = folder.export(&server, "a.csv", &[]);
@@ -332,7 +332,7 @@ fn a_manifest_knows_its_file_and_its_batches() {
         true
     );
 
-    // Moved, in another format and order: the batches are what counts.
+    // In another file, format and order, only the batches matter.
     let other = folder.export(&server, "b.json.gz", &["--sort", "crop_type"]);
     let ended = verify(&[&other, "--manifest", &manifest]);
     assert_equal(&ended, "another format");
@@ -386,7 +386,7 @@ fn a_manifest_knows_its_file_and_its_batches() {
 }
 
 #[test]
-fn a_manifest_that_is_none_or_not_complete_is_refused() {
+fn an_invalid_or_incomplete_manifest_is_refused() {
     let server = Server::start(&["--batches", "3"]);
     let folder = Folder::new();
     let path = folder.export(&server, "a.csv", &[]);
@@ -432,7 +432,7 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
     }
     let ended = verify(&[&path, "--manifest", &folder.at("nowhere")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    // Its bytes are right, so it is the manifest that is wrong.
+    // The bytes match, so the manifest must be wrong.
     let manifest = folder.write("m.json", altered(&|m| m["set_digest"] = json!("00")));
     let ended = verify(&[&path, "--manifest", &manifest]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -440,14 +440,14 @@ fn a_manifest_that_is_none_or_not_complete_is_refused() {
         ended.stderr.contains("the manifest was modified"),
         "{ended:?}"
     );
-    // A manifest is no export either.
+    // A manifest is not an export.
     let ended = verify(&[&folder.at("a.csv.manifest")]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(ended.stderr.contains("this is a manifest"), "{ended:?}");
 }
 
 #[test]
-fn one_file_of_many_can_be_verified_alone() {
+fn one_of_several_files_can_be_verified_alone() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let [one, two] = [("2024.csv", "2024"), ("2025.csv", "2025")]
@@ -462,7 +462,7 @@ fn one_file_of_many_can_be_verified_alone() {
     for path in [&one, &two, &both] {
         assert_equal(&verify(&[path, "--manifest", &many]), path);
     }
-    // Written otherwise, it is known by its name.
+    // In another dialect, the file is identified by its name.
     fs::create_dir(folder.at("copy")).unwrap();
     let copy = folder.export(
         &server,
@@ -472,15 +472,23 @@ fn one_file_of_many_can_be_verified_alone() {
     assert_equal(&verify(&[&copy, "--manifest", &many]), "another dialect");
     fs::write(&one, fs::read(&two).unwrap()).unwrap();
     let report_of = |path: &str| report(&[path, "--manifest", &many]);
-    assert_eq!(report_of(&one)["equal"], false, "it is another of these");
+    assert_eq!(
+        report_of(&one)["equal"],
+        false,
+        "another file of the manifest"
+    );
     let elsewhere = folder.write("elsewhere.csv", fs::read_to_string(&two).unwrap());
-    assert_eq!(report_of(&elsewhere)["equal"], true, "known by its bytes");
+    assert_eq!(
+        report_of(&elsewhere)["equal"],
+        true,
+        "identified by its bytes"
+    );
     let cut = fs::read_to_string(&two).unwrap();
     let cut = cut.lines().take(9).map(|line| format!("{line}\n"));
     fs::write(&one, cut.collect::<String>()).unwrap();
     assert_eq!(report_of(&one)["equal"], false);
 
-    // The first manifests said less of each file.
+    // Early manifests have no count and digest per file.
     for file in manifest["files"].as_array_mut().unwrap() {
         let file = file.as_object_mut().unwrap();
         file.remove("batches").unwrap();
@@ -494,7 +502,7 @@ fn one_file_of_many_can_be_verified_alone() {
 }
 
 #[test]
-fn each_file_of_a_lake_is_known_to_its_manifest() {
+fn each_file_of_a_lake_matches_its_manifest() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let (lake, manifest) = (
@@ -531,7 +539,7 @@ fn each_file_of_a_lake_is_known_to_its_manifest() {
 }
 
 #[test]
-fn the_service_is_asked_for_what_the_manifest_asked_for() {
+fn the_service_gets_the_request_of_the_manifest() {
     let server = Server::start(&["--page-size", "20"]);
     let folder = Folder::new();
     for (name, flags) in [
@@ -575,9 +583,13 @@ fn the_service_is_asked_for_what_the_manifest_asked_for() {
         "dates",
     );
     let ended = verify_with(&server, &[&path]);
-    assert_eq!(ended.code, Some(7), "all dates are more: {ended:?}");
+    assert_eq!(
+        ended.code,
+        Some(7),
+        "all dates include more batches: {ended:?}"
+    );
 
-    // "1d" is counted from when it was exported.
+    // "1d" is relative to the time of the export.
     let condition = "batch_creation_date<2024-06-01T10:00:00Z";
     let path = folder.export(&server, "g.csv", &["--where", condition]);
     let mut manifest = folder.manifest("g.csv");
@@ -591,7 +603,7 @@ fn the_service_is_asked_for_what_the_manifest_asked_for() {
 }
 
 #[test]
-fn what_the_service_has_by_now_is_told() {
+fn changes_in_the_service_are_reported() {
     let server = Server::start(&["--page-size", "40"]);
     let folder = Folder::new();
     let path = folder.export(&server, "a.ndjson", &[]);
@@ -644,7 +656,7 @@ fn what_the_service_has_by_now_is_told() {
 }
 
 #[test]
-fn the_sandbox_is_a_service_too() {
+fn the_sandbox_can_be_the_service() {
     let folder = Folder::new();
     let path = folder.at("a.csv");
     assert_eq!(run(&["export", "--sandbox", "-o", &path]).code, Some(0));
@@ -652,7 +664,7 @@ fn the_sandbox_is_a_service_too() {
 }
 
 #[test]
-fn an_archive_is_a_file_and_a_source() {
+fn an_archive_can_be_the_file_or_the_source() {
     let server = Server::start(&["--page-size", "60"]);
     let folder = Folder::new();
     let whole = folder.export(&server, "whole.csv", &[]);
@@ -706,7 +718,7 @@ fn an_archive_is_a_file_and_a_source() {
 }
 
 #[test]
-fn standard_input_is_a_file_like_any_other() {
+fn standard_input_can_be_verified() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let csv = folder.export(&server, "a.csv.gz", &["--decimal-comma"]);
@@ -731,14 +743,14 @@ fn standard_input_is_a_file_like_any_other() {
     assert_eq!(judged(&ended)["extra"]["count"], 1);
     let ended = piped(&csv, &["-", "--against", "-"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    // Larger than what is kept in memory.
+    // Larger than the memory buffer.
     let large = Server::start(&["--batches", "14000", "--page-size", "1000"]);
     let large = folder.export(&large, "large.ndjson", &[]);
     assert!(fs::metadata(&large).unwrap().len() > 8 << 20);
     assert_equal(&piped(&large, &["-", "--against", &large]), "large");
     #[cfg(unix)]
     {
-        // What can be read only once is not refused for it.
+        // Files that can be read only once are accepted.
         let mut shell = Command::new("bash");
         let program = env!("CARGO_BIN_EXE_trayscan");
         shell.args([
@@ -754,7 +766,7 @@ fn standard_input_is_a_file_like_any_other() {
 }
 
 #[test]
-fn hostile_text_comes_through_every_format() {
+fn hostile_text_survives_every_format() {
     let texts = [
         "plain",
         "a,b;c\td|e",
@@ -817,7 +829,7 @@ fn hostile_text_comes_through_every_format() {
         let path = export(name, &flags);
         assert_equal(&verify(&[&path, "--against", &reference]), name);
     }
-    // In messages, nothing reaches the terminal as it is.
+    // Messages escape control characters.
     let only = folder.write("only.ndjson", &batches[16]);
     let ended = verify(&[&only, "--against", &reference]);
     let ended_json = verify(&[&reference, "--against", &only, "-f", "json"]);
@@ -838,8 +850,8 @@ fn hostile_text_comes_through_every_format() {
 }
 
 #[test]
-fn what_lenient_carried_on_has_one_digest_too() {
-    let flawed = [
+fn lenient_exports_can_be_verified() {
+    let malformed = [
         ("number_of_images", "\"12\""),
         ("number_of_images", "null"),
         ("avg_germination_rate", "87.50"),
@@ -853,7 +865,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         ("more", "true"),
     ];
     let mut batches = vec![object(&fields("0"))];
-    for (number, (field, value)) in flawed.iter().enumerate() {
+    for (number, (field, value)) in malformed.iter().enumerate() {
         let mut fields = fields(&format!("{}", number + 1));
         fields.retain(|(name, _)| name != field);
         fields.push(((*field).to_owned(), (*value).to_owned()));
@@ -893,7 +905,7 @@ fn what_lenient_carried_on_has_one_digest_too() {
         ["a.json", "b.ndjson", "c.csv", "g.tsv"].map(|name| folder.at(name));
     assert_equal(&verify(&[&json, "--against", &numbers]), "both have types");
     assert_equal(&verify(&[&csv, "--against", &tsv]), "neither has types");
-    // A value of the wrong type is not the text that it holds.
+    // A value of the wrong type differs from its text.
     let judged = report(&[&json, "--against", &csv]);
     let ids = json!({"1": ["number_of_images"], "7": ["warnings"], "8": ["comment"], "10": ["crop_type"]});
     assert_eq!(judged["changed"]["fields"], ids);
@@ -901,8 +913,8 @@ fn what_lenient_carried_on_has_one_digest_too() {
 }
 
 #[test]
-fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
-    let flawed = [
+fn typed_columns_of_invalid_batches_match_their_manifest() {
+    let malformed = [
         ("number_of_images", "\"12\""),
         ("avg_germination_rate", "87.50"),
         ("avg_germination_rate", "\"-abc\""),
@@ -913,7 +925,7 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
         ("batch_id", "77"),
     ];
     let mut batches = vec![object(&fields("0"))];
-    for (number, (field, value)) in flawed.iter().enumerate() {
+    for (number, (field, value)) in malformed.iter().enumerate() {
         let mut fields = fields(&format!("{}", number + 1));
         fields.retain(|(name, _)| name != field);
         fields.push(((*field).to_owned(), (*value).to_owned()));
@@ -942,7 +954,7 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
         for file in files {
             let path = file["path"].as_str().unwrap();
             assert_equal(&verify(&[path, "--manifest", &manifest]), path);
-            // And what it says of itself.
+            // The embedded digest matches too.
             assert_eq!(verify(&[path]).code, Some(0), "{path}");
         }
         digests.push(receipt["set_digest"].clone());
@@ -956,7 +968,7 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
             assert_equal(&Ended::of(command.output().unwrap()), name);
         }
     }
-    // Null where the others have what was received.
+    // Typed formats store null; the others store the received value.
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[0], digests[2]);
     assert_eq!(digests[0], digests[3]);
@@ -966,10 +978,10 @@ fn what_typed_columns_hold_of_flawed_batches_is_what_their_manifest_tells() {
 }
 
 #[test]
-fn a_file_that_is_not_what_it_says_of_itself_is_told() {
+fn a_wrong_embedded_digest_is_reported() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
-    // A digest of as many letters, in a package that is otherwise sound.
+    // Replace the digest by one of the same length, in a file that is otherwise valid.
     for name in ["a.parquet", "a.xlsx"] {
         let path = folder.export(&server, name, &[]);
         let ended = verify(&[&path, "-f", "json"]);
@@ -1003,11 +1015,11 @@ fn a_file_that_is_not_what_it_says_of_itself_is_told() {
             (&report["equal"], &report["claim"]["equal"]),
             (&json!(false), &json!(false))
         );
-        // What it holds is another matter.
+        // The batches themselves are unchanged.
         let csv = folder.export(&server, "a.csv", &[]);
         assert_equal(&verify(&[&path, "--against", &csv]), name);
     }
-    // Formats that say nothing of themselves are taken as they are.
+    // Formats without an embedded digest make no claim.
     let ended = verify(&[&folder.at("a.csv"), "-f", "json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["claim"], Value::Null);
@@ -1023,7 +1035,7 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     bytes
 }
 
-/// Packs a workbook again, with one text replaced wherever it stands.
+/// Repacks a workbook and replaces the only occurrence of `from`.
 fn repacked(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -1043,20 +1055,20 @@ fn repacked(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_cut_short_is_never_whole() {
+fn truncated_files_are_never_accepted() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
     for format in FORMATS {
-        for packing in PACKINGS {
-            let name = format!("a.{format}{packing}");
+        for compression in COMPRESSIONS {
+            let name = format!("a.{format}{compression}");
             let path = folder.export(&server, &name, &[]);
             let bytes = fs::read(&path).unwrap();
             for cut in [bytes.len() / 2, bytes.len() - 4] {
                 let path = folder.write(&format!("cut.{name}"), &bytes[..cut]);
                 let ended = verify(&[&path]);
                 assert!(ended.stderr.contains(&path), "{ended:?}");
-                if packing.is_empty() && format.ends_with("sv") && cut + 4 == bytes.len() {
-                    // All cells are there; what the last should hold, nobody can know.
+                if compression.is_empty() && format.ends_with("sv") && cut + 4 == bytes.len() {
+                    // All cells are present, but the last one may be incomplete.
                     assert_eq!(ended.code, Some(0), "{ended:?}");
                     assert!(
                         ended.stderr.contains("the last line has no line ending"),
@@ -1073,7 +1085,7 @@ fn what_is_cut_short_is_never_whole() {
 }
 
 #[test]
-fn an_export_of_nothing_is_equal_in_every_format() {
+fn an_empty_export_is_equal_in_every_format() {
     let server = Server::start(&["--batches", "3"]);
     let folder = Folder::new();
     let nothing = ["--where", "batch_id=nobody"];
@@ -1092,7 +1104,7 @@ fn an_export_of_nothing_is_equal_in_every_format() {
         let manifest = folder.at(&format!("{name}.manifest"));
         assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
         if name == "x.csv" && flags == ["--no-header"] {
-            // Without its manifest, nobody can tell it from one that lost everything.
+            // Without a manifest, it looks like a file that lost its content.
             assert_eq!(verify(&[&path]).code, Some(7));
             continue;
         }
@@ -1122,7 +1134,7 @@ fn an_export_of_nothing_is_equal_in_every_format() {
 }
 
 #[test]
-fn what_is_no_export_is_refused_in_words() {
+fn files_that_are_not_exports_are_refused_with_a_reason() {
     let server = Server::start(&["--batches", "3"]);
     let folder = Folder::new();
     let csv = folder.export(&server, "a.csv", &[]);
@@ -1190,7 +1202,7 @@ fn what_is_no_export_is_refused_in_words() {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains(why), "{ended:?}");
     }
-    // Values that are odd are told, and whether they should be there, a comparison decides.
+    // Invalid values only cause a warning; a comparison detects the change.
     let text = fs::read_to_string(&csv)
         .unwrap()
         .replace("false\n", "maybe\n");
@@ -1210,7 +1222,7 @@ fn what_is_no_export_is_refused_in_words() {
 }
 
 #[test]
-fn flags_that_make_no_sense_together_are_refused() {
+fn conflicting_flags_are_refused() {
     let folder = Folder::new();
     let path = folder.write("a.csv", "batch_id\na\n");
     for flags in [
@@ -1235,7 +1247,7 @@ fn flags_that_make_no_sense_together_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_signal_ends_it_at_once_and_nothing_is_changed() {
+fn a_signal_stops_it_and_changes_nothing() {
     use crate::files::{Running, names};
     use std::os::unix::fs::MetadataExt as _;
 
@@ -1251,11 +1263,12 @@ fn a_signal_ends_it_at_once_and_nothing_is_changed() {
         )
     };
     let before = state(&path);
-    let running = Running::in_the_middle(with(&server, &[&path]).args(["--parallel", "1"]));
+    let running =
+        Running::in_the_middle(verify_command(&server, &[&path]).args(["--parallel", "1"]));
     running.signal("INT");
     let told = running.ends_soon_with(130);
     assert!(told.contains("nothing was changed"), "{told}");
-    // While it waits for what is to be verified, too.
+    // Also while it waits for standard input.
     let mut command = trayscan(&["verify", "-"]);
     let mut child = command
         .stdin(Stdio::piped())
@@ -1283,7 +1296,7 @@ fn a_signal_ends_it_at_once_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_file_without_a_byte_is_whole_only_where_that_was_written() {
+fn an_empty_file_is_accepted_only_if_exported_empty() {
     let server = Server::start(&["--batches", "3"]);
     let folder = Folder::new();
     for name in [
@@ -1319,7 +1332,7 @@ fn a_file_without_a_byte_is_whole_only_where_that_was_written() {
         assert_equal(&verify(&[&path, "--manifest", &manifest]), name);
         assert_eq!(verify(&[&path]).code, Some(7), "{name}");
     }
-    // With a header there were bytes, and these are lost.
+    // With a header, the export was not empty, so its content is lost.
     let path = folder.export(&server, "c.csv", &nothing);
     folder.write("c.csv", "");
     let ended = verify(&[&path, "--manifest", &folder.at("c.csv.manifest")]);
@@ -1327,7 +1340,7 @@ fn a_file_without_a_byte_is_whole_only_where_that_was_written() {
 }
 
 #[test]
-fn a_database_that_is_damaged_or_cut_short_is_told() {
+fn a_damaged_or_truncated_database_is_reported() {
     let server = Server::start(&["--batches", "400", "--page-size", "200"]);
     let folder = Folder::new();
     let path = folder.export(&server, "a.sqlite", &[]);
@@ -1357,7 +1370,7 @@ fn a_database_that_is_damaged_or_cut_short_is_told() {
         let told = ended.stderr.contains("damaged or cut short");
         assert!(told, "{what}: {ended:?}");
     }
-    // Sound, and something else.
+    // A valid database that is not an export.
     let other = folder.at("other.sqlite");
     let db = rusqlite::Connection::open(&other).unwrap();
     db.execute_batch("CREATE TABLE trays (id)").unwrap();
