@@ -1,7 +1,7 @@
-//! `verify` of files that hold the right batches, and whose container is damaged or altered: other programs
-//! would read something else, or refuse them.
+//! `verify` of files with the right batches in a damaged or altered container: other programs would read
+//! something else or refuse the file.
 
-// One file for each format that has parts of its own.
+// One module per format with internal parts.
 mod parquet;
 mod workbook;
 
@@ -23,7 +23,7 @@ struct Exported {
 }
 
 impl Exported {
-    /// Exports three batches with comments that need care.
+    /// Exports three batches with comments that need escaping.
     fn new(name: &str, args: &[&str]) -> Self {
         let comments = ["=1+1", "plain, \"quoted\"\r\nlines", "'-2"];
         let batches: Vec<String> = (1..)
@@ -59,7 +59,7 @@ impl Exported {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Verifies `bytes` in the place of the export.
+    /// Verifies `bytes` in place of the export.
     fn verify(&self, bytes: &[u8]) -> [Ended; 2] {
         let path = self.path(&format!("altered-{}", self.name));
         fs::write(&path, bytes).unwrap();
@@ -77,7 +77,7 @@ impl Exported {
         }
     }
 
-    /// Verifies what must be refused, alone and against the batches that it seems to hold.
+    /// Asserts that `bytes` is refused, both alone and compared with the batches that it appears to contain.
     #[track_caller]
     fn assert_refused(&self, what: &str, bytes: &[u8], why: &str) {
         assert_ne!(bytes, self.bytes, "{what} changes nothing");
@@ -92,7 +92,7 @@ impl Exported {
 }
 
 impl Exported {
-    /// Verifies what only `--lenient` writes: against other batches it differs, alone that is mentioned.
+    /// Asserts that values as written by `--lenient` cause a warning alone, and a difference in a comparison.
     #[track_caller]
     fn assert_mistyped(&self, what: &str, bytes: &[u8], why: &str) {
         let codes = [Some(0), Some(7)];
@@ -106,7 +106,7 @@ impl Exported {
     }
 }
 
-/// Replaces the first `from` behind `start`.
+/// Replaces the first `from` after `start`.
 #[track_caller]
 fn replaced(bytes: &[u8], start: usize, from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut places = bytes[start..].windows(from.len());
@@ -115,7 +115,7 @@ fn replaced(bytes: &[u8], start: usize, from: &[u8], to: &[u8]) -> Vec<u8> {
     [&bytes[..at], to, &bytes[at + from.len()..]].concat()
 }
 
-/// Changes a database with SQL, its schema too.
+/// Changes a database with SQL.
 fn with_sql(path: &str, sql: &str) -> Vec<u8> {
     let db = Connection::open(path).unwrap();
     db.execute_batch(sql).unwrap();
@@ -123,7 +123,7 @@ fn with_sql(path: &str, sql: &str) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Changes a text in the index of a column, and not in its rows.
+/// Changes a text in the index of a column, but not in the rows.
 fn with_other_index(bytes: &[u8], text: &str) -> Vec<u8> {
     let size = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
     let mut altered = bytes.to_vec();
@@ -138,7 +138,7 @@ fn with_other_index(bytes: &[u8], text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_database_with_a_damaged_index_is_damaged() {
+fn a_database_with_a_damaged_index_is_refused() {
     let export = Exported::new("a.sqlite", &[]);
     let damaged = with_other_index(&export.bytes, "2026-05-01T06:00:00Z");
     export.assert_refused("index", &damaged, "is damaged or cut short");
@@ -203,7 +203,7 @@ fn cells_of_a_database_have_the_types_of_their_columns() {
 }
 
 #[test]
-fn an_archive_is_checked_as_people_query_it() {
+fn an_archive_is_checked_as_sql_queries_see_it() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.db").to_str().unwrap().to_owned();
     assert_eq!(run(&["sync", &path, "--sandbox", "-q"]).code, Some(0));
@@ -239,13 +239,13 @@ fn cells_for_excel_keep_their_apostrophe() {
         &bare,
         "line 2: `comment` would be interpreted as a formula",
     );
-    // Without the mark it is any CSV, in which an apostrophe is one.
+    // Without the byte order mark, it is a plain CSV file, and an apostrophe is just text.
     let plain = Exported::new("a.csv", &[]);
     plain.assert_equal(&replaced(&plain.bytes, 0, b"b1", b"b1"));
 }
 
 #[test]
-fn lines_that_readers_take_differently_are_refused() {
+fn ambiguous_lines_are_refused() {
     let export = Exported::new("a.csv", &[]);
     let at = |from: &str, to: &str| replaced(&export.bytes, 0, from.as_bytes(), to.as_bytes());
     for (what, bytes, why) in [
@@ -284,12 +284,12 @@ fn lines_that_readers_take_differently_are_refused() {
         &name,
         "line 2: a quote appears inside an unquoted cell",
     );
-    // A file that others wrote with quotes around everything is fine.
+    // A file with quotes around every cell is accepted.
     export.assert_equal(&at("\nb2,Tray,", "\n\"b2\",\"Tray\","));
 }
 
 #[test]
-fn decimals_have_one_separator() {
+fn decimals_use_one_separator() {
     let export = Exported::new("a.csv", &["--decimal-comma"]);
     let last = export
         .bytes

@@ -1,4 +1,4 @@
-//! `verify`: equal means all fields, of the right types, and the bytes that the manifest lists.
+//! `verify`: equal means all fields, the right types, and the bytes listed in the manifest.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::verify::{Folder, assert_equal, report, verify, verify_with};
 use crate::wire::{fields, object, page, token};
 
 #[test]
-fn a_column_that_one_side_lacks_is_a_difference() {
+fn a_column_missing_on_one_side_is_a_difference() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
     let whole = folder.export(&server, "a.json", &[]);
@@ -67,7 +67,7 @@ fn a_column_that_one_side_lacks_is_a_difference() {
         (&judged["lacking"], &judged["equal"]),
         (&json!(["comment"]), &json!(false))
     );
-    // A field that was asked for is needed on both sides.
+    // A field in `--fields` must be on both sides.
     let ended = verify(&[&left, "--against", &table, "--fields", "batch_id,comment"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
@@ -93,7 +93,7 @@ fn in_json_an_absent_field_is_null() {
     let folder = Folder::new();
     let table = folder.export(&server, "a.csv", &[]);
     let left = folder.export(&server, "left.csv", &["--fields", "-comment"]);
-    // In JSON, a field that is absent is null.
+    // In JSON, an absent field is null.
     let absent = folder.export(&server, "absent.ndjson", &["--fields", "-comment"]);
     let judged = report(&[&absent, "--against", &table]);
     assert_eq!(judged["lacking"], json!([]));
@@ -106,7 +106,7 @@ fn in_json_an_absent_field_is_null() {
         .collect();
     let nulls = folder.write("nulls.ndjson", nulls);
     assert_equal(&verify(&[&absent, "--against", &nulls]), "null is absent");
-    // But a table that lacks a column lacks it, also where all of it is null.
+    // A column missing from a table is a difference, even if all its values are null.
     let ended = verify(&[&left, "--against", &nulls]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(
@@ -120,7 +120,7 @@ fn a_forged_header_is_a_difference() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
     let table = folder.export(&server, "a.csv", &[]);
-    // One letter of the header, or all but the first column.
+    // Change one letter of the header, or remove all but the first column.
     let text = fs::read_to_string(&table).unwrap();
     let renamed = folder.write("renamed.csv", text.replacen("batch_id", "batch_dd", 1));
     let cut: String = text
@@ -148,7 +148,7 @@ fn a_forged_header_is_a_difference() {
 }
 
 #[test]
-fn fields_without_ids_and_those_of_a_manifest() {
+fn fields_can_be_selected_or_come_from_the_manifest() {
     let server = Server::start(&["--batches", "40"]);
     let folder = Folder::new();
     let whole = folder.export(&server, "a.json", &[]);
@@ -171,7 +171,7 @@ fn fields_without_ids_and_those_of_a_manifest() {
         "{ended:?}"
     );
     assert_eq!(verify(&[&bare, "--against", &some]).code, Some(7));
-    // A manifest has no digest of certain fields alone.
+    // A manifest has no digest of a subset of fields.
     let ended = verify(&[
         &table,
         "--manifest",
@@ -185,13 +185,13 @@ fn fields_without_ids_and_those_of_a_manifest() {
         "{ended:?}"
     );
 
-    // More or fewer fields than the manifest tells of.
+    // More or fewer fields than in the manifest.
     for (path, name) in [(&whole, "some.csv"), (&some, "a.json")] {
         let ended = verify(&[path, "--manifest", &folder.at(&format!("{name}.manifest"))]);
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(ended.stderr.contains("with other `--fields`"), "{ended:?}");
     }
-    // Without names, the manifest names the fields.
+    // Without a header, the manifest names the fields.
     let unnamed = folder.export(
         &server,
         "unnamed.csv",
@@ -204,7 +204,7 @@ fn fields_without_ids_and_those_of_a_manifest() {
     let ended = verify(&[&unnamed]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(ended.stderr.contains("`--no-header`"), "{ended:?}");
-    // A field that turns up late is a field.
+    // A field that first appears in a later batch counts.
     let late = folder.write(
         "late.ndjson",
         "{\"batch_id\":\"a\"}\n{\"batch_id\":\"b\",\"comment\":\"x\"}\n",
@@ -255,7 +255,7 @@ fn types_count_in_json_and_decimals_may_be_either() {
 }
 
 #[test]
-fn unknown_fields_are_compared_where_both_sides_keep_them() {
+fn unknown_fields_are_compared_if_both_sides_keep_them() {
     let with = |more: &str| {
         let mut fields = fields("a");
         fields.push(("more".to_owned(), more.to_owned()));
@@ -344,14 +344,14 @@ fn unknown_fields_are_compared_where_both_sides_keep_them() {
 }
 
 #[test]
-fn bytes_count_for_the_file_that_the_manifest_lists() {
+fn bytes_are_compared_for_the_file_in_the_manifest() {
     let server = Server::start(&["--batches", "30"]);
     let folder = Folder::new();
     let path = folder.export(&server, "a.csv", &[]);
     let manifest = folder.at("a.csv.manifest");
     let text = fs::read_to_string(&path).unwrap();
     let (header, rows) = text.split_once('\n').unwrap();
-    // The same batches with a blank at the end of a number: other bytes, one digest.
+    // The same batches with a trailing zero: different bytes, same digest.
     let zeros = text.replacen(".00,", ".000,", 1);
     assert_ne!(zeros, text);
     folder.write("a.csv", &zeros);
@@ -363,14 +363,14 @@ fn bytes_count_for_the_file_that_the_manifest_lists() {
             .contains("the same batches, but different bytes (SHA-256)"),
         "{ended:?}"
     );
-    // Elsewhere it is another file, and its batches are what counts.
+    // In another place it is another file, so only the batches matter.
     let copy = folder.write("copy.csv", format!("{header}\n{rows}"));
     assert_equal(&verify(&[&copy, "--manifest", &manifest]), "a copy");
     let other = folder.write("other.csv", &zeros);
     let ended = verify(&[&other, "--manifest", &manifest]);
     assert_equal(&ended, "another file");
     assert!(ended.stderr.contains("it lists another file"), "{ended:?}");
-    // Both moved together: it is still the file of the manifest.
+    // If both are moved together, it is still the file of the manifest.
     let moved = TempDir::new().unwrap();
     let at = |name: &str| moved.path().join(name).to_str().unwrap().to_owned();
     fs::write(at("a.csv"), &zeros).unwrap();
@@ -390,7 +390,7 @@ fn digests_of_version_1_are_still_read_with_a_note() {
     let folder = Folder::new();
     let path = folder.export(&server, "a.csv", &[]);
     let mut manifest = folder.manifest("a.csv");
-    // What the first version wrote for these batches.
+    // The digest of version 1 for these batches.
     let digest = "1193c1e30988c64adf5f5c158eaab726997bb3382cd28763fe0d4e2c5d1c7a0e";
     manifest["set_digest"] = json!(digest);
     manifest["files"][0]["set_digest"] = json!(digest);

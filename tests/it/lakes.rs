@@ -1,4 +1,4 @@
-//! `verify` of a lake: many files, one set, one verdict.
+//! `verify` of a lake: many files, one set, one result.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{Server, export_with};
 use crate::verify::{Folder, assert_equal, report, verify, verify_with};
 
-/// Exports a lake; returns its folder, its template and its manifest.
+/// Exports a lake and returns its folder, template and manifest.
 fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
     fs::create_dir(folder.at("lake")).unwrap();
     let template = folder.at("lake/year={year}/month={month}/batches.parquet");
@@ -22,7 +22,7 @@ fn make_lake(server: &Server, folder: &Folder) -> [String; 3] {
 }
 
 #[test]
-fn a_lake_is_one_set_with_one_verdict() {
+fn a_lake_is_verified_as_one_set() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let [lake, template, manifest] = make_lake(&server, &folder);
@@ -41,12 +41,12 @@ fn a_lake_is_one_set_with_one_verdict() {
         assert_equal(&verify(&[&whole, "--against", place]), place);
         assert_equal(&verify_with(&server, &[place]), place);
     }
-    // A whole lake may be moved.
+    // A lake can be moved as a whole.
     fs::rename(&lake, folder.at("moved")).unwrap();
     assert_equal(&verify(&[&folder.at("moved")]), "moved");
     fs::rename(folder.at("moved"), &lake).unwrap();
 
-    // Names that engines leave out are left out here.
+    // Names that engines ignore are ignored here too.
     fs::create_dir(folder.at("lake/_temporary")).unwrap();
     for name in [
         "lake/_SUCCESS",
@@ -59,7 +59,7 @@ fn a_lake_is_one_set_with_one_verdict() {
 }
 
 #[test]
-fn a_file_of_a_lake_that_is_not_the_manifests_is_told() {
+fn a_changed_file_of_a_lake_is_reported() {
     let server = Server::start(&[]);
     let folder = Folder::new();
     let [lake, _, manifest] = make_lake(&server, &folder);
@@ -89,7 +89,7 @@ fn a_file_of_a_lake_that_is_not_the_manifests_is_told() {
         .collect();
     let first = &files[0];
     let bytes = fs::read(first).unwrap();
-    // A file of another month in its place, one more file, one fewer.
+    // A file replaced by another month, one file more, one file fewer.
     fs::copy(&files[1], first).unwrap();
     let judged = report(&[&lake]);
     assert_eq!(judged["equal"], false);
@@ -124,12 +124,12 @@ fn a_file_of_a_lake_that_is_not_the_manifests_is_told() {
             .contains("unlisted: 1 file not in the manifest"),
         "{ended:?}"
     );
-    // Without a manifest, one batch in two files is one too many.
+    // Without a manifest, a batch in two files is a duplicate.
     fs::remove_file(&manifest).unwrap();
     let ended = verify(&[&lake]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(ended.stderr.contains("more than once"), "{ended:?}");
-    // One file of a lake says what is wrong with it.
+    // The error names the damaged file.
     fs::write(&more, b"PAR1 and nothing else PAR1").unwrap();
     let ended = verify(&[&lake]);
     assert_eq!(ended.code, Some(7), "{ended:?}");

@@ -1,4 +1,4 @@
-//! Parquet: the types of its columns, exactness, what it refuses, and what engines see of it.
+//! Parquet: column types, exact values, refused values, and reading with other engines.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -44,11 +44,11 @@ impl Folder {
         self.at(name).to_str().unwrap().to_owned()
     }
 
-    /// Makes an archive of some batches, the seventh of which was received with `change` made to it;
-    /// returns its name and the identifier of that one.
+    /// Creates an archive in which the seventh batch is received with `change` applied. Returns its path and
+    /// the ID of that batch.
     fn archive(&self, from: &str, to: &str) -> (String, String) {
         let archive = self.name("archive.db");
-        good(run(&["sync", &archive, "--sandbox", "-q"]));
+        succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
         let db = Connection::open(&archive).unwrap();
         let received = "SELECT batch_id, received FROM batches WHERE rowid = 7";
         let (id, text): (String, String) = db
@@ -63,7 +63,7 @@ impl Folder {
     }
 }
 
-fn good(ended: Ended) -> Ended {
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
@@ -94,11 +94,11 @@ fn facts(path: &Path) -> HashMap<String, String> {
 }
 
 #[test]
-fn columns_are_typed_and_tell_their_bounds() {
+fn columns_have_types_and_statistics() {
     let server = Server::start(&["--batches", "400"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    good(export(&server, &["-o", path.to_str().unwrap()]));
+    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
     let file = open(&path);
     let schema = file.metadata().file_metadata().schema_descr();
     assert_eq!(schema.num_columns(), 19);
@@ -118,7 +118,7 @@ fn columns_are_typed_and_tell_their_bounds() {
         let repetition = column.self_type().get_basic_info().repetition();
         assert_eq!(repetition == Repetition::REQUIRED, required);
     }
-    // Readers skip by date without reading any.
+    // The statistics let readers skip by date.
     let mut dates: Vec<i64> = rows(&path)
         .iter()
         .map(|row| match field(row, "batch_creation_date") {
@@ -147,11 +147,11 @@ fn columns_are_typed_and_tell_their_bounds() {
 }
 
 #[test]
-fn every_value_is_there_exactly() {
+fn every_value_is_exact() {
     let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    good(export(&server, &["-o", path.to_str().unwrap()]));
+    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
     let rows = rows(&path);
     let batches = server.flat("");
     assert_eq!(rows.len(), batches.len());
@@ -191,12 +191,12 @@ fn every_value_is_there_exactly() {
 }
 
 #[test]
-fn the_file_tells_what_it_is_and_is_verified() {
+fn the_file_has_metadata_and_is_verified() {
     let server = Server::start(&["--batches", "300"]);
     let folder = Folder::new();
     let (path, manifest) = (folder.name("b.parquet"), folder.name("m.json"));
     let range = ["--start", "2025", "--end", "2025"];
-    good(export(
+    succeeded(export(
         &server,
         &[&["-o", &path, "--manifest", &manifest][..], &range].concat(),
     ));
@@ -212,22 +212,22 @@ fn the_file_tells_what_it_is_and_is_verified() {
     assert_eq!(facts["trayscan.version"], env!("CARGO_PKG_VERSION"));
     assert!(facts["trayscan.extracted"].ends_with('Z'));
 
-    good(run(&["verify", &path, "--manifest", &manifest]));
+    succeeded(run(&["verify", &path, "--manifest", &manifest]));
     let json = folder.name("b.json");
-    good(export(&server, &[&["-o", &json][..], &range].concat()));
-    good(run(&["verify", &path, "--against", &json]));
-    good(run(&["verify", &json, "--against", &path]));
+    succeeded(export(&server, &[&["-o", &json][..], &range].concat()));
+    succeeded(run(&["verify", &path, "--against", &json]));
+    succeeded(run(&["verify", &json, "--against", &path]));
     // Also through a pipe.
     let command = format!(
         "cat '{path}' | '{}' verify - --against '{json}'",
         env!("CARGO_BIN_EXE_trayscan")
     );
     let piped = Command::new("sh").args(["-c", &command]).output().unwrap();
-    good(Ended::of(piped));
-    // One that lacks a batch differs.
+    succeeded(Ended::of(piped));
+    // A file with fewer batches differs.
     let fewer = folder.name("fewer.parquet");
     let limit = ["--limit", "20"];
-    good(export(
+    succeeded(export(
         &server,
         &[&["-o", &fewer][..], &range, &limit].concat(),
     ));
@@ -236,7 +236,7 @@ fn the_file_tells_what_it_is_and_is_verified() {
 }
 
 #[test]
-fn fields_have_their_order_and_an_empty_export_its_columns() {
+fn fields_keep_their_order_and_empty_exports_have_columns() {
     let server = Server::start(&["--batches", "5", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
@@ -250,23 +250,23 @@ fn fields_have_their_order_and_an_empty_export_its_columns() {
         names.join(",")
     };
     let fields = ["--fields", "warnings,crop_type,batch_id"];
-    good(export(&server, &[&["-o", &path][..], &fields].concat()));
+    succeeded(export(&server, &[&["-o", &path][..], &fields].concat()));
     assert_eq!(names(&path), "warnings,crop_type,batch_id");
     let fields = ["--fields", "-comment"];
-    good(export(&server, &[&["-o", &path][..], &fields].concat()));
+    succeeded(export(&server, &[&["-o", &path][..], &fields].concat()));
     assert!(names(&path).ends_with("analysis_link,warnings,extra"));
 
     let manifest = folder.name("m.json");
     let range = ["--end", "1999", "--manifest", &manifest];
-    good(export(&server, &[&["-o", &path][..], &range].concat()));
+    succeeded(export(&server, &[&["-o", &path][..], &range].concat()));
     assert!(names(&path).starts_with("batch_id,batch_name,"));
     assert!(rows(Path::new(&path)).is_empty());
     assert_eq!(facts(Path::new(&path))["trayscan.batches"], "0");
-    good(run(&["verify", &path, "--manifest", &manifest]));
+    succeeded(run(&["verify", &path, "--manifest", &manifest]));
 }
 
 #[test]
-fn what_a_column_cannot_hold_is_refused_and_named() {
+fn values_that_do_not_fit_a_column_are_refused_by_name() {
     for (name, value, into) in [
         ("avg_germination_rate", "\"87.505\"", "DECIMAL(18,2)"),
         (
@@ -292,7 +292,7 @@ fn what_a_column_cannot_hold_is_refused_and_named() {
         }
         assert_eq!(fs::read(&path).unwrap(), b"old");
         let without = format!("--fields=-{name}");
-        good(run(&[
+        succeeded(run(&[
             "export",
             "--archive",
             &archive,
@@ -304,7 +304,7 @@ fn what_a_column_cannot_hold_is_refused_and_named() {
 }
 
 #[test]
-fn decimals_are_exact_whatever_their_sign_and_zeros() {
+fn decimals_are_exact_with_any_sign_and_zeros() {
     for (value, expected) in [
         ("\"-0.05\"", "-0.05"),
         ("\"-12\"", "-12.00"),
@@ -314,7 +314,7 @@ fn decimals_are_exact_whatever_their_sign_and_zeros() {
         let folder = Folder::new();
         let (archive, id) = folder.archive("\"avg_germination_rate\":", value);
         let (path, json) = (folder.name("b.parquet"), folder.name("b.json"));
-        good(run(&["export", "--archive", &archive, "-o", &path]));
+        succeeded(run(&["export", "--archive", &archive, "-o", &path]));
         let rows = rows(Path::new(&path));
         let is_it =
             |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
@@ -327,13 +327,13 @@ fn decimals_are_exact_whatever_their_sign_and_zeros() {
             number.to_string(),
             expected.replace(['.'], "").replace("-005", "-5")
         );
-        good(run(&["export", "--archive", &archive, "-o", &json]));
-        good(run(&["verify", &path, "--against", &json]));
+        succeeded(run(&["export", "--archive", &archive, "-o", &json]));
+        succeeded(run(&["verify", &path, "--against", &json]));
     }
 }
 
 #[test]
-fn with_lenient_what_is_no_value_is_null() {
+fn lenient_writes_invalid_values_as_null() {
     for (name, value) in [
         ("number_of_images", "\"many\""),
         ("batch_creation_date", "\"yesterday\""),
@@ -343,7 +343,7 @@ fn with_lenient_what_is_no_value_is_null() {
         let folder = Folder::new();
         let (archive, id) = folder.archive(&format!("\"{name}\":"), value);
         let path = folder.name("b.parquet");
-        good(run(&[
+        succeeded(run(&[
             "export",
             "--archive",
             &archive,
@@ -356,8 +356,8 @@ fn with_lenient_what_is_no_value_is_null() {
             |row: &&Row| matches!(field(row, "batch_id"), Field::Str(other) if *other == id);
         let row = rows.iter().find(is_it).unwrap();
         assert_eq!(*field(row, name), Field::Null);
-        // Its own digest is that of what it holds.
-        let ended = good(run(&["verify", &path, "-f", "json"]));
+        // The embedded digest matches the content.
+        let ended = succeeded(run(&["verify", &path, "-f", "json"]));
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();
         let digest = &facts(Path::new(&path))["trayscan.set_digest"];
         assert!(ended.stdout.contains(digest.as_str()), "{report}");
@@ -380,11 +380,11 @@ fn it_needs_a_file_and_no_further_compression() {
 }
 
 #[test]
-fn what_is_damaged_is_refused_in_words() {
+fn damaged_files_are_refused_with_a_reason() {
     let server = Server::start(&["--batches", "50"]);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
-    good(export(&server, &["-o", &path]));
+    succeeded(export(&server, &["-o", &path]));
     let whole = fs::read(&path).unwrap();
     let cut = folder.name("cut.parquet");
     for length in [4, 5, 12, whole.len() / 2, whole.len() - 1] {
@@ -393,7 +393,7 @@ fn what_is_damaged_is_refused_in_words() {
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(ended.stderr.contains("damaged or cut short"), "{ended:?}");
     }
-    // A flipped bit is found or changes a value; it never brings the program down.
+    // Flipped bits never crash the program.
     let everywhere = (4..whole.len()).step_by(whole.len() / 40);
     let footer = (whole.len() - 3000..whole.len()).step_by(75);
     for place in everywhere.chain(footer) {
@@ -405,17 +405,17 @@ fn what_is_damaged_is_refused_in_words() {
     }
 }
 
-/// Writes a file as others do, column by column.
-fn written_by_others(
+/// Writes a file like another program, column by column.
+fn write_like_other_programs(
     path: &Path,
     schema: &str,
-    packing: Compression,
+    compression: Compression,
     dictionary: bool,
     write: impl Fn(usize, &mut SerializedColumnWriter<'_>),
 ) {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let properties = WriterProperties::builder()
-        .set_compression(packing)
+        .set_compression(compression)
         .set_dictionary_enabled(dictionary)
         .set_data_page_size_limit(64 << 20)
         .build();
@@ -432,7 +432,7 @@ fn written_by_others(
     writer.close().unwrap();
 }
 
-/// Returns an instant as Spark has long written it: so many days after 1970, and nanoseconds of that day.
+/// Returns an instant as older versions of Spark write it: days since 1970 and nanoseconds of the day.
 fn day_and_nanos(days: i64, nanos: i64) -> Int96 {
     let low = u32::try_from(nanos & 0xffff_ffff).unwrap();
     let high = u32::try_from(nanos >> 32).unwrap();
@@ -442,7 +442,7 @@ fn day_and_nanos(days: i64, nanos: i64) -> Int96 {
 }
 
 #[test]
-fn decimals_and_dates_are_read_as_others_write_them() {
+fn decimals_and_dates_of_other_writers_are_read() {
     let folder = Folder::new();
     let csv = folder.name("b.csv");
     fs::write(
@@ -453,7 +453,7 @@ fn decimals_and_dates_are_read_as_others_write_them() {
     )
     .unwrap();
     let second = 1_777_615_200_i64;
-    for (date, packing) in [
+    for (date, compression) in [
         (
             "int64 batch_creation_date (TIMESTAMP(MICROS,true))",
             Compression::SNAPPY,
@@ -478,10 +478,10 @@ fn decimals_and_dates_are_read_as_others_write_them() {
             }}"
         );
         let path = folder.name("b.parquet");
-        written_by_others(
+        write_like_other_programs(
             Path::new(&path),
             &schema,
-            packing,
+            compression,
             false,
             |place, column| {
                 match place {
@@ -534,7 +534,7 @@ fn decimals_and_dates_are_read_as_others_write_them() {
                 .unwrap();
             },
         );
-        let ended = good(run(&["verify", &path, "--against", &csv]));
+        let ended = succeeded(run(&["verify", &path, "--against", &csv]));
         assert!(
             ended.stdout.contains("2 batches with 5 of 18 fields"),
             "{ended:?}"
@@ -543,7 +543,7 @@ fn decimals_and_dates_are_read_as_others_write_them() {
 }
 
 #[test]
-fn a_date_without_a_zone_is_another_type() {
+fn a_date_without_a_time_zone_is_another_type() {
     let folder = Folder::new();
     let path = folder.name("b.parquet");
     for (date, code) in [
@@ -557,7 +557,7 @@ fn a_date_without_a_zone_is_another_type() {
             }}"
         );
         let plain = Compression::UNCOMPRESSED;
-        written_by_others(Path::new(&path), &schema, plain, false, |place, column| {
+        write_like_other_programs(Path::new(&path), &schema, plain, false, |place, column| {
             let written = if place == 0 {
                 let ids = [ByteArray::from("a")];
                 let column = column.typed::<ByteArrayType>();
@@ -573,7 +573,7 @@ fn a_date_without_a_zone_is_another_type() {
 }
 
 #[test]
-fn what_would_not_fit_into_memory_is_refused() {
+fn a_file_too_large_for_memory_is_refused() {
     let folder = Folder::new();
     let path = folder.name("bomb.parquet");
     let schema = "message others { required binary batch_id (UTF8); }";
@@ -584,21 +584,21 @@ fn what_would_not_fit_into_memory_is_refused() {
         assert_eq!(ended.code, Some(7), "{ended:?}");
         assert!(ended.stderr.contains(why), "{why}: {ended:?}");
     };
-    // A page of three mebibytes that says it is of 128.
-    written_by_others(Path::new(&path), schema, zstd, false, |_, column| {
+    // A page of 3 MiB that claims a size of 128 MiB.
+    write_like_other_programs(Path::new(&path), schema, zstd, false, |_, column| {
         let text = ByteArray::from(vec![b'a'; 3 << 20]);
         let written = column
             .typed::<ByteArrayType>()
             .write_batch(&[text], None, None);
         written.unwrap();
     });
-    good(run(&["verify", &path]));
+    succeeded(run(&["verify", &path]));
     let mut bytes = fs::read(&path).unwrap();
     assert_eq!((&bytes[4..7], bytes[11]), (&[0x15, 0, 0x15][..], 0x15));
     bytes[7..11].copy_from_slice(&[0xfe, 0xff, 0xff, 0x7f]);
     refused(&bytes, "a page unpacks to more than 112 MiB");
-    // A dictionary of 9000 values that says they are a million.
-    written_by_others(Path::new(&path), schema, zstd, true, |_, column| {
+    // A dictionary of 9000 values that claims a million.
+    write_like_other_programs(Path::new(&path), schema, zstd, true, |_, column| {
         let texts: Vec<ByteArray> = (1000..10_000)
             .map(|number| ByteArray::from(number.to_string().as_str()))
             .collect();
@@ -607,21 +607,21 @@ fn what_would_not_fit_into_memory_is_refused() {
             .write_batch(&texts, None, None);
         written.unwrap();
     });
-    good(run(&["verify", &path]));
+    succeeded(run(&["verify", &path]));
     let mut bytes = fs::read(&path).unwrap();
     let begin = [0x4c, 0x15, 0xd0, 0x8c, 0x01];
     let found = bytes[..40].windows(5).position(|window| window == begin);
     let at = found.unwrap_or_else(|| panic!("{:x?}", &bytes[..40])) + 2;
     bytes[at..at + 3].copy_from_slice(&[0xfe, 0xff, 0x7f]);
     refused(&bytes, "declares more values than it has");
-    // A description that is longer than the file.
+    // A footer that claims to be longer than the file.
     let end = bytes.len() - 8;
     bytes[end..end + 4].copy_from_slice(&0x7fff_ffff_u32.to_le_bytes());
     refused(&bytes, "its footer is larger than 16 MiB");
 }
 
 #[test]
-fn encodings_of_the_second_version_are_read() {
+fn encodings_of_version_2_are_read() {
     let folder = Folder::new();
     let (path, csv) = (folder.name("a.parquet"), folder.name("b.csv"));
     let ids: Vec<String> = (0..9000)
@@ -642,7 +642,7 @@ fn encodings_of_the_second_version_are_read() {
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let columns = ["batch_id", "batch_name", "number_of_images"];
     let gzip = Compression::GZIP(GzipLevel::default());
-    for (version, packing, number) in [
+    for (version, compression, number) in [
         (
             WriterVersion::PARQUET_1_0,
             Compression::SNAPPY,
@@ -666,7 +666,7 @@ fn encodings_of_the_second_version_are_read() {
         ];
         let properties = WriterProperties::builder()
             .set_writer_version(version)
-            .set_compression(packing)
+            .set_compression(compression)
             .set_dictionary_enabled(false)
             .set_data_page_row_count_limit(2000);
         let encoded = columns.iter().zip(encodings);
@@ -694,7 +694,7 @@ fn encodings_of_the_second_version_are_read() {
         column.close().unwrap();
         group.close().unwrap();
         writer.close().unwrap();
-        good(run(&["verify", &path, "--against", &csv]));
+        succeeded(run(&["verify", &path, "--against", &csv]));
     }
 }
 
@@ -704,7 +704,7 @@ fn a_lake_has_a_file_for_each_month() {
     let folder = Folder::new();
     let template = folder.name("lake/year={year}/month={month}/batches.parquet");
     let manifest = folder.name("m.json");
-    good(export(&server, &["-o", &template, "--manifest", &manifest]));
+    succeeded(export(&server, &["-o", &template, "--manifest", &manifest]));
     let receipt: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     let files = receipt["files"].as_array().unwrap();
     assert!(files.len() > 30);
@@ -719,7 +719,7 @@ fn a_lake_has_a_file_for_each_month() {
     assert_eq!(batches, 900);
 }
 
-/// Returns what each row group says of the order of its rows: columns, each with whether it is descending.
+/// Returns the declared sort order of each row group: columns, each with whether it is descending.
 fn sorted_by(path: &Path) -> Vec<Vec<(String, bool)>> {
     let file = open(path);
     let groups = file.metadata().row_groups().iter();
@@ -735,7 +735,7 @@ fn sorted_by(path: &Path) -> Vec<Vec<(String, bool)>> {
     groups.map(of_group).collect()
 }
 
-/// Returns the dates and identifiers of a file, in its order.
+/// Returns the dates and IDs of a file, in file order.
 fn dates_and_ids(path: &Path) -> Vec<(i64, String)> {
     let one = |row: &Row| match (field(row, "batch_creation_date"), field(row, "batch_id")) {
         (Field::TimestampMicros(date), Field::Str(id)) => (*date, id.clone()),
@@ -744,9 +744,9 @@ fn dates_and_ids(path: &Path) -> Vec<(i64, String)> {
     rows(path).iter().map(one).collect()
 }
 
-/// Returns the identifiers of an export as ndjson, in its order.
+/// Returns the IDs of an ndjson export, in order.
 fn ids(server: &Server, args: &[&str]) -> Vec<String> {
-    let ended = good(export(server, &[&["-f", "ndjson"][..], args].concat()));
+    let ended = succeeded(export(server, &[&["-f", "ndjson"][..], args].concat()));
     let id = |line: &str| {
         let batch: Value = serde_json::from_str(line).unwrap();
         batch["batch_id"].as_str().unwrap().to_owned()
@@ -755,36 +755,36 @@ fn ids(server: &Server, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn rows_are_sorted_by_date_however_they_come() {
+fn rows_are_sorted_by_date_in_any_order_of_arrival() {
     let date_and_id = [("batch_creation_date", false), ("batch_id", false)];
     let date_and_id = date_and_id.map(|(name, descending)| (name.to_owned(), descending));
     for fault in ["newest-first", "shuffle"] {
         let server = Server::start(&["--batches", "900", "--fault", fault]);
         let folder = Folder::new();
         let path = folder.name("b.parquet");
-        good(export(&server, &["-o", &path]));
+        succeeded(export(&server, &["-o", &path]));
         let found = dates_and_ids(Path::new(&path));
         assert!(found.is_sorted(), "{fault}");
         let came: Vec<String> = found.iter().map(|(_, id)| id.clone()).collect();
         assert_ne!(came, ids(&server, &[]), "{fault} came sorted");
         assert_eq!(sorted_by(Path::new(&path)), [date_and_id.to_vec()]);
         let json = folder.name("b.json");
-        good(export(&server, &["-o", &json]));
-        good(run(&["verify", &path, "--against", &json]));
+        succeeded(export(&server, &["-o", &json]));
+        succeeded(run(&["verify", &path, "--against", &json]));
 
         let lake = folder.name("lake/{crop_type}.parquet");
-        good(export(&server, &["-o", &lake]));
+        succeeded(export(&server, &["-o", &lake]));
         for file in fs::read_dir(folder.at("lake")).unwrap() {
             let file = file.unwrap().path();
             assert!(dates_and_ids(&file).is_sorted(), "{}", file.display());
             assert_eq!(sorted_by(&file), [date_and_id.to_vec()]);
-            good(run(&["verify", file.to_str().unwrap()]));
+            succeeded(run(&["verify", file.to_str().unwrap()]));
         }
     }
 }
 
 #[test]
-fn with_sort_rows_stay_as_they_are_and_say_how() {
+fn sort_sets_and_declares_the_order_of_rows() {
     let server = Server::start(&["--batches", "400", "--fault", "shuffle"]);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
@@ -821,7 +821,7 @@ fn with_sort_rows_stay_as_they_are_and_say_how() {
         (&["--sort", "crop_type", "--fields", "-crop_type"], &[]),
         (&["--fields", "-batch_creation_date"], &[]),
     ] {
-        good(export(&server, &[&["-o", &path][..], args].concat()));
+        succeeded(export(&server, &[&["-o", &path][..], args].concat()));
         let found = rows(Path::new(&path)).into_iter().map(|row| {
             let Field::Str(id) = field(&row, "batch_id") else {
                 panic!("{row:?}");
@@ -832,11 +832,11 @@ fn with_sort_rows_stay_as_they_are_and_say_how() {
         let expected = expected.iter();
         let expected = expected.map(|(name, descending)| ((*name).to_owned(), *descending));
         assert_eq!(sorted_by(Path::new(&path)), [expected.collect::<Vec<_>>()]);
-        good(run(&["verify", &path]));
+        succeeded(run(&["verify", &path]));
     }
 }
 
-/// Reads the Bloom filter of a column of the first row group, and where it is.
+/// Returns the Bloom filter of a column of the first row group, and its position.
 fn filter(path: &Path, column: usize) -> Option<(Sbbf, std::ops::Range<usize>)> {
     let chunk = open(path).metadata().row_group(0).column(column).clone();
     let filter = Sbbf::read_from_column_chunk(&chunk, &File::open(path).unwrap()).unwrap()?;
@@ -846,27 +846,27 @@ fn filter(path: &Path, column: usize) -> Option<(Sbbf, std::ops::Range<usize>)> 
 }
 
 #[test]
-fn a_bloom_filter_tells_which_batches_are_not_there() {
+fn a_bloom_filter_excludes_absent_batches() {
     let server = Server::start(&["--batches", "3000"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    good(export(&server, &["-o", path.to_str().unwrap()]));
+    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
     let (filter_of_ids, region) = filter(&path, 0).unwrap();
     let found = dates_and_ids(&path);
     assert!(found.iter().all(|(_, id)| filter_of_ids.check(id.as_str())));
     let absent = (0..20_000).map(|number| format!("no-such-batch-{number}"));
     let passed = absent.filter(|id| filter_of_ids.check(id.as_str())).count();
     assert!(passed < 300, "{passed} of 20,000 that are not there");
-    // Sized for its rows: 3000 need 3.6 KB, and the next power of two holds them.
+    // Sized for its rows: 3000 rows need 3.6 KB, rounded up to a power of two.
     assert!((4096..4096 + 20).contains(&region.len()), "{region:?}");
     assert!((1..19).all(|column| filter(&path, column).is_none()));
     let without = folder.name("without.parquet");
     let fields = ["--fields", "-batch_id"];
-    good(export(&server, &[&["-o", &without][..], &fields].concat()));
+    succeeded(export(&server, &[&["-o", &without][..], &fields].concat()));
     assert!((0..18).all(|column| filter(Path::new(&without), column).is_none()));
 }
 
-/// Writes the file again with another row group in its footer.
+/// Rewrites the file with another row group in its footer.
 fn with_group(path: &Path, group: RowGroupMetaData) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     let end = bytes.len() - 8;
@@ -882,11 +882,11 @@ fn with_group(path: &Path, group: RowGroupMetaData) -> Vec<u8> {
 }
 
 #[test]
-fn filters_and_orders_that_are_not_true_are_found() {
+fn wrong_filters_and_sort_orders_are_detected() {
     let server = Server::start(&["--batches", "300"]);
     let folder = Folder::new();
     let path = folder.at("b.parquet");
-    good(export(&server, &["-o", path.to_str().unwrap()]));
+    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
     let whole = fs::read(&path).unwrap();
     let other = folder.name("other.parquet");
     let refused = |bytes: &[u8], why: &str| {
@@ -928,10 +928,10 @@ fn filters_and_orders_that_are_not_true_are_found() {
         let group = group.set_sorting_columns(Some(keys.collect()));
         with_group(&path, group.build().unwrap())
     };
-    // The dates differ from one another, so whatever stands behind them is true.
+    // All dates differ, so any further sort keys are correct.
     for keys in [&[(2, false), (0, true)][..], &[(2, false)], &[]] {
         fs::write(&other, with_keys(keys)).unwrap();
-        good(run(&["verify", &other]));
+        succeeded(run(&["verify", &other]));
     }
     for (keys, name) in [
         (&[(2, true)][..], "batch_creation_date"),
@@ -942,9 +942,9 @@ fn filters_and_orders_that_are_not_true_are_found() {
         let why = format!("the rows are not sorted by `{name}`, although the file says so");
         refused(&with_keys(keys), &why);
     }
-    // Sorted by crop, and within each crop by date, but not by identifier.
+    // Sorted by crop, then by date, but not by ID.
     let by_crop = ["-o", path.to_str().unwrap(), "--sort", "crop_type"];
-    good(export(&server, &by_crop));
+    succeeded(export(&server, &by_crop));
     let group = open(&path).metadata().row_group(0).clone();
     let keys = [(3, false), (0, false)].map(|(column_idx, descending)| SortingColumn {
         column_idx,
@@ -960,7 +960,7 @@ fn filters_and_orders_that_are_not_true_are_found() {
     );
 }
 
-/// Makes a Python with DuckDB and pyarrow, once; nothing where that cannot be had.
+/// Installs Python with DuckDB and pyarrow once; `None` if not possible.
 fn python() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines");
     let python = folder.join("bin/python");
@@ -977,7 +977,7 @@ fn python() -> Option<PathBuf> {
         );
         let made = Command::new("sh").args(["-c", &steps]).output();
         if !made.is_ok_and(|output| output.status.success()) || !has_both() {
-            eprintln!("skipped: no Python with duckdb and pyarrow can be had here");
+            eprintln!("skipped: Python with duckdb and pyarrow is not available");
             return None;
         }
     }
@@ -991,12 +991,12 @@ fn duckdb_and_pyarrow_read_it() {
     let server = Server::start(&["--batches", "5000", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let (one, lake) = (folder.name("b.parquet"), folder.name("lake"));
-    good(export(&server, &["-o", &one]));
+    succeeded(export(&server, &["-o", &one]));
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
-    good(export(&server, &["-o", &template]));
+    succeeded(export(&server, &["-o", &template]));
     let others = folder.name("others");
     fs::create_dir(&others).unwrap();
-    // Hundredths, added up by hand.
+    // The expected sum, in hundredths.
     let rates = server.flat("").into_iter().filter_map(|batch| {
         let rate = batch["avg_germination_rate"].as_str()?.to_owned();
         let (whole, fraction) = rate.split_once('.')?;
@@ -1061,17 +1061,17 @@ print('read', duckdb.__version__, pa.__version__)
         .env("TZ", "UTC")
         .output()
         .unwrap();
-    let ended = good(Ended::of(output));
+    let ended = succeeded(Ended::of(output));
     assert!(ended.stdout.starts_with("read "), "{ended:?}");
-    // What DuckDB makes of it holds the same; how others pack is not always known.
+    // Copies written by other programs have the same batches.
     for name in [
         "duckdb", "zstd", "arrow", "whole", "old", "short", "pages", "gzip",
     ] {
         let copy = format!("{others}/{name}.parquet");
-        let ended = good(run(&["verify", &copy, "--against", &one]));
+        let ended = succeeded(run(&["verify", &copy, "--against", &one]));
         assert!(ended.stdout.contains("5000 batches"), "{ended:?}");
-        // Some of them still say what it was.
-        good(run(&["verify", &copy]));
+        // Some copies keep the embedded digest.
+        succeeded(run(&["verify", &copy]));
     }
     let ended = run(&["verify", &format!("{others}/brotli.parquet")]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
@@ -1086,10 +1086,10 @@ fn a_lake_of_a_million_batches_adds_up_in_duckdb() {
     let folder = Folder::new();
     let (all, lake) = (folder.name("all.csv"), folder.name("lake"));
     let fields = "batch_creation_date,avg_germination_rate";
-    good(export(&server, &["-o", &all, "--fields", fields]));
+    succeeded(export(&server, &["-o", &all, "--fields", fields]));
     let template = format!("{lake}/year={{year}}/month={{month}}/batches.parquet");
-    good(export(&server, &["-o", &template]));
-    // By month, in whole hundredths: Python's numbers have no end.
+    succeeded(export(&server, &["-o", &template]));
+    // By month, in integer hundredths: integers in Python do not overflow.
     let script = r"
 import csv, sys, duckdb
 all, lake = sys.argv[1:]

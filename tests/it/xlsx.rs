@@ -1,4 +1,4 @@
-//! `xlsx`: what a workbook holds, read by another library, and what is refused.
+//! `xlsx`: the content of a workbook, read with another library, and what is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::harness::{Ended, Server, export, export_with, run};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
-/// A workbook that was exported.
+/// An exported workbook.
 struct Book {
     folder: TempDir,
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ struct Book {
 }
 
 impl Book {
-    /// Exports batches that are right but for these fields.
+    /// Exports valid batches, except for these fields.
     fn of(batches: &[&[(&str, &str)]], args: &[&str]) -> Self {
         let (folder, ended) = try_export(batches, args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -55,7 +55,7 @@ impl Book {
         sheet.rows().nth(row).unwrap()[place].clone()
     }
 
-    /// Returns what is seen above each field, as the second sheet tells it.
+    /// Returns the visible heading of each field, as listed on the second sheet.
     fn headings(&self) -> BTreeMap<String, String> {
         let about = self.sheet("About");
         let rows = about
@@ -70,7 +70,7 @@ impl Book {
         .collect()
     }
 
-    /// Returns a part of the package as it is written.
+    /// Returns the text of a part of the package.
     fn part(&self, name: &str) -> String {
         let mut archive = zip::ZipArchive::new(Cursor::new(&self.bytes[..])).unwrap();
         let mut text = String::new();
@@ -137,7 +137,7 @@ fn cells_have_the_types_of_their_fields() {
 }
 
 #[test]
-fn columns_stand_in_the_order_of_the_fields() {
+fn columns_are_in_the_order_of_the_fields() {
     let book = Book::of(
         &[&[("more", "1")], &[]],
         &["--fields", "comment,batch_creation_date,batch_id"],
@@ -163,7 +163,7 @@ fn columns_stand_in_the_order_of_the_fields() {
 }
 
 #[test]
-fn about_tells_what_the_manifest_tells() {
+fn the_about_sheet_matches_the_manifest() {
     let book = Book::of(
         &[&[], &[]],
         &["--start", "2026-05-01", "--end", "2026-05-02"],
@@ -186,7 +186,7 @@ fn about_tells_what_the_manifest_tells() {
         "{about:?}"
     );
     assert!(about["Service"].to_string().starts_with("http://127.0.0.1"));
-    // The same time as files have it: some refuse a workbook where it is none.
+    // The core properties have the same time. Some programs refuse a workbook without a valid one.
     let core = book.part("docProps/core.xml");
     let Data::DateTime(asked) = &about["Asked (UTC)"] else {
         panic!("{about:?}");
@@ -203,7 +203,7 @@ fn about_tells_what_the_manifest_tells() {
 }
 
 #[test]
-fn nothing_runs_as_a_formula() {
+fn no_text_becomes_a_formula() {
     let texts = [
         "=1+1",
         "+1",
@@ -229,7 +229,7 @@ fn nothing_runs_as_a_formula() {
 }
 
 #[test]
-fn only_addresses_on_the_web_are_links() {
+fn only_web_addresses_are_links() {
     let links = [
         ("https://example.org/r/1?a=b&c=%20#top", true),
         ("http://example.org/", true),
@@ -244,7 +244,7 @@ fn only_addresses_on_the_web_are_links() {
         ("https://example.org/%zz", false),
         ("https://example.org/%C3%B6?a=%c3%bc#%2F", true),
         ("https://example.org/?a=%2F&b=%20", true),
-        // There is no way to write it as it is.
+        // These addresses cannot be written unchanged.
         ("https://example.org/?a=%2F", false),
         ("https://example.org/%ff", false),
         ("https://example.org/%E2%80%AEa", false),
@@ -292,7 +292,7 @@ fn only_addresses_on_the_web_are_links() {
 }
 
 #[test]
-fn control_characters_are_seen_counted_and_come_back() {
+fn control_characters_are_visible_counted_and_restored() {
     let book = Book::of(
         &[
             &[("comment", "\"a\\u0001b\\u001b[31m\"")],
@@ -305,7 +305,7 @@ fn control_characters_are_seen_counted_and_come_back() {
     assert_eq!(book.cell(1, "comment"), text("a\\u{1}b\\u{1b}[31m"));
     assert_eq!(book.cell(2, "comment"), text("\\u{5c}u{1} _x0041_ \r\n"));
     assert_eq!(book.cell(3, "comment"), text("plain\tC:\\u"));
-    // What only looked like an escape is none of them.
+    // Text that only looks like an escape is not counted.
     let warning = "1 text cell contains control characters that xlsx cannot store";
     assert!(book.ended.stderr.contains(warning), "{:?}", book.ended);
     let ended = run(&[
@@ -318,7 +318,7 @@ fn control_characters_are_seen_counted_and_come_back() {
 }
 
 #[test]
-fn what_a_cell_cannot_hold_is_refused_with_its_batch() {
+fn values_that_do_not_fit_a_cell_are_refused_with_their_batch() {
     let fits = json!("🌱".repeat(16_383)).to_string();
     let text = json!("🌱".repeat(16_384)).to_string();
     let escaped = json!("\u{1}".repeat(8_192)).to_string();
@@ -353,7 +353,7 @@ fn what_a_cell_cannot_hold_is_refused_with_its_batch() {
 }
 
 #[test]
-fn dates_that_days_cannot_count_stand_as_text() {
+fn dates_that_excel_cannot_represent_are_text() {
     let book = Book::of(
         &[
             &[("batch_creation_date", "\"2026-05-01T06:00:00.123456Z\"")],
@@ -404,7 +404,7 @@ fn batches_with_warnings_are_marked() {
         cells.split("<c ").skip(1).map(style).collect()
     };
     let (marked, plain) = (styles(2), styles(3));
-    // Its empty cells too.
+    // Empty cells are marked too.
     assert_eq!(marked.len(), 18);
     assert!(
         marked.iter().all(|style| !plain.contains(style)),
@@ -413,7 +413,7 @@ fn batches_with_warnings_are_marked() {
 }
 
 #[test]
-fn it_needs_a_file_and_is_not_packed() {
+fn it_needs_a_file_and_is_not_compressed() {
     for (args, why) in [
         (
             &["-f", "xlsx"][..],
@@ -451,7 +451,7 @@ fn workbooks_are_verified_like_any_export() {
     );
     let ended = run(&["verify", &part, "--against", &csv]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
-    // Cut short, it is nothing.
+    // A truncated workbook is refused.
     let bytes = fs::read(&book).unwrap();
     fs::write(&part, &bytes[..bytes.len() / 2]).unwrap();
     let ended = run(&["verify", &part, "--against", &csv]);
@@ -472,7 +472,7 @@ fn fields_have_their_units_and_meanings() {
     ] {
         assert_eq!(headings[field], heading);
     }
-    // Programs read the name, people see these words instead of it.
+    // Programs read the field name; the number format shows the heading instead.
     let styles = book.part("xl/styles.xml");
     for heading in headings.values() {
         let format = format!(r#"formatCode=";;;&quot;{heading}&quot;""#);
@@ -490,7 +490,7 @@ fn fields_have_their_units_and_meanings() {
 }
 
 #[test]
-fn it_is_printed_across_with_its_header_on_every_page() {
+fn it_prints_in_landscape_with_the_header_on_every_page() {
     let book = Book::of(&[&[("comment", "\"one\\ntwo\"")]], &[]);
     let sheet = book.part("xl/worksheets/sheet1.xml");
     for part in [
@@ -503,11 +503,11 @@ fn it_is_printed_across_with_its_header_on_every_page() {
     let workbook = book.part("xl/workbook.xml");
     let titles = "<definedName name=\"_xlnm.Print_Titles\" localSheetId=\"0\">Batches!$1:$1<";
     assert!(workbook.contains(titles), "{workbook}");
-    // A comment of several lines is seen whole.
+    // Comments with several lines are wrapped.
     assert!(book.part("xl/styles.xml").contains("wrapText=\"1\""));
 }
 
-/// Packs a workbook again, with another part in the place of one, or beside them.
+/// Repacks a workbook with one part replaced or added.
 fn with_part(book: &[u8], other: &str, fill: impl Fn(&mut dyn Write)) -> Vec<u8> {
     let mut archive = zip::ZipArchive::new(Cursor::new(book)).unwrap();
     let mut packed = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -529,13 +529,13 @@ fn with_part(book: &[u8], other: &str, fill: impl Fn(&mut dyn Write)) -> Vec<u8>
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_would_not_fit_into_memory_is_refused() {
+fn a_workbook_too_large_for_memory_is_refused() {
     let book = Book::of(&[&[], &[]], &[]);
     let texts = "xl/sharedStrings.xml";
     let sheet = "xl/worksheets/sheet1.xml";
     let good = book.part(sheet);
     let (before, after) = good.split_once("</row>").unwrap();
-    // So many mebibytes, in far fewer.
+    // Writes `size` mebibytes that compress well.
     let filled = |out: &mut dyn Write, size: usize, [before, filling, after]: [&str; 3]| {
         let filling = filling.repeat((1 << 20) / filling.len());
         out.write_all(before.as_bytes()).unwrap();
@@ -582,14 +582,14 @@ fn what_would_not_fit_into_memory_is_refused() {
     for (size, name, parts, why) in bombs {
         let bomb = with_part(&book.bytes, name, |out| filled(out, size, parts));
         assert!(bomb.len() < 32 << 20, "{}", bomb.len());
-        refused_in_little_memory(&path, &bomb, why);
+        assert_refused_with_little_memory(&path, &bomb, why);
     }
     let lie = with_part(&book.bytes, texts, |out| {
         out.write_all(b"<sst uniqueCount=\"99999999999\"></sst>")
             .unwrap();
     });
-    refused_in_little_memory(&path, &lie, "far more texts than it has");
-    // The same without a lie is read.
+    assert_refused_with_little_memory(&path, &lie, "far more texts than it has");
+    // The same part with a correct count is accepted.
     let truth = with_part(&book.bytes, texts, |out| {
         out.write_all(b"<sst uniqueCount=\"1\"><si><t>a</t></si></sst>")
             .unwrap();
@@ -600,9 +600,9 @@ fn what_would_not_fit_into_memory_is_refused() {
 }
 
 #[cfg(target_os = "linux")]
-fn refused_in_little_memory(path: &str, bytes: &[u8], why: &str) {
+fn assert_refused_with_little_memory(path: &str, bytes: &[u8], why: &str) {
     fs::write(path, bytes).unwrap();
-    // Whoever wants more is ended by the system, and not with this code.
+    // If the program allocates more, it is terminated with another exit code.
     let command = "ulimit -v 524288; exec \"$0\" verify \"$1\"";
     let output = Command::new("sh")
         .args(["-c", command, env!("CARGO_BIN_EXE_trayscan"), path])
@@ -613,13 +613,12 @@ fn refused_in_little_memory(path: &str, bytes: &[u8], why: &str) {
     assert!(ended.stderr.contains(why), "{why}: {ended:?}");
 }
 
-/// Opens a workbook with LibreOffice and returns what it shows, cell by cell; nothing where that is not
-/// installed.
+/// Opens a workbook with LibreOffice and returns the cells as shown; `None` if not installed.
 fn shown_by_libreoffice(book: &Path) -> Option<Vec<Vec<String>>> {
     let folder = TempDir::new().unwrap();
     let home = folder.path().join("home");
     let home = format!("-env:UserInstallation=file://{}", home.display());
-    // Separated by commas, in quotes, UTF-8, from the first line on, as it is shown.
+    // Comma, double quotes, UTF-8, from the first line, cells as shown.
     let filter = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,true";
     let tried = Command::new("soffice")
         .args([&home, "--headless", "--convert-to", filter, "--outdir"])
@@ -642,7 +641,7 @@ fn shown_by_libreoffice(book: &Path) -> Option<Vec<Vec<String>>> {
 }
 
 #[test]
-fn libreoffice_shows_what_the_csv_says() {
+fn libreoffice_shows_the_values_of_the_csv() {
     let server = Server::start(&["--batches", "3000"]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -663,7 +662,7 @@ fn libreoffice_shows_what_the_csv_says() {
     for (shown, exported) in shown[1..].iter().zip(&exported) {
         for ((name, exported), shown) in names.iter().zip(exported).zip(shown) {
             let expected = match name {
-                // To the millisecond, and only where there is one.
+                // LibreOffice shows milliseconds only if present.
                 "batch_creation_date" => exported.replace('T', " ").replace('Z', ""),
                 "warnings" => exported.to_uppercase(),
                 _ => exported.to_owned(),

@@ -8,15 +8,15 @@ use ::parquet::file::statistics::Statistics;
 
 use super::{Exported, replaced};
 
-/// Returns where the footer of a Parquet file begins.
+/// Returns the offset of the footer of a Parquet file.
 fn footer(bytes: &[u8]) -> usize {
     let end = bytes.len() - 8;
     let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap());
     end - usize::try_from(length).unwrap()
 }
 
-/// Writes a Parquet file with another description of the same data.
-fn described(bytes: &[u8], group: impl Fn(RowGroupMetaData) -> RowGroupMetaData) -> Vec<u8> {
+/// Rewrites a Parquet file with a changed row group in its metadata, and the same data.
+fn with_row_group(bytes: &[u8], group: impl Fn(RowGroupMetaData) -> RowGroupMetaData) -> Vec<u8> {
     let mut reader = ParquetMetaDataReader::new();
     reader
         .try_parse(&bytes::Bytes::copy_from_slice(bytes))
@@ -31,7 +31,7 @@ fn described(bytes: &[u8], group: impl Fn(RowGroupMetaData) -> RowGroupMetaData)
     altered
 }
 
-/// The same, with another description of the column `name`.
+/// The same, with changed metadata of the column `name`.
 fn with_column(
     bytes: &[u8],
     name: &str,
@@ -50,14 +50,14 @@ fn with_column(
             .build()
             .unwrap()
     };
-    described(bytes, alter)
+    with_row_group(bytes, alter)
 }
 
 #[test]
-fn statistics_of_a_column_are_those_of_its_values() {
+fn column_statistics_must_match_the_values() {
     let export = Exported::new("a.parquet", &[]);
-    // What is written again as it was is equal.
-    export.assert_equal(&described(&export.bytes, |group| group));
+    // Rewritten without changes, it is equal.
+    export.assert_equal(&with_row_group(&export.bytes, |group| group));
     let statistics = |name: &str, statistics: Statistics| {
         with_column(&export.bytes, name, |column| {
             column
@@ -118,7 +118,7 @@ fn statistics_of_a_column_are_those_of_its_values() {
 }
 
 #[test]
-fn indexes_of_pages_are_those_of_their_pages() {
+fn page_indexes_must_match_the_pages() {
     let export = Exported::new("a.parquet", &[]);
     let footer_start = footer(&export.bytes);
     let mut reader = ParquetMetaDataReader::new();
@@ -137,7 +137,7 @@ fn indexes_of_pages_are_those_of_their_pages() {
     );
     let offsets = usize::try_from(column.offset_index_offset().unwrap()).unwrap();
     let mut altered = export.bytes.clone();
-    // The offset of the first page, which begins right behind the magic bytes.
+    // The offset of the first page, which starts right after the magic bytes.
     let at = altered[offsets..footer_start]
         .iter()
         .position(|byte| *byte == 8)
@@ -157,9 +157,9 @@ fn indexes_of_pages_are_those_of_their_pages() {
 }
 
 #[test]
-fn a_footer_says_what_is_there() {
+fn a_footer_must_match_the_data() {
     let export = Exported::new("a.parquet", &[]);
-    // The writer counts rows by itself: their number stands before the list of row groups.
+    // The writer sets the row count itself, so patch it. It precedes the list of row groups.
     let start = footer(&export.bytes);
     let rows = replaced(
         &export.bytes,
@@ -172,7 +172,7 @@ fn a_footer_says_what_is_there() {
         &rows,
         "it has more or fewer rows than its footer says",
     );
-    let rows = described(&export.bytes, |group| {
+    let rows = with_row_group(&export.bytes, |group| {
         group.into_builder().set_num_rows(2).build().unwrap()
     });
     export.assert_refused(
@@ -180,7 +180,7 @@ fn a_footer_says_what_is_there() {
         &rows,
         "has more or fewer values than rows",
     );
-    let size = described(&export.bytes, |group| {
+    let size = with_row_group(&export.bytes, |group| {
         group.into_builder().set_total_byte_size(1).build().unwrap()
     });
     export.assert_refused(
@@ -194,7 +194,7 @@ fn a_footer_says_what_is_there() {
             descending,
             nulls_first: false,
         };
-        described(&export.bytes, |group| {
+        with_row_group(&export.bytes, |group| {
             let columns = Some(vec![column.clone()]);
             group
                 .into_builder()
@@ -218,7 +218,7 @@ fn a_footer_says_what_is_there() {
             .unwrap()
     });
     export.assert_refused("offset", &elsewhere, "it is damaged or cut short");
-    // The name of a column where its data are, and not in the schema.
+    // The column name in the column chunk, not in the schema.
     let first = export.bytes[start..]
         .windows(7)
         .position(|window| window == b"comment");

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read as _, Write as _};
 
 use super::{Exported, replaced};
 
-/// The parts of a workbook, in their order.
+/// The parts of a workbook, in order.
 struct Parts(Vec<(String, String)>);
 
 impl Parts {
@@ -57,7 +57,7 @@ const BOOK: &str = "xl/workbook.xml";
 const BOOK_LINKS: &str = "xl/_rels/workbook.xml.rels";
 
 #[test]
-fn a_workbook_has_all_of_its_parts() {
+fn a_workbook_must_have_all_parts() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
     export.assert_equal(&parts().pack());
@@ -131,14 +131,14 @@ fn a_workbook_has_all_of_its_parts() {
 }
 
 #[test]
-fn every_part_of_a_workbook_has_its_checksum() {
+fn every_part_of_a_workbook_must_match_its_checksum() {
     let export = Exported::new("a.xlsx", &[]);
     let crc = |name: &str| {
         let mut archive = zip::ZipArchive::new(Cursor::new(&export.bytes)).unwrap();
         let part = archive.by_name(name).unwrap();
         part.crc32().to_le_bytes()
     };
-    // In both headers, and in one of them.
+    // Changed in both headers, and in only one.
     for name in ["docProps/app.xml", "xl/theme/theme1.xml", SHEET] {
         let (right, mut wrong) = (crc(name), crc(name));
         wrong[0] ^= 1;
@@ -154,7 +154,7 @@ fn every_part_of_a_workbook_has_its_checksum() {
 }
 
 #[test]
-fn a_workbook_is_packed_in_one_way() {
+fn a_workbook_must_be_an_unambiguous_zip() {
     let export = Exported::new("a.xlsx", &[]);
     let differently = "readers could see different parts";
     let before = [b"PK\x03\x04 and so on", &export.bytes[..]].concat();
@@ -173,7 +173,7 @@ fn a_workbook_is_packed_in_one_way() {
 }
 
 #[test]
-fn a_workbook_does_not_compute() {
+fn a_workbook_must_not_contain_formulas() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
     let cell = "<is><t>=1+1</t></is></c>";
@@ -231,7 +231,7 @@ fn a_workbook_does_not_compute() {
 }
 
 #[test]
-fn links_lead_where_their_cells_say() {
+fn links_must_match_their_cells() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
     let host = parts().replace(
@@ -249,13 +249,13 @@ fn links_lead_where_their_cells_say() {
     export.assert_refused("inside", &inside.pack(), "has a link without a target");
     let lost = parts().replace(SHEET, "ref=\"P2\" r:id", "ref=\"P99\" r:id");
     export.assert_refused("lost", &lost.pack(), "has a link without a cell");
-    // A text that is no link any more says what it said.
+    // A cell without its link still has its text.
     let dead = parts().replace(SHEET, "<hyperlink ref=\"P2\" r:id=\"rId1\"/>", "");
     export.assert_equal(&dead.pack());
 }
 
 #[test]
-fn a_sheet_has_no_cells_but_those_of_its_table() {
+fn a_sheet_must_not_have_cells_outside_its_table() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
     let more = |cell: &str| {
@@ -371,7 +371,7 @@ fn cells_of_a_workbook_have_the_types_of_their_columns() {
 }
 
 #[test]
-fn parts_of_a_workbook_are_sound_xml() {
+fn parts_of_a_workbook_must_be_valid_xml() {
     let export = Exported::new("a.xlsx", &[]);
     let parts = || Parts::of(&export.bytes);
     let core = "docProps/core.xml";
