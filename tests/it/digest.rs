@@ -1,5 +1,5 @@
-//! The set digest as `trayscan-manifest(5)` specifies it, written from that page alone: BLAKE3 and the sums
-//! included. It shares nothing with the program.
+//! The set digest, implemented only from its specification in `trayscan-manifest(5)`, including BLAKE3
+//! and the sums. It shares no code with the program.
 
 use serde_json::Value;
 
@@ -145,7 +145,7 @@ fn tree(input: &[u8], key: [u32; 8], counter: u64, flags: u32) -> Node {
     unreachable!("the last block returns");
 }
 
-/// BLAKE3 in the mode that derives keys.
+/// BLAKE3 in key derivation mode.
 fn blake3(context: &str, input: &[u8], size: usize) -> Vec<u8> {
     let key = tree(context.as_bytes(), IV, 0, DERIVE_KEY_CONTEXT).output(32);
     let mut words = [0; 8];
@@ -219,7 +219,7 @@ pub(crate) fn set_digest(batches: &[Value], names: &[&str]) -> String {
     hex(&blake3("trayscan set digest 2: set", &whole, 32))
 }
 
-/// The digest of unknown fields: identifiers, and the canonical JSON of what else there is.
+/// The digest of unknown fields, given as IDs and the canonical JSON of the unknown fields.
 pub(crate) fn unknown_fields_digest(fields: &[(&str, &str)]) -> String {
     let form = |(id, json): &(&str, &str)| {
         let mut form = u32::try_from(id.len()).unwrap().to_le_bytes().to_vec();
@@ -241,8 +241,8 @@ pub(crate) fn unknown_fields_digest(fields: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn this_blake3_is_blake3() {
-    // From the test vectors of its authors: input 0, 1, …, 250, 0, 1, … of these lengths.
+fn blake3_matches_the_official_test_vectors() {
+    // From the official test vectors: input 0, 1, …, 250, 0, 1, … of these lengths.
     let context = "BLAKE3 2019-12-27 16:29:52 test vectors context";
     for (length, start) in [
         (

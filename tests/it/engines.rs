@@ -1,4 +1,4 @@
-//! Spark, DuckDB, Delta Lake, pyarrow and pandas over lakes that trayscan wrote, and the examples for them.
+//! Spark, DuckDB, Delta Lake, pyarrow and pandas reading lakes written by trayscan, and their examples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, Server, run};
 
-/// What the examples and the checks need.
+/// The packages that the examples and the tests need.
 const PACKAGES: &str =
     "'pyspark>=3.5,<4' duckdb duckdb-cli deltalake pyarrow pandas pytz setuptools";
 const MODULES: &str = "import pyspark, duckdb, deltalake, pyarrow, pandas, pytz";
 
-/// The programs of a Python with all packages, made once; nothing where it cannot be had.
+/// The programs of a Python environment with all packages, installed once; `None` if not available.
 static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lake-engines");
     let programs = folder.join("bin");
@@ -35,12 +35,12 @@ static PROGRAMS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     if is_there() {
         Some(programs)
     } else {
-        eprintln!("skipped: no Python with {PACKAGES} can be had here");
+        eprintln!("skipped: Python with {PACKAGES} is not available");
         None
     }
 });
 
-/// A folder with an archive, in which commands are run.
+/// A folder with an archive, used as the working directory of commands.
 struct Bench {
     folder: TempDir,
     programs: PathBuf,
@@ -53,7 +53,7 @@ impl Bench {
         let java = Command::new("java").arg("-version").output();
         let has_java = java.is_ok_and(|output| output.status.success());
         if !has_java {
-            eprintln!("skipped in part: Spark needs Java, which is not installed here");
+            eprintln!("skipped in part: Spark needs Java, which is not installed");
         }
         Some(Self {
             folder: TempDir::new().unwrap(),
@@ -82,13 +82,13 @@ impl Bench {
             .env("PATH", path.join(":"))
             .env("SPARK_LOCAL_IP", "127.0.0.1")
             .env("SPARK_LOCAL_DIRS", self.at("spark"))
-            // Results must not depend on where the machine is.
+            // Results must not depend on the local time zone.
             .env("TZ", "Asia/Kolkata");
         command
     }
 
     fn python(&self, args: &[&str]) -> Ended {
-        good(Ended::of(self.command("python", args).output().unwrap()))
+        succeeded(Ended::of(self.command("python", args).output().unwrap()))
     }
 
     fn script(&self, script: &str, args: &[&str]) -> Ended {
@@ -96,7 +96,7 @@ impl Bench {
     }
 }
 
-fn good(ended: Ended) -> Ended {
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
@@ -105,7 +105,7 @@ fn example(name: &str) -> String {
     format!("{}/examples/lake/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Rows of CSV, sorted, without the header.
+/// Returns the rows of a CSV text, sorted, without the header.
 fn rows(csv: &str) -> Vec<Vec<String>> {
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let row = |row: Result<csv::StringRecord, _>| row.unwrap().iter().map(String::from).collect();
@@ -114,10 +114,10 @@ fn rows(csv: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The figures of `trayscan summary`, as the examples print them.
+/// Returns the figures of `trayscan summary`, in the format of the examples.
 fn summary(archive: &str, args: &[&str]) -> Vec<Vec<String>> {
     let fixed = ["summary", "--archive", archive, "--by", "crop_type,month"];
-    let ended = good(run(&[&fixed, &["-f", "json"][..], args].concat()));
+    let ended = succeeded(run(&[&fixed, &["-f", "json"][..], args].concat()));
     let summary: Value = serde_json::from_str(&ended.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let rate = |value: &Value| {
@@ -150,9 +150,9 @@ fn examples_over_a_lake_agree_with_summary() {
     keep.env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
         .env("TRAYSCAN_CLIENT_ID", "sandbox")
         .env("TRAYSCAN_CLIENT_SECRET", &server.client_secret);
-    good(Ended::of(keep.output().unwrap()));
-    // The next night, with nothing new.
-    let ended = good(Ended::of(keep.output().unwrap()));
+    succeeded(Ended::of(keep.output().unwrap()));
+    // A second run without changes.
+    let ended = succeeded(Ended::of(keep.output().unwrap()));
     assert!(ended.stderr.contains("nothing has changed"), "{ended:?}");
     let archive = bench.at("batches.db");
     let expected = summary(&archive, &[]);
@@ -161,7 +161,7 @@ fn examples_over_a_lake_agree_with_summary() {
     assert_eq!(batches.sum::<u64>(), 5000);
 
     let args = ["-csv", "-nullvalue", "", "-f", &example("sums.sql")];
-    let duckdb = good(Ended::of(bench.command("duckdb", &args).output().unwrap()));
+    let duckdb = succeeded(Ended::of(bench.command("duckdb", &args).output().unwrap()));
     assert_eq!(rows(&duckdb.stdout), expected, "DuckDB");
 
     let delta = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
@@ -169,7 +169,7 @@ fn examples_over_a_lake_agree_with_summary() {
     let again = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
     assert_eq!(rows(&again.stdout), expected);
     assert!(again.stderr.contains("nothing changed"), "{again:?}");
-    // Some months are gone, in one a batch is, and the rest is as it was.
+    // Some months are removed, one loses batches, and the rest is unchanged.
     let fewer = ["--start", "2024-06-15T00:00:00Z"];
     let template = bench.at("lake/year={year}/month={month}/batches.parquet");
     let manifest = bench.at("lake/_manifest.json");
@@ -177,7 +177,7 @@ fn examples_over_a_lake_agree_with_summary() {
     fs::create_dir(bench.at("lake")).unwrap();
     let args = ["export", "--archive", &archive, "-o", &template];
     let args = [&args, &["--manifest", &manifest][..], &fewer].concat();
-    good(run(&args));
+    succeeded(run(&args));
     let expected = summary(&archive, &fewer);
     let delta = bench.python(&[&example("delta_sums.py"), "lake", "delta"]);
     assert_eq!(rows(&delta.stdout), expected, "Delta Lake, after a change");
@@ -188,7 +188,7 @@ fn examples_over_a_lake_agree_with_summary() {
     }
 }
 
-/// Reads a lake of months and one of crops, with everything that stands in their folders.
+/// Reads a lake by month and one by crop, with all files in their folders.
 const READ_LAKES: &str = r"
 import sys, duckdb, pandas as pd, pyarrow.dataset as ds, pyarrow.parquet as pq
 count, missing, has_java = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == 'true'
@@ -235,10 +235,10 @@ print('read')
 
 #[test]
 #[ignore = "installs Spark, DuckDB and pyarrow from PyPI, and runs them"]
-fn lakes_are_read_with_their_manifest_and_null_crops() {
+fn engines_read_lakes_with_a_manifest_and_null_crops() {
     let Some(bench) = Bench::new() else { return };
     let archive = bench.at("batches.db");
-    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
     let null = "SELECT count(*), count(*) FILTER (WHERE json_extract(received, '$.crop_type') IS NULL) \
                 FROM batches";
     let database = Connection::open(&archive).unwrap();
@@ -257,7 +257,7 @@ fn lakes_are_read_with_their_manifest_and_null_crops() {
         let manifest = format!("{lake}/_manifest.json");
         let fields = format!("--fields={fields}");
         let args = ["export", "--archive", &archive, "-o", &template, &fields];
-        good(run(&[&args, &["--manifest", &manifest][..]].concat()));
+        succeeded(run(&[&args, &["--manifest", &manifest][..]].concat()));
         fs::write(format!("{lake}/_SUCCESS"), "").unwrap();
         let unknown = format!("{lake}/crop_type=unknown");
         let default = format!("{lake}/crop_type=__HIVE_DEFAULT_PARTITION__");
@@ -271,11 +271,11 @@ fn lakes_are_read_with_their_manifest_and_null_crops() {
     assert_eq!(ended.stdout, "read\n");
     if bench.has_java {
         let (copy, months) = (bench.at("copy"), bench.at("months"));
-        good(run(&["verify", &copy, "--against", &months]));
+        succeeded(run(&["verify", &copy, "--against", &months]));
     }
 }
 
-/// Comments that only exact options bring back.
+/// Comments that are read correctly only with the right options.
 fn hard_comments() -> Vec<Value> {
     let texts = [
         "plain",
@@ -304,7 +304,7 @@ fn hard_comments() -> Vec<Value> {
     texts.chain([Value::Null]).collect()
 }
 
-/// Reads a lake of CSV as Spark does by default, and with the options that it needs.
+/// Reads a lake of CSV files with the defaults of Spark, and with the options it needs.
 const READ_CSV: &str = r"
 import json, sys
 from pyspark.sql import SparkSession
@@ -326,13 +326,13 @@ print('read')
 
 #[test]
 #[ignore = "installs Spark from PyPI, and runs it"]
-fn spark_reads_csv_with_line_breaks_by_three_options() {
+fn spark_reads_csv_with_line_breaks_with_three_options() {
     let Some(bench) = Bench::new() else { return };
     if !bench.has_java {
         return;
     }
     let archive = bench.at("batches.db");
-    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
     let database = Connection::open(&archive).unwrap();
     let mut expected = serde_json::Map::new();
     for (comment, rowid) in hard_comments().into_iter().cycle().zip(1..=250) {
@@ -352,7 +352,7 @@ fn spark_reads_csv_with_line_breaks_by_three_options() {
     for (lake, ending) in [("csv", "csv"), ("gz", "csv.gz")] {
         let name = format!("{lake}/year={{year}}/month={{month}}/batches.{ending}");
         let args = ["export", "--archive", &archive, "-o", &bench.at(&name)];
-        good(run(&args));
+        succeeded(run(&args));
     }
     let ended = bench.script(READ_CSV, &[]);
     assert_eq!(ended.stdout, "read\n");

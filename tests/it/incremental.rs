@@ -1,4 +1,4 @@
-//! `export --only-changed`: a lake that follows its archive, file by file.
+//! `export --only-changed`: updates a lake from its archive, file by file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::verify::{assert_equal, verify};
 
 const MONTHS: &str = "year={year}/month={month}/batches.ndjson";
 
-/// An archive, and a lake that is made from it.
+/// A service, its archive, and a lake exported from the archive.
 struct Scene {
     nursery: Nursery,
     shelf: Shelf,
@@ -25,7 +25,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Three batches in each of four months, with two crops.
+    /// Creates three batches in each of four months, with two crops.
     fn new() -> Self {
         let scene = Self {
             nursery: Nursery::open(),
@@ -56,7 +56,7 @@ impl Scene {
         self.folder.path().join("lake")
     }
 
-    /// Returns a run that brings the lake up to date.
+    /// Returns a command that updates the lake.
     fn command(&self, template: &str, args: &[&str]) -> Command {
         let output = self.lake().join(template);
         let archive = self.shelf.path.to_str().unwrap();
@@ -71,9 +71,9 @@ impl Scene {
         ended
     }
 
-    /// Asserts that the lake is what an export of everything would be.
+    /// Asserts that the lake equals a full export.
     #[track_caller]
-    fn assert_whole(&self, template: &str, args: &[&str], what: &str) {
+    fn assert_equals_full_export(&self, template: &str, args: &[&str], what: &str) {
         let fresh = TempDir::new().unwrap();
         let output = fresh.path().join(template);
         let archive = self.shelf.path.to_str().unwrap();
@@ -106,7 +106,7 @@ fn manifest(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("_manifest.json")).unwrap()).unwrap()
 }
 
-/// Returns all files below `folder`, by their names from there.
+/// Returns all files below `folder`, by relative name.
 fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -128,15 +128,15 @@ fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Returns which file each name is: one that was written again is another.
-fn identities(folder: &Path) -> BTreeMap<String, u64> {
+/// Returns the inode of each file: a rewritten file has a new one.
+fn inodes(folder: &Path) -> BTreeMap<String, u64> {
     let files = files(folder).into_iter();
     files
         .map(|(name, path)| (name, fs::metadata(path).unwrap().ino()))
         .collect()
 }
 
-/// Returns the names that are another file than before, or only in one of both.
+/// Returns the names of files that were rewritten, added or removed.
 fn rewritten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {
     let names = before.keys().chain(after.keys());
     let mut changed: Vec<String> = names
@@ -149,20 +149,20 @@ fn rewritten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> V
 }
 
 #[test]
-fn only_files_with_a_change_are_written_again() {
+fn only_changed_files_are_rewritten() {
     let scene = Scene::new();
     let first = scene.run(MONTHS, &[]);
     assert!(first.stderr.contains("12 batches"), "{first:?}");
-    scene.assert_whole(MONTHS, &[], "the first run");
-    let before = identities(&scene.lake());
+    scene.assert_equals_full_export(MONTHS, &[], "the first run");
+    let before = inodes(&scene.lake());
     let nothing = scene.run(MONTHS, &[]);
     assert!(
         nothing.stderr.contains("nothing has changed"),
         "{nothing:?}"
     );
-    assert_eq!(rewritten(&before, &identities(&scene.lake())), [""; 0]);
+    assert_eq!(rewritten(&before, &inodes(&scene.lake())), [""; 0]);
 
-    // One is edited, one is new in a month of its own, one moves to another month.
+    // One batch is edited, one is new in a new month, one moves to another month.
     scene.nursery.stock().edit("b11", "comment", "\"seen\"");
     scene.add("b51", 5, 1, "\"Leek\"");
     let moved = "\"2026-03-09T06:00:00Z\"";
@@ -173,7 +173,7 @@ fn only_files_with_a_change_are_written_again() {
     scene.sync();
     let ended = scene.run(MONTHS, &[]);
     assert!(ended.stderr.contains("4 files rewritten"), "{ended:?}");
-    let after = identities(&scene.lake());
+    let after = inodes(&scene.lake());
     let month = |month: u32| format!("year=2026/month={month:02}/batches.ndjson");
     let expected = [
         "_manifest.json".to_owned(),
@@ -183,9 +183,9 @@ fn only_files_with_a_change_are_written_again() {
         month(5),
     ];
     assert_eq!(rewritten(&before, &after), expected);
-    scene.assert_whole(MONTHS, &[], "edited, added and moved");
+    scene.assert_equals_full_export(MONTHS, &[], "edited, added and moved");
 
-    // A month loses its last batch, another one of three.
+    // One month loses its only batch, another loses one of three.
     for id in ["b51", "b12"] {
         scene.nursery.stock().items.remove(id).unwrap();
     }
@@ -196,30 +196,30 @@ fn only_files_with_a_change_are_written_again() {
         "{ended:?}"
     );
     let expected = ["_manifest.json".to_owned(), month(1), month(5)];
-    assert_eq!(rewritten(&after, &identities(&scene.lake())), expected);
-    scene.assert_whole(MONTHS, &[], "lost");
+    assert_eq!(rewritten(&after, &inodes(&scene.lake())), expected);
+    scene.assert_equals_full_export(MONTHS, &[], "lost");
 
-    // A batch that comes back, and one that changes where nobody looks.
+    // A batch that returns, and a change in a field that is not exported.
     scene.add("b51", 5, 1, "\"Leek\"");
     scene.sync();
     scene.run(MONTHS, &[]);
-    scene.assert_whole(MONTHS, &[], "returned");
+    scene.assert_equals_full_export(MONTHS, &[], "returned");
     let few = ["--fields", "batch_id,crop_type"];
     scene.run(MONTHS, &few);
-    let before = identities(&scene.lake());
+    let before = inodes(&scene.lake());
     scene
         .nursery
         .stock()
         .edit("b41", "comment", "\"nobody sees it\"");
     scene.sync();
     scene.run(MONTHS, &few);
-    let after = identities(&scene.lake());
+    let after = inodes(&scene.lake());
     assert_eq!(rewritten(&before, &after), [""; 0]);
-    scene.assert_whole(MONTHS, &few, "some fields");
+    scene.assert_equals_full_export(MONTHS, &few, "some fields");
 }
 
 #[test]
-fn after_any_history_the_lake_is_that_of_a_whole_export() {
+fn the_lake_equals_a_full_export_after_any_history() {
     let seed = std::env::var("TRAYSCAN_TEST_SEED").ok();
     let seed = seed.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
     eprintln!("TRAYSCAN_TEST_SEED={seed}");
@@ -239,7 +239,7 @@ fn after_any_history_the_lake_is_that_of_a_whole_export() {
         let scene = Scene::new();
         scene.run(template, args);
         for round in 0..6 {
-            // The lake need not follow every night.
+            // The lake is not updated after every sync.
             for _ in 0..chance.usize(1..3) {
                 for _ in 0..chance.usize(0..4) {
                     let id = format!("b{}", chance.usize(0..30));
@@ -262,13 +262,13 @@ fn after_any_history_the_lake_is_that_of_a_whole_export() {
                 scene.sync();
             }
             scene.run(template, args);
-            scene.assert_whole(template, args, &format!("{template}, round {round}"));
+            scene.assert_equals_full_export(template, args, &format!("{template}, round {round}"));
         }
     }
 }
 
 #[test]
-fn a_run_that_is_killed_is_mended_by_the_next() {
+fn the_next_run_repairs_a_killed_run() {
     if !strace_kills() {
         return;
     }
@@ -281,7 +281,7 @@ fn a_run_that_is_killed_is_mended_by_the_next() {
         .enumerate()
     {
         for nth in [1, 2, 3, 4, 6, 9] {
-            // Three files change, one goes, one comes: and the next day it is the other way round.
+            // Three files change, one is removed and one is added. In the next round, vice versa.
             for month in 1..=3 {
                 let id = format!("b{month}1");
                 let comment = format!("\"{round} {nth}\"");
@@ -296,7 +296,7 @@ fn a_run_that_is_killed_is_mended_by_the_next() {
             let was_killed = killed(&scene.command(MONTHS, &args), &Moment::Call(call, nth));
             kills += u32::from(was_killed);
             if nth % 2 == 0 {
-                // What came with the killed run may be gone before the next.
+                // Batches added by the killed run may be gone before the next one.
                 scene.nursery.stock().items.remove("x");
                 scene.nursery.stock().items.remove("y");
                 scene.sync();
@@ -305,7 +305,7 @@ fn a_run_that_is_killed_is_mended_by_the_next() {
             let what = format!("{call} {nth}, killed: {was_killed}");
             assert!(scene.lake().join("_SUCCESS").exists(), "{what}");
             fs::remove_file(scene.lake().join("_SUCCESS")).unwrap();
-            scene.assert_whole(MONTHS, &[], &what);
+            scene.assert_equals_full_export(MONTHS, &[], &what);
             scene.run(MONTHS, &args);
         }
     }
@@ -313,13 +313,13 @@ fn a_run_that_is_killed_is_mended_by_the_next() {
 }
 
 #[test]
-fn a_killed_run_with_other_settings_is_mended_too() {
+fn the_next_run_repairs_a_killed_run_with_other_settings() {
     if !strace_kills() {
         return;
     }
     let scene = Scene::new();
     let renames = "rename,renameat,renameat2";
-    // A file of Parquet tells when it was made: another file of the same size.
+    // A Parquet file contains its creation time: same size, different bytes.
     let parquet = "{month}.parquet";
     scene.run(parquet, &[]);
     fs::remove_file(scene.lake().join("02.parquet")).unwrap();
@@ -330,7 +330,7 @@ fn a_killed_run_with_other_settings_is_mended_too() {
     scene.run(parquet, &[]);
     assert_equal(&verify(&[scene.lake().to_str().unwrap()]), "parquet");
     fs::remove_dir_all(scene.lake()).unwrap();
-    // Columns in another order, and batches that the filter of the lake leaves out.
+    // Columns in another order, and batches that the filter of the lake excludes.
     scene.add("z", 9, 1, "\"Zucchini\"");
     scene.sync();
     let template = "{month}.csv";
@@ -351,19 +351,19 @@ fn a_killed_run_with_other_settings_is_mended_too() {
     for nth in [1, 2, 4, 6, 7] {
         assert!(killed_at(nth), "{nth}");
         scene.run(template, &args);
-        scene.assert_whole(template, &args, &format!("killed at {nth}"));
+        scene.assert_equals_full_export(template, &args, &format!("killed at {nth}"));
     }
-    // One that was killed before there was a manifest.
+    // A run that was killed before the first manifest.
     fs::remove_dir_all(scene.lake()).unwrap();
     assert!(killed_at(4));
     scene.nursery.stock().items.remove("z");
     scene.sync();
     scene.run(template, &args);
-    scene.assert_whole(template, &args, "the first run");
+    scene.assert_equals_full_export(template, &args, "the first run");
 }
 
 #[test]
-fn what_the_archive_lacks_is_told_though_nothing_changed() {
+fn an_incomplete_archive_is_reported_even_without_changes() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
     assert_eq!(manifest(&scene.lake())["complete"], true);
@@ -385,12 +385,12 @@ fn what_the_archive_lacks_is_told_though_nothing_changed() {
     );
     change("UPDATE coverage SET covered_from = NULL");
     scene.run(MONTHS, &[]);
-    scene.assert_whole(MONTHS, &[], "complete again");
+    scene.assert_equals_full_export(MONTHS, &[], "complete again");
     assert_eq!(coverage.len(), 1);
 }
 
 #[test]
-fn a_lake_may_become_empty() {
+fn a_lake_can_become_empty() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
     scene.nursery.stock().items.clear();
@@ -402,12 +402,12 @@ fn a_lake_may_become_empty() {
     scene.add("b11", 1, 1, "null");
     scene.sync();
     scene.run(MONTHS, &[]);
-    scene.assert_whole(MONTHS, &[], "no longer empty");
+    scene.assert_equals_full_export(MONTHS, &[], "no longer empty");
 }
 
 #[test]
-fn names_and_fields_that_look_alike_are_told_apart() {
-    // Unknown fields are kept unless fields are named, be it all of them.
+fn similar_names_and_fields_are_distinguished() {
+    // Unknown fields are kept unless `--fields` is given, even with all known fields.
     let scene = Scene::new();
     scene.nursery.stock().edit("b11", "mystery", "1");
     scene.sync();
@@ -429,8 +429,8 @@ fn names_and_fields_that_look_alike_are_told_apart() {
     let all = ["--fields", &names.join(",")];
     let ended = scene.run(MONTHS, &all);
     assert!(ended.stderr.contains("rewriting all files"), "{ended:?}");
-    scene.assert_whole(MONTHS, &all, "all fields by name");
-    // A crop that engines would skip, and a lake that is named with a dot.
+    scene.assert_equals_full_export(MONTHS, &all, "all fields by name");
+    // A crop name that engines would skip, and a lake path that starts with a dot.
     fs::remove_dir_all(scene.lake()).unwrap();
     scene.nursery.stock().items.remove("b11");
     scene.add("b11", 1, 1, "null");
@@ -457,7 +457,7 @@ fn names_and_fields_that_look_alike_are_told_apart() {
 }
 
 #[test]
-fn files_that_are_missing_or_cut_are_written_again() {
+fn missing_or_truncated_files_are_rewritten() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
     let file = |month: u32| {
@@ -466,13 +466,13 @@ fn files_that_are_missing_or_cut_are_written_again() {
     };
     fs::remove_dir_all(file(1).parent().unwrap()).unwrap();
     fs::write(file(2), "{}").unwrap();
-    let before = identities(&scene.lake());
+    let before = inodes(&scene.lake());
     let ended = scene.run(MONTHS, &[]);
     assert!(ended.stderr.contains("2 files rewritten"), "{ended:?}");
-    let changed = rewritten(&before, &identities(&scene.lake()));
+    let changed = rewritten(&before, &inodes(&scene.lake()));
     assert_eq!(changed.len(), 3, "{changed:?}");
-    scene.assert_whole(MONTHS, &[], "mended");
-    // Without a manifest nobody knows whose a file is.
+    scene.assert_equals_full_export(MONTHS, &[], "mended");
+    // Without a manifest, it is unknown which files belong to the lake.
     fs::create_dir(scene.lake().join("year=2019")).unwrap();
     fs::create_dir(scene.lake().join("year=2019/month=01")).unwrap();
     let stray = scene.lake().join("year=2019/month=01/batches.ndjson");
@@ -488,7 +488,7 @@ fn files_that_are_missing_or_cut_are_written_again() {
         );
     }
     fs::remove_dir_all(scene.lake().join("year=2019")).unwrap();
-    // Seen from another folder, and moved as a whole.
+    // With a relative path, and moved as a whole.
     fs::rename(scene.lake(), scene.folder.path().join("moved")).unwrap();
     let archive = scene.shelf.path.to_str().unwrap();
     let template = format!("moved/{MONTHS}");
@@ -507,7 +507,7 @@ fn files_that_are_missing_or_cut_are_written_again() {
 }
 
 #[test]
-fn another_export_than_the_manifests_writes_everything() {
+fn other_settings_than_in_the_manifest_rewrite_all_files() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
     for (args, reason) in [
@@ -528,9 +528,9 @@ fn another_export_than_the_manifests_writes_everything() {
             ended.stderr.contains("rewriting all files") && ended.stderr.contains(reason),
             "{args:?}: {ended:?}"
         );
-        scene.assert_whole(MONTHS, args, &format!("{args:?}"));
+        scene.assert_equals_full_export(MONTHS, args, &format!("{args:?}"));
     }
-    // What "300d" means is another day tomorrow.
+    // The meaning of "300d" changes every day.
     let recent = ["--where", "batch_creation_date>=300d"];
     scene.run(MONTHS, &recent);
     let path = scene.lake().join("_manifest.json");
@@ -544,7 +544,7 @@ fn another_export_than_the_manifests_writes_everything() {
     let ended = scene.run(other, &recent);
     assert!(ended.stderr.contains("other file names"), "{ended:?}");
     assert!(ended.stderr.contains("are still there"), "{ended:?}");
-    // An archive that was made anew, and a manifest that was altered.
+    // A new archive, and a modified manifest.
     fs::remove_dir_all(scene.lake()).unwrap();
     scene.run(MONTHS, &[]);
     let again = Scene {
@@ -560,7 +560,7 @@ fn another_export_than_the_manifests_writes_everything() {
         .unwrap();
     let ended = again.run(MONTHS, &[]);
     assert!(ended.stderr.contains("another archive"), "{ended:?}");
-    again.assert_whole(MONTHS, &[], "another archive");
+    again.assert_equals_full_export(MONTHS, &[], "another archive");
     let path = again.lake().join("_manifest.json");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
@@ -570,8 +570,8 @@ fn another_export_than_the_manifests_writes_everything() {
     .unwrap();
     let ended = again.run(MONTHS, &[]);
     assert!(ended.stderr.contains("was modified"), "{ended:?}");
-    again.assert_whole(MONTHS, &[], "an altered manifest");
-    // Rows that others took out of the archive leave no trace in its history.
+    again.assert_equals_full_export(MONTHS, &[], "an altered manifest");
+    // Rows deleted by other programs are not in the history of the archive.
     again
         .shelf
         .open()
@@ -582,11 +582,11 @@ fn another_export_than_the_manifests_writes_everything() {
         ended.stderr.contains("does not match its own history"),
         "{ended:?}"
     );
-    again.assert_whole(MONTHS, &[], "an altered archive");
+    again.assert_equals_full_export(MONTHS, &[], "an altered archive");
 }
 
 #[test]
-fn a_crop_keeps_its_name_from_run_to_run() {
+fn a_crop_keeps_its_file_name_across_runs() {
     let scene = Scene::new();
     let template = "crop={crop_type}/batches.ndjson";
     scene.add("t1", 1, 1, "\"tomato\"");
@@ -604,7 +604,7 @@ fn a_crop_keeps_its_name_from_run_to_run() {
     let both = names(&scene);
     assert_eq!(both.len(), 2, "{both:?}");
     assert!(both[0].starts_with("crop=Tomato~"), "{both:?}");
-    // The one that has the plain name goes; the other still has its own.
+    // The crop with the plain name is removed; the other keeps its name.
     scene.nursery.stock().items.remove("t1");
     scene.add("t3", 1, 3, "\"Tomato\"");
     scene.sync();
@@ -635,7 +635,7 @@ fn the_manual_page_names_every_key_of_a_lake() {
 }
 
 #[test]
-fn one_run_at_a_time_writes_a_lake() {
+fn only_one_run_at_a_time_writes_a_lake() {
     let scene = Scene::new();
     scene.run(MONTHS, &[]);
     let folder = fs::File::open(scene.lake()).unwrap();
@@ -651,7 +651,7 @@ fn one_run_at_a_time_writes_a_lake() {
 }
 
 #[test]
-fn what_it_needs_is_said_before_anything_is_written() {
+fn usage_errors_are_reported_before_anything_is_written() {
     let scene = Scene::new();
     let archive = scene.shelf.path.to_str().unwrap();
     let at = |name: &str| scene.folder.path().join(name).to_str().unwrap().to_owned();
@@ -716,7 +716,7 @@ fn what_it_needs_is_said_before_anything_is_written() {
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains(why), "{args:?}: {ended:?}");
     }
-    // What is no manifest is not taken for one.
+    // An invalid manifest is refused.
     fs::create_dir(scene.lake()).unwrap();
     fs::write(scene.lake().join("_manifest.json"), "[]").unwrap();
     let ended = Ended::of(scene.command(MONTHS, &[]).output().unwrap());

@@ -1,4 +1,4 @@
-//! Formats that engines load: SQLite databases and Singer messages, read back with none of our code.
+//! Formats that other programs load: SQLite databases and Singer messages, read without the program's code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,24 +36,24 @@ impl Folder {
     }
 }
 
-fn one<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
+fn query<T: rusqlite::types::FromSql>(path: &Path, sql: &str) -> T {
     let db = Connection::open(path).unwrap();
     db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-fn good(ended: Ended) -> Ended {
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
 
 #[test]
-fn a_database_holds_what_the_service_has() {
+fn a_database_contains_the_batches_of_the_service() {
     let server = Server::start(&["--batches", "600", "--fault", "unknown-fields"]);
     let folder = Folder::new();
     let path = folder.at("b.sqlite");
-    good(export(&server, &["-o", path.to_str().unwrap()]));
+    succeeded(export(&server, &["-o", path.to_str().unwrap()]));
     assert_eq!(folder.names(), ["b.sqlite"]);
-    assert_eq!(one::<String>(&path, "PRAGMA integrity_check"), "ok");
+    assert_eq!(query::<String>(&path, "PRAGMA integrity_check"), "ok");
     let db = Connection::open(&path).unwrap();
     let sql = "SELECT batch_name, number_of_images, avg_germination_rate, warnings, comment, batch_creation_date, extra
         FROM batches WHERE batch_id = ?1";
@@ -90,7 +90,7 @@ fn a_database_holds_what_the_service_has() {
         })
         .unwrap();
     }
-    assert_eq!(one::<i64>(&path, "SELECT count(*) FROM batches"), 600);
+    assert_eq!(query::<i64>(&path, "SELECT count(*) FROM batches"), 600);
 
     // Another export replaces it; nothing is merged.
     let args = [
@@ -101,28 +101,28 @@ fn a_database_holds_what_the_service_has() {
         "--limit",
         "3",
     ];
-    good(export(&server, &args));
-    assert_eq!(one::<i64>(&path, "SELECT count(*) FROM batches"), 3);
+    succeeded(export(&server, &args));
+    assert_eq!(query::<i64>(&path, "SELECT count(*) FROM batches"), 3);
     let columns = "SELECT group_concat(name) FROM pragma_table_info('batches')";
-    assert_eq!(one::<String>(&path, columns), "crop_type,batch_id");
+    assert_eq!(query::<String>(&path, columns), "crop_type,batch_id");
 }
 
 #[test]
-fn every_format_has_one_digest() {
+fn every_format_has_the_same_digest() {
     let server = Server::start(&["--batches", "300"]);
     let folder = Folder::new();
     let json = folder.name("a.json");
-    good(export(&server, &["-o", &json]));
+    succeeded(export(&server, &["-o", &json]));
     for (name, format) in [("a.sqlite", "sqlite"), ("a.singer.zst", "singer")] {
         let (path, manifest) = (folder.name(name), folder.name("m.json"));
-        good(export(
+        succeeded(export(
             &server,
             &["-f", format, "-o", &path, "--manifest", &manifest],
         ));
-        good(run(&["verify", &path, "--manifest", &manifest]));
-        good(run(&["verify", &path, "--against", &json]));
+        succeeded(run(&["verify", &path, "--manifest", &manifest]));
+        succeeded(run(&["verify", &path, "--against", &json]));
     }
-    // One value that differs is found, in whatever it is written.
+    // A changed value is detected in every format.
     let db = Connection::open(folder.at("a.sqlite")).unwrap();
     let sql =
         "UPDATE batches SET avg_germination_rate = avg_germination_rate + 0.01 WHERE batch_id =
@@ -143,7 +143,7 @@ fn every_format_has_one_digest() {
 fn a_number_that_would_be_rounded_is_refused() {
     let folder = Folder::new();
     let archive = folder.name("archive.db");
-    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
     let db = Connection::open(folder.at("archive.db")).unwrap();
     let sql = r#"UPDATE batches SET received = replace(received, '"avg_germination_rate":"', '"avg_germination_rate":"12345678901234')
         WHERE rowid = 7 RETURNING batch_id"#;
@@ -164,7 +164,7 @@ fn a_number_that_would_be_rounded_is_refused() {
     assert_eq!(fs::read(folder.at("out.sqlite")).unwrap(), b"old");
     assert_eq!(folder.names(), ["archive.db", "out.sqlite"]);
     // Other formats keep every digit.
-    let ended = good(run(&["export", "--archive", &archive, "-f", "singer"]));
+    let ended = succeeded(run(&["export", "--archive", &archive, "-f", "singer"]));
     assert!(
         ended
             .stdout
@@ -176,7 +176,7 @@ fn a_number_that_would_be_rounded_is_refused() {
 fn an_archive_is_never_replaced_by_an_export() {
     let folder = Folder::new();
     let archive = folder.name("archive.db");
-    good(run(&["sync", &archive, "--sandbox", "-q"]));
+    succeeded(run(&["sync", &archive, "--sandbox", "-q"]));
     let before = fs::read(&archive).unwrap();
     for args in [&["-o", &archive][..], &["-f", "csv", "-o", &archive]] {
         let ended = run(&[&["export", "--sandbox"], args].concat());
@@ -186,14 +186,14 @@ fn an_archive_is_never_replaced_by_an_export() {
     assert!(fs::read(&archive).unwrap() == before);
 }
 
-/// An address where nobody listens: whoever asks ends with code 5.
-fn nobody() -> std::net::SocketAddr {
+/// An address without a listener: a request to it ends with exit code 5.
+fn unused_address() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
 /// Exports to `output` and expects a refusal that names `leftover`.
-fn refused_for(address: std::net::SocketAddr, output: &str, leftover: &str) {
+fn assert_refused(address: std::net::SocketAddr, output: &str, leftover: &str) {
     let args = ["-o", output, "--retries", "0"];
     let ended = export_with(address, "secret", &args);
     assert_eq!(ended.code, Some(8), "{ended:?}");
@@ -207,10 +207,10 @@ fn refused_for(address: std::net::SocketAddr, output: &str, leftover: &str) {
 }
 
 #[test]
-fn a_database_with_changes_beside_it_is_not_replaced() {
+fn a_database_with_a_pending_log_is_not_replaced() {
     let folder = Folder::new();
     let path = folder.name("x.sqlite");
-    good(run(&["export", "--sandbox", "-q", "-o", &path]));
+    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
     let db = Connection::open(&path).unwrap();
     let mode: String = db
         .query_row("PRAGMA journal_mode=wal", [], |row| row.get(0))
@@ -218,25 +218,29 @@ fn a_database_with_changes_beside_it_is_not_replaced() {
     assert_eq!(mode, "wal");
     db.execute("UPDATE batches SET comment = 'my note'", [])
         .unwrap();
-    refused_for(nobody(), &path, "x.sqlite-wal");
+    assert_refused(unused_address(), &path, "x.sqlite-wal");
     let noted = "SELECT count(*) FROM batches WHERE comment = 'my note'";
-    assert_eq!(one::<i64>(Path::new(&path), noted), 250);
-    // By a link too, which is what SQLite follows as well.
+    assert_eq!(query::<i64>(Path::new(&path), noted), 250);
+    // Through a symbolic link too: SQLite follows links.
     std::os::unix::fs::symlink(&path, folder.at("link.sqlite")).unwrap();
-    refused_for(nobody(), &folder.name("link.sqlite"), "x.sqlite-wal");
-    // Whoever closes it tidies up.
+    assert_refused(
+        unused_address(),
+        &folder.name("link.sqlite"),
+        "x.sqlite-wal",
+    );
+    // SQLite removes the log when the database is closed.
     drop(db);
-    good(run(&["export", "--sandbox", "-q", "-o", &path]));
-    assert_eq!(one::<i64>(Path::new(&path), noted), 0);
+    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
+    assert_eq!(query::<i64>(Path::new(&path), noted), 0);
 
     fs::write(folder.at("x.sqlite-journal"), b"\xd9\xd5\x05\xf9").unwrap();
-    refused_for(nobody(), &path, "x.sqlite-journal");
-    // Some programs keep it, and clear its beginning: it does nothing.
+    assert_refused(unused_address(), &path, "x.sqlite-journal");
+    // Some programs keep the journal and clear its header, which makes it inactive.
     fs::write(folder.at("x.sqlite-journal"), [0; 512]).unwrap();
-    good(run(&["export", "--sandbox", "-q", "-o", &path]));
-    // To other formats it means nothing.
+    succeeded(run(&["export", "--sandbox", "-q", "-o", &path]));
+    // Other formats ignore such files.
     fs::write(folder.at("x.csv-wal"), "note").unwrap();
-    good(run(&[
+    succeeded(run(&[
         "export",
         "--sandbox",
         "-q",
@@ -246,7 +250,7 @@ fn a_database_with_changes_beside_it_is_not_replaced() {
 }
 
 #[test]
-fn changes_that_appear_beside_a_database_meanwhile_keep_it_too() {
+fn a_database_is_not_replaced_if_a_log_appears_during_the_run() {
     for (name, appears) in [
         ("x.sqlite", "x.sqlite-wal"),
         ("{year}.sqlite", "2026.sqlite-journal"),
@@ -254,7 +258,7 @@ fn changes_that_appear_beside_a_database_meanwhile_keep_it_too() {
         let folder = Folder::new();
         let appears = folder.at(appears);
         let leftover = appears.clone();
-        // The second file is the one that cannot be replaced: nor is the first.
+        // The second file cannot be replaced, so the first is not replaced either.
         let batches = ["2025", "2026"].map(|year| {
             let mut fields = fields(year);
             fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
@@ -268,7 +272,7 @@ fn changes_that_appear_beside_a_database_meanwhile_keep_it_too() {
             Answer::ok(page(&batches, None))
         });
         let appears = appears.file_name().unwrap().to_str().unwrap();
-        refused_for(service.address, &folder.name(name), appears);
+        assert_refused(service.address, &folder.name(name), appears);
         assert_eq!(folder.names(), [appears]);
     }
 }
@@ -297,7 +301,7 @@ fn messages(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn singer_says_what_batches_are_then_each_then_how_far_they_reach() {
+fn singer_writes_schema_then_records_then_state() {
     let server = Server::start(&[
         "--batches",
         "120",
@@ -306,7 +310,7 @@ fn singer_says_what_batches_are_then_each_then_how_far_they_reach() {
         "--fault",
         "unknown-fields",
     ]);
-    let text = good(export(&server, &["-f", "singer"])).stdout;
+    let text = succeeded(export(&server, &["-f", "singer"])).stdout;
     let said = messages(&text);
     let batches = server.flat("");
     assert_eq!(said.len(), batches.len() + 2);
@@ -337,7 +341,7 @@ fn singer_says_what_batches_are_then_each_then_how_far_they_reach() {
             record["avg_germination_rate"].as_f64(),
             rate.map(|rate| rate.parse().unwrap())
         );
-        // With all its digits, also where they say nothing.
+        // With all digits, including trailing zeros.
         if let Some(rate) = rate {
             assert!(text.contains(&format!(r#""avg_germination_rate":{rate},"#)));
         }
@@ -353,12 +357,12 @@ fn singer_says_what_batches_are_then_each_then_how_far_they_reach() {
 }
 
 #[test]
-fn singer_continues_from_a_state_and_looks_back() {
+fn singer_resumes_from_a_state_with_a_lookback() {
     let server = Server::start(&["--batches", "400"]);
     let folder = Folder::new();
     let state = folder.name("state.json");
     fs::write(&state, "").unwrap();
-    let first = good(export(&server, &["-f", "singer", "--state", &state])).stdout;
+    let first = succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout;
     assert_eq!(messages(&first).len(), 402);
     let records = |text: &str| -> Vec<String> {
         let said = messages(text);
@@ -372,7 +376,7 @@ fn singer_continues_from_a_state_and_looks_back() {
             })
             .collect()
     };
-    // As it was said, as a target hands it on, and on many lines.
+    // As a message, as passed on by a target, and pretty-printed.
     let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
     let pretty: Value = serde_json::from_str(value).unwrap();
     for text in [
@@ -382,7 +386,8 @@ fn singer_continues_from_a_state_and_looks_back() {
         serde_json::to_string_pretty(&pretty).unwrap(),
     ] {
         fs::write(&state, &text).unwrap();
-        let week = records(&good(export(&server, &["-f", "singer", "--state", &state])).stdout);
+        let week =
+            records(&succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout);
         assert!(
             week.iter()
                 .all(|date| date.as_str() >= "2026-06-08T12:00:00"),
@@ -393,7 +398,7 @@ fn singer_continues_from_a_state_and_looks_back() {
             "{text}"
         );
         let args = ["-f", "singer", "--state", &state, "--lookback", "0s"];
-        let none = records(&good(export(&server, &args)).stdout);
+        let none = records(&succeeded(export(&server, &args)).stdout);
         assert!(
             none.iter()
                 .all(|date| date.as_str() >= "2026-06-15T12:00:00"),
@@ -401,11 +406,11 @@ fn singer_continues_from_a_state_and_looks_back() {
         );
         assert!(none.len() < week.len());
     }
-    // Where nothing came, the state stays.
+    // Without new batches, the state is unchanged.
     let late = value.replace("2026-06-15T12:00:00.5Z", "2026-11-01T00:00:00Z");
     fs::write(&state, &late).unwrap();
     let args = ["-f", "singer", "--state", &state, "--lookback", "1s"];
-    let said = messages(&good(export(&server, &args)).stdout);
+    let said = messages(&succeeded(export(&server, &args)).stdout);
     assert_eq!(said.len(), 2);
     let kept: Value = serde_json::from_str(&late).unwrap();
     assert_eq!(said[1]["value"], kept);
@@ -431,7 +436,7 @@ fn singer_continues_from_a_state_and_looks_back() {
 }
 
 #[test]
-fn a_limit_hands_on_the_state_that_came() {
+fn a_limit_passes_on_the_previous_state() {
     let server = Server::start(&["--batches", "60", "--page-size", "50"]);
     let folder = Folder::new();
     let state = folder.name("state.json");
@@ -442,7 +447,7 @@ fn a_limit_hands_on_the_state_that_came() {
         fs::write(&state, text).unwrap();
         let state_of = |args: &[&str]| {
             let args = [&["-f", "singer", "--state", &state], args].concat();
-            let said = messages(&good(export(&server, &args)).stdout);
+            let said = messages(&succeeded(export(&server, &args)).stdout);
             said[said.len() - 1]["value"].clone()
         };
         for args in [
@@ -452,7 +457,7 @@ fn a_limit_hands_on_the_state_that_came() {
         ] {
             assert_eq!(state_of(args), expected, "{args:?}");
         }
-        // All were seen, and none was left out.
+        // The limit was not reached, so the state advances.
         let all = state_of(&[]);
         assert_ne!(all, expected);
         assert_eq!(state_of(&["--limit", "1000"]), all);
@@ -462,7 +467,7 @@ fn a_limit_hands_on_the_state_that_came() {
 }
 
 #[test]
-fn states_that_cannot_be_continued_are_refused_and_nothing_is_the_first() {
+fn unusable_states_are_refused_and_empty_ones_start_afresh() {
     let server = Server::start(&["--batches", "60"]);
     let folder = Folder::new();
     let state = folder.name("state.json");
@@ -472,7 +477,7 @@ fn states_that_cannot_be_continued_are_refused_and_nothing_is_the_first() {
         r#"{"bookmarks":{}}"#,
     ] {
         fs::write(&state, text).unwrap();
-        let first = good(export(&server, &["-f", "singer", "--state", &state])).stdout;
+        let first = succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout;
         assert_eq!(messages(&first).len(), 62, "{text}");
     }
     let value = r#"{"bookmarks":{"batches":{"replication_key":"batch_creation_date","replication_key_value":"2026-06-15T12:00:00.5Z"}}}"#;
@@ -489,10 +494,10 @@ fn states_that_cannot_be_continued_are_refused_and_nothing_is_the_first() {
         assert_eq!(ended.code, Some(2), "{text}: {ended:?}");
         assert!(ended.stderr.contains(why), "{text}: {ended:?}");
     }
-    // Nothing can lie between, and nobody is asked.
+    // The range is empty, so no request is made.
     fs::write(&state, value).unwrap();
     let args = ["-f", "singer", "--state", &state, "--end", "2026-06-07"];
-    let ended = export_with(nobody(), "secret", &args);
+    let ended = export_with(unused_address(), "secret", &args);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     let why = "`--state`, less `--lookback`, means 2026-06-08T12:00:00Z";
     assert!(ended.stderr.contains(why), "{ended:?}");

@@ -1,4 +1,4 @@
-//! The receipt of an export: what it says, and that it can be believed.
+//! The manifest of an export: its content, and that it is correct.
 
 use std::fs;
 use std::path::Path;
@@ -29,8 +29,8 @@ pub(crate) fn receipt(server: &Server, folder: &Path, name: &str, args: &[&str])
 }
 
 #[test]
-fn only_what_the_service_repeats_is_a_duplicate() {
-    // Several workers ask once more for what the first page held.
+fn only_batches_repeated_by_the_service_are_duplicates() {
+    // With several workers, the batches of the first page are requested again.
     let folder = TempDir::new().unwrap();
     for (faults, any) in [(&[][..], false), (&["--fault", "duplicates:0.2"], true)] {
         let server = Server::start(&[&["--page-size", "20"], faults].concat());
@@ -42,7 +42,7 @@ fn only_what_the_service_repeats_is_a_duplicate() {
 }
 
 #[test]
-fn it_tells_what_was_asked_for_and_what_came() {
+fn it_describes_the_request_and_the_result() {
     let server = Server::start(&["--page-size", "100", "--fault", "duplicates:0.2"]);
     let folder = TempDir::new().unwrap();
     let conditions = [
@@ -94,7 +94,7 @@ fn it_tells_what_was_asked_for_and_what_came() {
 }
 
 #[test]
-fn bytes_and_hash_are_those_of_the_file() {
+fn size_and_hash_match_the_file() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
@@ -108,7 +108,7 @@ fn bytes_and_hash_are_those_of_the_file() {
 }
 
 #[test]
-fn the_set_digest_depends_on_the_batches_alone() {
+fn the_set_digest_depends_only_on_the_batches() {
     let digest = |server: &Server, name: &str, args: &[&str]| {
         let folder = TempDir::new().unwrap();
         receipt(server, folder.path(), name, args)["set_digest"].clone()
@@ -138,7 +138,7 @@ fn the_set_digest_depends_on_the_batches_alone() {
 }
 
 #[test]
-fn a_failed_export_leaves_the_old_manifest() {
+fn a_failed_export_keeps_the_old_manifest() {
     let server = Server::start(&["--fault", "503:1"]);
     let folder = TempDir::new().unwrap();
     let manifest = folder.path().join("manifest.json");
@@ -157,14 +157,14 @@ fn a_failed_export_leaves_the_old_manifest() {
 }
 
 #[test]
-fn it_cannot_stand_where_the_data_stand() {
+fn it_cannot_be_the_data_file() {
     let server = Server::start(&[]);
     let ended = export(&server, &["-o", "a.csv", "--manifest", "a.csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
 }
 
 #[test]
-fn it_needs_a_file_of_its_own_and_keeps_what_no_clobber_keeps() {
+fn it_needs_its_own_file_and_respects_no_clobber() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -193,7 +193,7 @@ fn it_needs_a_file_of_its_own_and_keeps_what_no_clobber_keeps() {
     assert!(!folder.path().join("new.csv").exists());
 }
 
-/// The page on manifests, as plain text: escapes of roff undone.
+/// The manual page as plain text, without roff escapes.
 fn manifest_page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/trayscan-manifest.5");
     fs::read_to_string(path).unwrap().replace("\\-", "-")
@@ -220,7 +220,7 @@ fn the_manual_page_names_every_key() {
 }
 
 #[test]
-fn the_test_vector_of_the_manual_page_holds() {
+fn the_test_vector_in_the_manual_page_is_correct() {
     let page = manifest_page();
     let batches: Vec<&str> = page
         .lines()
@@ -244,7 +244,7 @@ fn the_test_vector_of_the_manual_page_holds() {
     let receipt: Value = serde_json::from_slice(&fs::read(at("m.json")).unwrap()).unwrap();
     assert_eq!(receipt["set_digest"], digests[0]);
     assert_eq!(receipt["unknown_fields_digest"], digests[1]);
-    // Both as a program computes them that knows the page alone.
+    // The test implementation of the manual page computes both digests.
     let fields = receipt["request"]["fields"].as_array().unwrap();
     let names: Vec<&str> = fields.iter().map(|name| name.as_str().unwrap()).collect();
     let unknown = unknown_fields_digest(&[("b", r#"{"site":"North"}"#)]);

@@ -1,8 +1,9 @@
 //! Damaged exports: `verify` must never call one equal that another program reads differently.
 //!
 //! Every format is exported once, then damaged some 10,000 times: one byte, one cell, one member of a
-//! workbook, one statistic of a Parquet file at a time. Whatever `verify --against` calls equal is read by
-//! an independent program, `read.py`, which decides. With `--manifest`, every changed byte must be noticed.
+//! workbook or one statistic of a Parquet file at a time. If `verify --against` reports a mutant as equal,
+//! an independent program, `read.py`, reads it and decides. With `--manifest`, every changed byte must be
+//! detected.
 
 // Mutants of text formats: JSON and CSV.
 mod text;
@@ -29,12 +30,12 @@ use crate::harness::{Ended, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 const SEED: u64 = 13;
-/// Mutants of one byte, for each format.
+/// The number of one-byte mutants per format.
 const BYTES: usize = 600;
-/// One of so many is also verified against its manifest.
+/// One in this many mutants is also verified against the manifest.
 const MANIFEST_SHARE: usize = 4;
 
-/// How many are verified at a time; formats run beside one another, too.
+/// The number of parallel verifications per format. Formats run in parallel too.
 const WORKERS: usize = 2;
 
 /// A format, the name of its export, and the flags that make it.
@@ -65,11 +66,11 @@ const CASES: [Case; 12] = [
 
 /// A damaged file.
 pub(crate) struct Mutant {
-    /// What was damaged: a byte, a cell, a member, a statistic.
+    /// What was damaged: byte, cell, member or statistic.
     kind: &'static str,
     what: String,
     bytes: Vec<u8>,
-    /// It says the same in other words, and must be called equal.
+    /// The content is equivalent, so it must be reported as equal.
     same: bool,
 }
 
@@ -89,7 +90,7 @@ impl Mutant {
     }
 }
 
-/// Batches with everything that formats find hard.
+/// Batches with values that are difficult for some formats.
 fn batches() -> Vec<Value> {
     let crops = ["Tomato", "Pepper", "Chicorée", "Tomato \"Roma\", early"];
     let comments = [
@@ -135,7 +136,7 @@ fn batches() -> Vec<Value> {
     (0..14).map(batch).collect()
 }
 
-/// The originals, and what makes mutants of them.
+/// The original exports, and the generator of mutants.
 pub(crate) struct Bench {
     folder: TempDir,
 }
@@ -169,7 +170,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// The independent readers.
+    /// The script with the independent readers.
     fn script(&self) -> PathBuf {
         let script = self.at("read.py");
         fs::write(&script, include_str!("mutants/read.py")).unwrap();
@@ -180,7 +181,7 @@ impl Bench {
         fs::read(self.at(case.name)).unwrap()
     }
 
-    /// Exports an archive of this folder; returns the exit code.
+    /// Exports an archive in this folder and returns the exit code.
     fn export(&self, archive: &str, name: &str, args: &[&str]) -> Option<i32> {
         let fixed = ["export", "--archive", archive, "-q", "-o", name];
         let mut export = trayscan(&[&fixed[..], args].concat());
@@ -188,7 +189,7 @@ impl Bench {
         output.status.code()
     }
 
-    /// Exports, and takes the file away again; nothing where the format cannot hold it.
+    /// Exports, removes the file and returns its content; `None` if the format cannot represent the batches.
     fn exported(&self, archive: &str, case: &Case, args: &[&str]) -> Option<Vec<u8>> {
         let name = format!("again-{}", case.name);
         let exported = self.export(archive, &name, &[case.args, args].concat());
@@ -197,7 +198,7 @@ impl Bench {
         bytes
     }
 
-    /// Makes the mutants of a format.
+    /// Creates the mutants of a format.
     fn mutants(&self, case: &Case) -> Vec<Mutant> {
         let original = self.original(case);
         let mut rng = Rng::with_seed(SEED);
@@ -220,20 +221,20 @@ impl Bench {
         mutants
     }
 
-    /// The export without one of its columns, for each of them.
+    /// Exports with one column removed, for each column.
     fn without_a_column(&self, case: &Case) -> Vec<Mutant> {
         let names = batches()[1].as_object().unwrap().clone();
         let mut mutants = Vec::new();
         for name in names.keys() {
             let without = format!("--fields=-{name}");
-            // A format may need the column.
+            // Some formats require the column.
             let bytes = self.exported("a.db", case, &[&without]);
             mutants.extend(bytes.map(|bytes| Mutant::new("column removed", name, bytes)));
         }
         mutants
     }
 
-    /// Exports of an archive in which one value is another.
+    /// Exports of an archive with one changed value.
     fn with_another_value(&self, rng: &mut Rng, case: &Case) -> Vec<Mutant> {
         let mut cells = text::cells(&batches());
         rng.shuffle(&mut cells);
@@ -268,7 +269,7 @@ impl Bench {
     }
 }
 
-/// Changes one byte at a time; some are taken away or put in.
+/// Changes, removes or inserts one byte at a time.
 pub(crate) fn one_byte(
     rng: &mut Rng,
     original: &[u8],
@@ -314,7 +315,7 @@ pub(crate) fn one_byte(
     (0..count).map(mutate).collect()
 }
 
-/// The independent readers, in a process of their own.
+/// A process that runs the independent readers.
 struct Reader {
     child: Child,
     requests: ChildStdin,
@@ -338,7 +339,7 @@ impl Reader {
         }
     }
 
-    /// Returns how the file at `path` differs from the original, as others read them.
+    /// Returns how the file at `path` differs from the original, according to the independent readers.
     fn difference(&mut self, format: &str, path: &Path, original: &Path) -> Option<String> {
         let request = json!({"format": format, "path": path, "original": original});
         writeln!(self.requests, "{request}").unwrap();
@@ -356,7 +357,7 @@ impl Drop for Reader {
     }
 }
 
-/// Finds a Python with the readers; one with its own library alone where they cannot be had.
+/// Finds Python with the reader packages, or with only its standard library if they are not available.
 fn python() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readers");
     let python = folder.join("bin/python");
@@ -379,29 +380,29 @@ fn python() -> Option<PathBuf> {
         .find(|python| imports(python, "sqlite3"))
 }
 
-/// What became of the mutants of a kind.
+/// The results for one kind of mutant.
 #[derive(Default)]
 struct Tally {
     mutants: usize,
     refused: usize,
     equal: usize,
     with_manifest: usize,
-    /// Called equal, although others read something else.
+    /// Reported as equal, although other programs read something else.
     false_equals: Vec<String>,
-    /// Called equal to a manifest, although bytes differ.
-    unnoticed: Vec<String>,
-    /// Called different, although it says the same.
+    /// Reported as equal to the manifest, although bytes differ.
+    undetected: Vec<String>,
+    /// Reported as different, although the content is equivalent.
     false_alarms: Vec<String>,
 }
 
-/// The folder where mutants are kept that were called equal and are not, beside the original.
-fn kept(case: &Case) -> PathBuf {
+/// The folder that keeps the original and the mutants wrongly reported as equal.
+fn kept_folder(case: &Case) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
     folder.join(case.format.replace(' ', ""))
 }
 
-/// Verifies one mutant in a folder of the worker's own.
-fn judge(
+/// Verifies one mutant in the worker's folder.
+fn verify_mutant(
     bench: &Bench,
     case: &Case,
     number: usize,
@@ -426,8 +427,8 @@ fn judge(
         tally.equal = 1;
         let difference = reader.difference(case.format, &path, &original);
         if let Some(why) = difference {
-            // Some formats hold the time of their export: the seed alone does not bring it back.
-            let kept = kept(case).join(format!("{number}-{}", case.name));
+            // Keep the file: some formats contain the export time, so the seed does not reproduce it.
+            let kept = kept_folder(case).join(format!("{number}-{}", case.name));
             fs::write(&kept, &mutant.bytes).unwrap();
             let told = format!("{} ({}): {why}", mutant.what, kept.display());
             tally.false_equals.push(told);
@@ -443,7 +444,7 @@ fn judge(
         fs::copy(bench.at(&manifest), folder.join(&manifest)).unwrap();
         tally.with_manifest = 1;
         if verify(&["--manifest", &manifest]) == Some(0) {
-            tally.unnoticed.push(mutant.what.clone());
+            tally.undetected.push(mutant.what.clone());
         }
     }
     tally
@@ -456,13 +457,13 @@ impl Tally {
         self.equal += more.equal;
         self.with_manifest += more.with_manifest;
         self.false_equals.extend(more.false_equals);
-        self.unnoticed.extend(more.unnoticed);
+        self.undetected.extend(more.undetected);
         self.false_alarms.extend(more.false_alarms);
     }
 }
 
-/// Verifies all mutants of a format, a few at a time; returns what became of them, by kind.
-fn judge_all(bench: &Bench, case: &Case, python: &Path) -> BTreeMap<&'static str, Tally> {
+/// Verifies all mutants of a format in parallel and returns the results by kind.
+fn verify_mutants(bench: &Bench, case: &Case, python: &Path) -> BTreeMap<&'static str, Tally> {
     let script = bench.script();
     let mutants = Mutex::new(bench.mutants(case).into_iter().enumerate());
     let tallies = Mutex::new(BTreeMap::<_, Tally>::new());
@@ -475,7 +476,8 @@ fn judge_all(bench: &Bench, case: &Case, python: &Path) -> BTreeMap<&'static str
                     let Some((number, mutant)) = mutants.lock().unwrap().next() else {
                         break;
                     };
-                    let tally = judge(bench, case, number, &mutant, folder.path(), &mut reader);
+                    let tally =
+                        verify_mutant(bench, case, number, &mutant, folder.path(), &mut reader);
                     let mut tallies = tallies.lock().unwrap();
                     tallies.entry(mutant.kind).or_default().add(tally);
                 }
@@ -485,27 +487,27 @@ fn judge_all(bench: &Bench, case: &Case, python: &Path) -> BTreeMap<&'static str
     tallies.into_inner().unwrap()
 }
 
-/// The originals themselves are equal to themselves, for `verify` and for the readers.
+/// Asserts that `verify` and the readers report a copy of the original as equal.
 fn check_original(bench: &Bench, case: &Case, python: &Path) {
     let mut reader = Reader::start(python, &bench.script());
     let copy = Mutant::new("copy", "a copy", bench.original(case)).same();
     let folder = TempDir::new().unwrap();
-    let tally = judge(bench, case, 1, &copy, folder.path(), &mut reader);
+    let tally = verify_mutant(bench, case, 1, &copy, folder.path(), &mut reader);
     assert_eq!((tally.equal, &tally.false_equals[..]), (1, &[][..]));
 }
 
-/// Damages the exports of a format; fails if one is called equal that others read differently.
+/// Damages the exports of a format. Fails if one is reported as equal that other programs read differently.
 fn run_mutants(format: &str) {
     static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(python);
     let Some(python) = PYTHON.as_ref() else {
-        eprintln!("skipped: there is no python3 here");
+        eprintln!("skipped: python3 is not installed");
         return;
     };
     let case = CASES.iter().find(|case| case.format == format).unwrap();
     let bench = Bench::new();
-    let _ = fs::remove_dir_all(kept(case));
-    fs::create_dir_all(kept(case)).unwrap();
-    fs::copy(bench.at(case.name), kept(case).join(case.name)).unwrap();
+    let _ = fs::remove_dir_all(kept_folder(case));
+    fs::create_dir_all(kept_folder(case)).unwrap();
+    fs::copy(bench.at(case.name), kept_folder(case).join(case.name)).unwrap();
     check_original(&bench, case, python);
     let mut table = format!(
         "{:12} {:20} {:>7} {:>7} {:>5} {:>11} {:>13} {:>9}\n",
@@ -516,10 +518,10 @@ fn run_mutants(format: &str) {
         "equal",
         "false equal",
         "with manifest",
-        "unnoticed"
+        "undetected"
     );
     let mut failures = Vec::new();
-    for (kind, tally) in judge_all(&bench, case, python) {
+    for (kind, tally) in verify_mutants(&bench, case, python) {
         writeln!(
             table,
             "{format:12} {kind:20} {:7} {:7} {:5} {:11} {:13} {:9}",
@@ -528,12 +530,12 @@ fn run_mutants(format: &str) {
             tally.equal,
             tally.false_equals.len(),
             tally.with_manifest,
-            tally.unnoticed.len()
+            tally.undetected.len()
         )
         .unwrap();
         for (what, found) in [
             ("false equal", tally.false_equals),
-            ("unnoticed with a manifest", tally.unnoticed),
+            ("undetected with a manifest", tally.undetected),
             ("called different, but is the same", tally.false_alarms),
         ] {
             let examples: Vec<&str> = found.iter().take(3).map(String::as_str).collect();

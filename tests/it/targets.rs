@@ -1,4 +1,4 @@
-//! Singer: real targets take what an export says, and what they write is what was exported.
+//! Singer: real targets accept an export and write the exported values.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, Server, export, run};
 
-/// Makes a Python with `package`, once; returns its program, or nothing where that cannot be had. Each
-/// has one of its own, for what they need does not go together.
+/// Installs Python with `package` once and returns its program; `None` if not available. Each package has
+/// its own environment, because their dependencies conflict.
 fn target(package: &str, program: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
     let program = folder.join("bin").join(program);
@@ -26,14 +26,14 @@ fn target(package: &str, program: &str) -> Option<PathBuf> {
         );
         let made = Command::new("sh").args(["-c", &steps]).output();
         if !made.is_ok_and(|output| output.status.success()) || !works() {
-            eprintln!("skipped: {package} cannot be had here");
+            eprintln!("skipped: {package} is not available");
             return None;
         }
     }
     Some(program)
 }
 
-/// Hands an export to a target; returns the state that it ends with.
+/// Passes an export to a target and returns the final state.
 fn load(target: &Path, config: &Value, stream: &Path) -> Value {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("config.json");
@@ -44,16 +44,16 @@ fn load(target: &Path, config: &Value, stream: &Path) -> Value {
         .stdin(Stdio::from(fs::File::open(stream).unwrap()))
         .output()
         .unwrap();
-    let ended = good(Ended::of(output));
+    let ended = succeeded(Ended::of(output));
     serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap()
 }
 
-fn good(ended: Ended) -> Ended {
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
 
-/// An export as a stream, and as CSV and JSON to hold against what becomes of it.
+/// An export as a stream, and as CSV and JSON for comparison.
 struct Exported {
     folder: TempDir,
     newest: String,
@@ -64,10 +64,10 @@ impl Exported {
         let server = Server::start(&["--batches", "600"]);
         let folder = TempDir::new().unwrap();
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        let stream = good(export(&server, &["-f", "singer"])).stdout;
+        let stream = succeeded(export(&server, &["-f", "singer"])).stdout;
         fs::write(at("stream.singer"), stream).unwrap();
         for name in ["a.csv", "a.json"] {
-            good(export(&server, &["-o", &at(name)]));
+            succeeded(export(&server, &["-o", &at(name)]));
         }
         let batches = server.flat("");
         let dates = batches.iter().map(|batch| &batch["batch_creation_date"]);
@@ -94,7 +94,7 @@ impl Exported {
 
 #[test]
 #[ignore = "installs target-jsonl from PyPI"]
-fn target_jsonl_writes_what_was_exported() {
+fn target_jsonl_writes_the_exported_values() {
     let Some(target) = target("target-jsonl", "target-jsonl") else {
         return;
     };
@@ -106,13 +106,13 @@ fn target_jsonl_writes_what_was_exported() {
     let state = load(&target, &config, &exported.at("stream.singer"));
     exported.assert_state(&state);
     let (loaded, json) = (exported.name("batches.jsonl"), exported.name("a.json"));
-    let ended = good(run(&["verify", &loaded, "--against", &json]));
+    let ended = succeeded(run(&["verify", &loaded, "--against", &json]));
     assert!(ended.stdout.contains("600 batches"), "{ended:?}");
 }
 
 #[test]
 #[ignore = "installs meltanolabs-target-csv from PyPI"]
-fn target_csv_writes_what_was_exported() {
+fn target_csv_writes_the_exported_values() {
     let Some(target) = target("meltanolabs-target-csv", "target-csv") else {
         return;
     };
@@ -129,7 +129,7 @@ fn target_csv_writes_what_was_exported() {
         let loaded = &loaded[id];
         assert_eq!(loaded.len(), expected.len());
         for (name, expected) in expected {
-            // It writes dates and flags in the manner of Python, and decimals with every digit.
+            // The target formats dates and booleans as Python does, and keeps all digits of decimals.
             let expected = match name.as_str() {
                 "batch_creation_date" => python_date(expected),
                 "warnings" if expected == "true" => "True".to_owned(),

@@ -1,4 +1,4 @@
-//! One file per value: names, folders, what is in which file, and that it is all or nothing.
+//! One file per value: names, folders, content, and atomic publishing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,12 +17,12 @@ use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
 /// Exports to `template` in `folder`.
-fn to(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Ended {
+fn export_template(server: &Server, folder: &Path, template: &str, args: &[&str]) -> Ended {
     let output = folder.join(template);
     export(server, &[&["-o", output.to_str().unwrap()], args].concat())
 }
 
-/// Returns all files below `folder`, by their names from there.
+/// Returns all files below `folder`, by relative name.
 fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -45,11 +45,11 @@ fn read(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn each_batch_stands_in_the_file_of_its_month() {
-    // More than waits in memory.
+fn each_batch_is_in_the_file_of_its_month() {
+    // More batches than the memory buffer takes.
     let server = Server::start(&["--batches", "16000", "--page-size", "1000"]);
     let folder = TempDir::new().unwrap();
-    let ended = to(
+    let ended = export_template(
         &server,
         folder.path(),
         "lake/year={year}/month={month}/b.json",
@@ -75,14 +75,17 @@ fn each_batch_stands_in_the_file_of_its_month() {
         found.keys().collect::<Vec<_>>(),
         expected.keys().collect::<Vec<_>>()
     );
-    assert!(found == expected, "in order, each in its place");
+    assert!(
+        found == expected,
+        "all batches, in order, in the right file"
+    );
 }
 
 #[test]
-fn crops_make_safe_names_and_days_go_with_them() {
+fn crops_have_safe_names_and_can_be_combined_with_days() {
     let server = Server::start(&["--batches", "400"]);
     let folder = TempDir::new().unwrap();
-    let ended = to(
+    let ended = export_template(
         &server,
         folder.path(),
         "{crop_type}/{year}-{month}-{day}.json",
@@ -102,7 +105,7 @@ fn crops_make_safe_names_and_days_go_with_them() {
 }
 
 #[test]
-fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
+fn crops_that_differ_only_in_case_have_distinct_file_names() {
     let crops = [
         ("\"tomato\"", "2025"),
         ("\"Tomato\"", "2025"),
@@ -126,7 +129,7 @@ fn crops_that_differ_in_capitals_only_are_files_on_any_disk() {
         .collect();
     let folded: BTreeSet<String> = folders.iter().map(|name| name.to_lowercase()).collect();
     assert_eq!((folders.len(), folded.len()), (6, 6), "{files:?}");
-    // The first that came keeps its name, and nobody has that of what is not known.
+    // The first spelling keeps its name, and no crop takes the name for null.
     for name in [
         "crop=tomato",
         "crop=Leek",
@@ -163,7 +166,7 @@ fn service_with(crops: &[(&str, &str)]) -> Scripted {
 }
 
 #[test]
-fn more_files_than_may_be_open_are_no_trouble() {
+fn more_files_than_the_open_file_limit_can_be_written() {
     let server = Server::start(&["--batches", "800"]);
     let folder = TempDir::new().unwrap();
     let output = folder
@@ -213,7 +216,7 @@ fn the_manifest_lists_each_file() {
         let rows = csv::Reader::from_reader(&bytes[..]).records().count();
         assert_eq!(file["batches"], rows);
         batches += rows;
-        // The digest of one year is that of an export of that year.
+        // The digest of a file matches a separate export of that year.
         let alone = TempDir::new().unwrap();
         let year = &name[..4];
         let range = ["--start", year, "--end", year];
@@ -231,11 +234,11 @@ fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
     let server = Server::start(&[]);
     let folder = TempDir::new().unwrap();
     let template = "a/b/year={year}/batches.csv";
-    let ended = to(&server, folder.path(), template, &["--manifest"]);
+    let ended = export_template(&server, folder.path(), template, &["--manifest"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(folder.path().join("a/b/_manifest.json").exists());
     assert!(!ended.stderr.contains("warning"), "{ended:?}");
-    // Elsewhere in a folder that is not there; among the data, and under a name that is read.
+    // In a new folder elsewhere, and among the data under names that engines skip or read.
     for (name, warns) in [
         ("m/manifest.json", false),
         ("a/b/_meta/manifest.json", false),
@@ -244,7 +247,7 @@ fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
     ] {
         let manifest = folder.path().join(name);
         let args = ["--manifest", manifest.to_str().unwrap()];
-        let ended = to(&server, folder.path(), template, &args);
+        let ended = export_template(&server, folder.path(), template, &args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(manifest.exists(), "{name}");
         let warned = ended.stderr.contains("warning") && ended.stderr.contains("_manifest.json");
@@ -259,23 +262,23 @@ fn a_manifest_beside_a_template_has_a_name_that_engines_skip() {
 }
 
 #[test]
-fn a_marker_of_success_comes_last_and_goes_first() {
+fn the_success_marker_is_written_last_and_removed_first() {
     let server = Server::start(&["--batches", "40"]);
     let folder = TempDir::new().unwrap();
     let marker = folder.path().join("lake/_SUCCESS");
     let args = ["--manifest", "--success-marker"];
     let template = "lake/{year}.csv";
-    let ended = to(&server, folder.path(), template, &args);
+    let ended = export_template(&server, folder.path(), template, &args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(fs::read(&marker).unwrap(), b"");
     let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     assert!(time(&marker) >= time(&folder.path().join("lake/_manifest.json")));
-    // A run that publishes nothing leaves it.
+    // A failed run keeps the marker.
     let output = folder.path().join(template);
     let wrong = [&["-o", output.to_str().unwrap()], &args[..]].concat();
     assert_eq!(export_with(server.address, "wrong", &wrong).code, Some(4));
     assert!(marker.exists());
-    // One that is killed while it publishes has taken it away.
+    // A run killed while publishing has removed the marker.
     if strace_kills() {
         let command = export_to(&server, &output, &args);
         assert!(killed(
@@ -287,14 +290,14 @@ fn a_marker_of_success_comes_last_and_goes_first() {
 }
 
 #[test]
-fn the_manifest_takes_no_place_of_a_file() {
+fn the_manifest_cannot_replace_a_data_file() {
     let server = Server::start(&["--batches", "50"]);
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("sub")).unwrap();
     for manifest in ["2025.json", "sub/../2025.json"] {
         let manifest = folder.path().join(manifest);
         let args = ["--manifest", manifest.to_str().unwrap()];
-        let ended = to(&server, folder.path(), "{year}.json", &args);
+        let ended = export_template(&server, folder.path(), "{year}.json", &args);
         assert_eq!(ended.code, Some(8), "{ended:?}");
         assert!(ended.stderr.contains("--manifest"), "{ended:?}");
         assert_eq!(files(folder.path()).len(), 0, "nothing is published");
@@ -302,15 +305,15 @@ fn the_manifest_takes_no_place_of_a_file() {
 }
 
 #[test]
-fn a_failure_leaves_everything_as_it_was() {
+fn a_failure_changes_nothing() {
     let server = Server::start(&["--batches", "2000", "--page-size", "100"]);
     let folder = TempDir::new().unwrap();
     let old = folder.path().join("lake/2025.csv");
     fs::create_dir(folder.path().join("lake")).unwrap();
     fs::write(&old, "old").unwrap();
-    // In mid-run, and at the very end: one of the files cannot be written.
+    // Fails during the run, and at the very end because one file cannot be written.
     fs::create_dir(folder.path().join("lake/2026.csv")).unwrap();
-    let ended = to(&server, folder.path(), "lake/{year}.csv", &[]);
+    let ended = export_template(&server, folder.path(), "lake/{year}.csv", &[]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
     assert_eq!(
         files(folder.path()).keys().collect::<Vec<_>>(),
@@ -318,11 +321,11 @@ fn a_failure_leaves_everything_as_it_was() {
     );
     assert_eq!(fs::read(&old).unwrap(), b"old");
 
-    let ended = to(&server, folder.path(), "lake/{year}.csv", &["--no-clobber"]);
+    let ended = export_template(&server, folder.path(), "lake/{year}.csv", &["--no-clobber"]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
     assert!(ended.stderr.contains("2025.csv"), "{ended:?}");
     fs::remove_dir(folder.path().join("lake/2026.csv")).unwrap();
-    let ended = to(
+    let ended = export_template(
         &server,
         folder.path(),
         "new/{year}/{crop_type}.csv",
@@ -339,7 +342,7 @@ fn a_failure_leaves_everything_as_it_was() {
         "--fault",
         "500:1",
     ]);
-    let ended = to(
+    let ended = export_template(
         &broken,
         folder.path(),
         "new/{year}.csv",
@@ -357,13 +360,13 @@ fn a_failure_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn folders_that_were_made_go_where_a_later_file_fails() {
+fn new_folders_are_removed_if_a_later_file_fails() {
     let server = Server::start(&["--batches", "2000"]);
     let folder = TempDir::new().unwrap();
-    // A file stands where a folder is wanted.
+    // A file is in place of a folder.
     fs::create_dir(folder.path().join("lake")).unwrap();
     fs::write(folder.path().join("lake/2026"), "old").unwrap();
-    let ended = to(&server, folder.path(), "lake/{year}/{month}/b.csv", &[]);
+    let ended = export_template(&server, folder.path(), "lake/{year}/{month}/b.csv", &[]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
     let left: Vec<_> = fs::read_dir(folder.path().join("lake"))
         .unwrap()
@@ -373,7 +376,7 @@ fn folders_that_were_made_go_where_a_later_file_fails() {
 }
 
 #[test]
-fn a_crop_that_begins_with_a_hyphen_is_escaped() {
+fn a_crop_that_starts_with_a_hyphen_is_escaped() {
     let folder = TempDir::new().unwrap();
     let archive = folder.path().join("a.db");
     let made = crate::harness::run(&["sync", archive.to_str().unwrap(), "--sandbox", "-q"]);
@@ -394,7 +397,7 @@ fn a_crop_that_begins_with_a_hyphen_is_escaped() {
 }
 
 #[test]
-fn values_that_there_are_not_are_refused() {
+fn unknown_placeholders_are_refused() {
     let ended = crate::harness::run(&["export", "--sandbox", "-o", "{week}.csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for known in ["{week}", "{year}", "{month}", "{day}", "{crop_type}"] {
@@ -403,16 +406,16 @@ fn values_that_there_are_not_are_refused() {
 }
 
 #[test]
-fn a_signal_lets_all_files_be_new_or_none() {
+fn a_signal_publishes_all_files_or_none() {
     if !strace_kills() {
-        eprintln!("skipped: a signal at one moment needs strace");
+        eprintln!("skipped: a signal at a given moment needs strace");
         return;
     }
     let server = Server::start(&["--batches", "400"]);
     let renaming = "rename,renameat,renameat2";
     for (calls, when, code, told) in [
         ("fsync", "3+:delay_exit=20000", 143, "nothing was published"),
-        // Slowly, so that there is a middle. From the first file on, the run has succeeded.
+        // Delayed, so that the signal arrives during publishing. After the first rename, the run completes.
         (renaming, "2+:delay_exit=20000", 0, "400 batches ("),
     ] {
         let folder = TempDir::new().unwrap();
@@ -447,7 +450,7 @@ fn a_signal_lets_all_files_be_new_or_none() {
 }
 
 #[test]
-fn values_that_a_link_makes_one_file_are_refused() {
+fn two_values_linked_to_the_same_file_are_refused() {
     let service = service_with(&[("\"Leek\"", "2025"), ("\"Tomato\"", "2025")]);
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("Leek.csv"), "old").unwrap();
@@ -464,7 +467,7 @@ fn values_that_a_link_makes_one_file_are_refused() {
 }
 
 #[test]
-fn a_name_that_ends_as_a_folder_is_refused() {
+fn a_name_that_ends_with_a_slash_is_refused() {
     for name in ["{month}.csv/", "batches.csv/"] {
         let ended = crate::harness::run(&["export", "--sandbox", "-o", name]);
         assert_eq!(ended.code, Some(2), "{ended:?}");

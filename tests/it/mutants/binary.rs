@@ -15,12 +15,12 @@ use rusqlite::Connection;
 
 use super::{Mutant, one_byte};
 
-/// Mutants of single bytes in the footer, and in the indexes of pages.
+/// The number of one-byte mutants of the footer, and of the page indexes.
 const FOOTER_BYTES: usize = 260;
 const INDEX_BYTES: usize = 80;
-/// Mutants of bytes in the Bloom filter.
+/// The number of one-byte mutants of the Bloom filter.
 const FILTER_BYTES: usize = 80;
-/// Mutants of one cell of a database, and of bytes in its indexes.
+/// The number of one-cell mutants of a database, and of one-byte mutants of its indexes.
 const CELLS: usize = 160;
 const DATABASE_INDEX_BYTES: usize = 60;
 
@@ -78,7 +78,7 @@ pub(super) fn parquet(rng: &mut Rng, original: &[u8]) -> Vec<Mutant> {
     mutants
 }
 
-/// Other bounds and counts.
+/// Returns statistics with other bounds and counts.
 fn others(statistics: &Statistics) -> Vec<(&'static str, Statistics)> {
     let nulls = statistics.null_count_opt();
     let deprecated = statistics.is_min_max_deprecated();
@@ -137,7 +137,7 @@ fn with_group(metadata: &ParquetMetaData, group: RowGroupMetaData) -> ParquetMet
     builder.set_row_groups(vec![group]).build()
 }
 
-/// The file with other bytes in its Bloom filter, and with each bit of it flipped in turn.
+/// Mutants with changed bytes in the Bloom filter, and with each of its bits flipped.
 fn filters(rng: &mut Rng, original: &[u8], metadata: &ParquetMetaData) -> Vec<Mutant> {
     let column = metadata.row_group(0).column(0);
     let start = usize::try_from(column.bloom_filter_offset().unwrap()).unwrap();
@@ -160,7 +160,7 @@ fn filters(rng: &mut Rng, original: &[u8], metadata: &ParquetMetaData) -> Vec<Mu
     mutants
 }
 
-/// Other orders that the footer may declare.
+/// Returns other sort orders for the footer.
 fn orders(group: &RowGroupMetaData) -> Vec<(String, Option<Vec<SortingColumn>>)> {
     let key = |column_idx: i32, descending: bool, nulls_first: bool| SortingColumn {
         column_idx,
@@ -194,7 +194,7 @@ fn footer_of(metadata: &ParquetMetaData) -> Vec<u8> {
     footer
 }
 
-/// The file with another name of a column, of the same length, in the schema and everywhere.
+/// Mutants with a column renamed to the same length, in the schema and everywhere.
 fn renamed(original: &[u8], footer: usize, name: &str) -> Vec<Mutant> {
     let other = format!("{}z", &name[..name.len() - 1]);
     let length = u8::try_from(name.len()).unwrap();
@@ -234,7 +234,7 @@ pub(super) fn sqlite(rng: &mut Rng, path: &Path, archive: bool) -> Vec<Mutant> {
     for (kind, sql) in changes {
         fs::write(&copy, &original).unwrap();
         let database = Connection::open(&copy).unwrap();
-        // What the table does not take is no mutant.
+        // Skip changes that the table rejects.
         let done = database.execute_batch(&sql);
         drop(database);
         if done.is_ok() {
@@ -246,7 +246,7 @@ pub(super) fn sqlite(rng: &mut Rng, path: &Path, archive: bool) -> Vec<Mutant> {
     mutants
 }
 
-/// Changes of one cell, row, column or index, in SQL; those of cells first.
+/// Returns changes of one cell, row, column or index, in SQL. Cells are first.
 fn changes(path: &Path, archive: bool) -> Vec<(&'static str, String)> {
     let database = Connection::open(path).unwrap();
     let names: Vec<String> = database
@@ -312,7 +312,7 @@ fn changes(path: &Path, archive: bool) -> Vec<(&'static str, String)> {
     changes
 }
 
-/// Single bytes in the pages of indexes.
+/// One-byte mutants of the index pages.
 fn index_bytes(rng: &mut Rng, path: &Path, original: &[u8]) -> Vec<Mutant> {
     let database = Connection::open(path).unwrap();
     let size: usize = database

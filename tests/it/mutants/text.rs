@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Mutant;
 
-/// Mutants of one cell, for each format.
+/// The number of one-cell mutants per format.
 const CELLS: usize = 160;
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn is_known(name: &str) -> bool {
     known.contains(&name) || name.starts_with("avg_")
 }
 
-/// All values: row, name and value.
+/// Returns all values with their row and name.
 pub(super) fn cells(rows: &[Value]) -> Vec<(usize, String, Value)> {
     let cells = rows.iter().enumerate().flat_map(|(row, batch)| {
         let fields = batch.as_object().unwrap().clone();
@@ -40,7 +40,7 @@ pub(super) fn cells(rows: &[Value]) -> Vec<(usize, String, Value)> {
     cells.collect()
 }
 
-/// Returns another value of the same type, where there is one that every format takes.
+/// Returns another value of the same type that every format accepts, if any.
 pub(super) fn another(name: &str, value: &Value) -> Option<Value> {
     Some(match value {
         Value::Null if name.starts_with("avg_") => json!("0.01"),
@@ -62,7 +62,7 @@ pub(super) fn another(name: &str, value: &Value) -> Option<Value> {
     })
 }
 
-/// Other values, of the same type and of others; with those that say the same.
+/// Returns other values of any type, each with whether it is equivalent.
 fn others(name: &str, value: &Value) -> Vec<(Value, bool)> {
     let is_decimal = name.starts_with("avg_");
     let mut others: Vec<(Value, bool)> = another(name, value)
@@ -120,16 +120,16 @@ fn others(name: &str, value: &Value) -> Vec<(Value, bool)> {
     others
 }
 
-/// What stands around the batches of a format.
+/// The text around the batches of a format.
 struct Frame {
     format: String,
-    /// Lines before and behind those of batches.
+    /// Lines before and after the batches.
     before: Vec<String>,
     behind: Vec<String>,
 }
 
 impl Frame {
-    /// Takes a file apart into what stands around the batches, and these.
+    /// Splits a file into its frame and its batches.
     fn open(original: &[u8], format: &str) -> (Self, Vec<Value>) {
         let mut text = String::new();
         match format {
@@ -162,7 +162,7 @@ impl Frame {
         (frame, rows)
     }
 
-    /// Puts a file together from the JSON texts of batches.
+    /// Joins the JSON texts of batches into a file.
     fn close(&self, rows: &[String]) -> Vec<u8> {
         if self.format == "json" {
             return format!("[\n{}\n]\n", rows.join(",\n")).into_bytes();
@@ -271,7 +271,7 @@ fn renamed(name: &str) -> String {
     format!("{head}{}", if last == "d" { 'e' } else { 'd' })
 }
 
-/// A column renamed or removed in every row.
+/// Mutants with a column renamed or removed in every row.
 fn for_every_row(frame: &Frame, rows: &[Value]) -> Vec<Mutant> {
     let mut names: Vec<String> = rows
         .iter()
@@ -302,7 +302,7 @@ fn for_every_row(frame: &Frame, rows: &[Value]) -> Vec<Mutant> {
     mutants
 }
 
-/// A table, and how it is written.
+/// A table and its CSV dialect.
 struct Table {
     delimiter: u8,
     bom: bool,
@@ -348,7 +348,7 @@ impl Table {
         writer.into_inner().unwrap()
     }
 
-    /// The table with another text in one cell.
+    /// Returns the table with another text in one cell.
     fn with(&self, row: usize, column: usize, text: String) -> Vec<u8> {
         let mut rows = self.rows.clone();
         rows[row][column] = text;

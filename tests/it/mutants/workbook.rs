@@ -11,7 +11,7 @@ use super::{Mutant, one_byte};
 const SHEET: &str = "xl/worksheets/sheet1.xml";
 const LINKS: &str = "xl/worksheets/_rels/sheet1.xml.rels";
 
-/// Mutants of cells, and of single bytes in members.
+/// The number of one-cell mutants, and of one-byte mutants of members.
 const CELLS: usize = 220;
 const MEMBER_BYTES: usize = 180;
 
@@ -41,7 +41,7 @@ impl Book {
         writer.finish().unwrap().into_inner()
     }
 
-    /// The data sheet is the one with the first batch in it.
+    /// Returns the data sheet: the one with the first batch.
     fn sheet(&self) -> (String, String) {
         let sheets = self
             .0
@@ -59,7 +59,7 @@ impl Book {
         Some(String::from_utf8(member.1.clone()).unwrap())
     }
 
-    /// The workbook with another content of a member.
+    /// Returns the workbook with one member replaced.
     fn with(&self, name: &str, content: impl Into<Vec<u8>>) -> Vec<u8> {
         let content = content.into();
         let members = self.0.iter().map(|(other, old)| {
@@ -86,7 +86,7 @@ pub(super) fn mutants(rng: &mut Rng, original: &[u8]) -> Vec<Mutant> {
         let (name, content) = &book.0[rng.usize(..book.0.len())];
         let [mutant] = one_byte(rng, content, 0..content.len(), 1, "byte of a member")
             .try_into()
-            .unwrap_or_else(|_| panic!("one was asked for"));
+            .unwrap_or_else(|_| panic!("expected one mutant"));
         let what = format!("{name}, {}", mutant.what);
         mutants.push(Mutant::new(
             "byte of a member",
@@ -97,7 +97,7 @@ pub(super) fn mutants(rng: &mut Rng, original: &[u8]) -> Vec<Mutant> {
     mutants
 }
 
-/// Returns each cell as it is written.
+/// Returns the XML of each cell.
 fn cells(content: &str) -> Vec<&str> {
     let starts = content.match_indices("<c r=\"").map(|(start, _)| start);
     let cell = |start: usize| {
@@ -254,7 +254,7 @@ fn link_mutants(sheet: &str, content: &str, book: &Book) -> Vec<Mutant> {
     mutants
 }
 
-/// Members that are missing, twice, or say something else about the sheets.
+/// Mutants with members that are missing, repeated or inconsistent with the sheets.
 fn parts(sheet: &str, content: &str, book: &Book) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for place in 0..book.0.len() {
@@ -302,7 +302,7 @@ fn parts(sheet: &str, content: &str, book: &Book) -> Vec<Mutant> {
     mutants
 }
 
-/// Flips a bit in each checksum of a member, where it stands before its bytes and in the directory.
+/// Flips a bit in each checksum, in the local header and in the central directory.
 fn checksums(original: &[u8]) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for (signature, offset) in [(b"PK\x03\x04", 14), (b"PK\x01\x02", 16)] {
