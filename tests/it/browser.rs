@@ -43,7 +43,7 @@ struct Browser {
     program: PathBuf,
     folder: TempDir,
     proxy: TcpListener,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 /// The result of a visit.
@@ -52,15 +52,15 @@ struct Visit {
     dom: String,
     console: Vec<String>,
     /// The requests of the page.
-    asked: Vec<String>,
+    requests: Vec<String>,
 }
 
 impl Browser {
     fn open() -> Option<Self> {
         let program = chromium()?;
         let proxy = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (listening, written) = (proxy.try_clone().unwrap(), Arc::clone(&asked));
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (listening, written) = (proxy.try_clone().unwrap(), Arc::clone(&requests));
         thread::spawn(move || {
             for stream in listening.incoming() {
                 let Ok(stream) = stream else { return };
@@ -78,7 +78,7 @@ impl Browser {
             program,
             folder: TempDir::new().unwrap(),
             proxy,
-            asked,
+            requests,
         })
     }
 
@@ -124,28 +124,28 @@ impl Browser {
             stdout.read_to_end(&mut bytes).unwrap();
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        let begun = Instant::now();
+        let started = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
-            if begun.elapsed() > TIMEOUT {
+            if started.elapsed() > TIMEOUT {
                 child.kill().unwrap();
                 panic!("the browser timed out");
             }
             thread::sleep(Duration::from_millis(20));
         };
-        let told = drain.join().unwrap();
-        assert!(status.success(), "{status}: {told}");
-        (read.join().unwrap(), told)
+        let stderr = drain.join().unwrap();
+        assert!(status.success(), "{status}: {stderr}");
+        (read.join().unwrap(), stderr)
     }
 
     fn visit(&self, html: &str) -> Visit {
         let page = self.folder.path().join("page.html");
         fs::write(&page, html).unwrap();
-        self.asked.lock().unwrap().clear();
-        let (dom, told) = self.run(&["--virtual-time-budget=3000", "--dump-dom"], &page);
-        let console = told.lines().filter(|line| line.contains(":CONSOLE:"));
+        self.requests.lock().unwrap().clear();
+        let (dom, stderr) = self.run(&["--virtual-time-budget=3000", "--dump-dom"], &page);
+        let console = stderr.lines().filter(|line| line.contains(":CONSOLE:"));
         // Requests that the browser makes itself, whatever the flags.
         let own = [
             ".google.com",
@@ -159,12 +159,12 @@ impl Browser {
             let host = host.split(['/', ':']).next().unwrap_or_default();
             own.iter().any(|own| host.ends_with(own))
         };
-        let mut asked = self.asked.lock().unwrap().clone();
-        asked.retain(|line| !is_own(line));
+        let mut requests = self.requests.lock().unwrap().clone();
+        requests.retain(|line| !is_own(line));
         Visit {
             dom,
             console: console.map(str::to_owned).collect(),
-            asked,
+            requests,
         }
     }
 
@@ -179,16 +179,16 @@ impl Browser {
         );
         let outer = self.folder.path().join("outer.html");
         fs::write(&outer, frame).unwrap();
-        let (dom, told) = self.run(&["--virtual-time-budget=5000", "--dump-dom"], &outer);
+        let (dom, stderr) = self.run(&["--virtual-time-budget=5000", "--dump-dom"], &outer);
         let text = dom.split("<pre id=\"measured\">").nth(1);
         let text = text.and_then(|text| text.split("</pre>").next());
-        let text = text.unwrap_or_else(|| panic!("{dom}: {told}"));
+        let text = text.unwrap_or_else(|| panic!("{dom}: {stderr}"));
         let text = text
             .replace("&lt;", "<")
             .replace("&gt;", ">")
             .replace("&nbsp;", "\u{a0}")
             .replace("&amp;", "&");
-        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}: {told}"))
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}: {stderr}"))
     }
 }
 
@@ -325,7 +325,10 @@ fn scripts_and_requests_would_be_detected() {
     let visit = browser.visit(&html);
     assert!(visit.dom.contains("<title>pwned</title>"), "{}", visit.dom);
     assert!(
-        visit.asked.iter().any(|line| line.contains("hit.example")),
+        visit
+            .requests
+            .iter()
+            .any(|line| line.contains("hit.example")),
         "{visit:?}"
     );
     let visit = browser.visit("<!doctype html><title>calm</title><script>missing()</script>");
@@ -347,7 +350,7 @@ fn hostile_data_does_not_run() {
     for html in [html.clone(), without_policy(&html)] {
         let visit = browser.visit(&html);
         assert_eq!(visit.console, Vec::<String>::new());
-        assert_eq!(visit.asked, Vec::<String>::new());
+        assert_eq!(visit.requests, Vec::<String>::new());
         let shown = visit.dom.split("<title>").nth(1).unwrap();
         let shown = shown.split("</title>").next().unwrap();
         assert_eq!(
@@ -492,7 +495,7 @@ fn a_year_works_offline_on_phone_desktop_and_paper() {
     assert_self_contained(&html);
     let visit = browser.visit(&html);
     assert_eq!(visit.console, Vec::<String>::new());
-    assert_eq!(visit.asked, Vec::<String>::new());
+    assert_eq!(visit.requests, Vec::<String>::new());
     for width in [360, 390, 768, 1280] {
         let measured = browser.measure(&html, width);
         assert_fits(&measured, width);
@@ -542,7 +545,7 @@ fn pages_with_few_batches_work_too() {
     ] {
         let html = page(&nursery(items), &["--emails"]);
         let visit = browser.visit(&html);
-        assert_eq!((visit.console, visit.asked), (vec![], vec![]));
+        assert_eq!((visit.console, visit.requests), (vec![], vec![]));
         for width in [360, 1280] {
             let measured = browser.measure(&html, width);
             assert_fits(&measured, width);

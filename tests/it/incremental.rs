@@ -534,10 +534,13 @@ fn other_settings_than_in_the_manifest_rewrite_all_files() {
     let recent = ["--where", "batch_creation_date>=300d"];
     scene.run(MONTHS, &recent);
     let path = scene.lake().join("_manifest.json");
-    let mut told = manifest(&scene.lake());
-    let started = told["started"].as_str().unwrap().replacen("202", "201", 1);
-    told["started"] = started.into();
-    fs::write(&path, told.to_string()).unwrap();
+    let mut altered = manifest(&scene.lake());
+    let started = altered["started"]
+        .as_str()
+        .unwrap()
+        .replacen("202", "201", 1);
+    altered["started"] = started.into();
+    fs::write(&path, altered.to_string()).unwrap();
     let ended = scene.run(MONTHS, &recent);
     assert!(ended.stderr.contains("other filters"), "{ended:?}");
     let other = "month={month}/{year}.ndjson";

@@ -264,8 +264,8 @@ fn a_database_is_not_replaced_if_a_log_appears_during_the_run() {
             fields[2].1 = format!("\"{year}-05-01T06:00:00Z\"");
             object(&fields)
         });
-        let service = Scripted::start(move |asked| {
-            if asked.path().ends_with("/auth") {
+        let service = Scripted::start(move |request| {
+            if request.path().ends_with("/auth") {
                 return token();
             }
             fs::write(&leftover, "changes").unwrap();
@@ -311,10 +311,10 @@ fn singer_writes_schema_then_records_then_state() {
         "unknown-fields",
     ]);
     let text = succeeded(export(&server, &["-f", "singer"])).stdout;
-    let said = messages(&text);
+    let parsed = messages(&text);
     let batches = server.flat("");
-    assert_eq!(said.len(), batches.len() + 2);
-    let schema = &said[0];
+    assert_eq!(parsed.len(), batches.len() + 2);
+    let schema = &parsed[0];
     assert_eq!(
         (&schema["type"], &schema["stream"]),
         (&"SCHEMA".into(), &"batches".into())
@@ -327,7 +327,7 @@ fn singer_writes_schema_then_records_then_state() {
         serde_json::json!({"type": ["null", "number"]})
     );
     assert_eq!(properties["batch_creation_date"]["format"], "date-time");
-    for (message, batch) in said[1..].iter().zip(&batches) {
+    for (message, batch) in parsed[1..].iter().zip(&batches) {
         assert_eq!(
             (&message["type"], &message["stream"]),
             (&"RECORD".into(), &"batches".into())
@@ -349,7 +349,7 @@ fn singer_writes_schema_then_records_then_state() {
     let latest = batches
         .iter()
         .map(|batch| batch["batch_creation_date"].as_str().unwrap());
-    let state = &said[said.len() - 1];
+    let state = &parsed[parsed.len() - 1];
     assert_eq!(state["type"], "STATE");
     let bookmark = &state["value"]["bookmarks"]["batches"]["replication_key_value"];
     let bookmark = bookmark.as_str().unwrap();
@@ -365,8 +365,8 @@ fn singer_resumes_from_a_state_with_a_lookback() {
     let first = succeeded(export(&server, &["-f", "singer", "--state", &state])).stdout;
     assert_eq!(messages(&first).len(), 402);
     let records = |text: &str| -> Vec<String> {
-        let said = messages(text);
-        let records = said.iter().filter(|message| message["type"] == "RECORD");
+        let parsed = messages(text);
+        let records = parsed.iter().filter(|message| message["type"] == "RECORD");
         records
             .map(|message| {
                 message["record"]["batch_creation_date"]
@@ -410,10 +410,10 @@ fn singer_resumes_from_a_state_with_a_lookback() {
     let late = value.replace("2026-06-15T12:00:00.5Z", "2026-11-01T00:00:00Z");
     fs::write(&state, &late).unwrap();
     let args = ["-f", "singer", "--state", &state, "--lookback", "1s"];
-    let said = messages(&succeeded(export(&server, &args)).stdout);
-    assert_eq!(said.len(), 2);
+    let parsed = messages(&succeeded(export(&server, &args)).stdout);
+    assert_eq!(parsed.len(), 2);
     let kept: Value = serde_json::from_str(&late).unwrap();
-    assert_eq!(said[1]["value"], kept);
+    assert_eq!(parsed[1]["value"], kept);
 
     for text in [
         "{",
@@ -447,8 +447,8 @@ fn a_limit_passes_on_the_previous_state() {
         fs::write(&state, text).unwrap();
         let state_of = |args: &[&str]| {
             let args = [&["-f", "singer", "--state", &state], args].concat();
-            let said = messages(&succeeded(export(&server, &args)).stdout);
-            said[said.len() - 1]["value"].clone()
+            let parsed = messages(&succeeded(export(&server, &args)).stdout);
+            parsed[parsed.len() - 1]["value"].clone()
         };
         for args in [
             &["--limit", "3"][..],

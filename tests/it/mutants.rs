@@ -430,8 +430,8 @@ fn verify_mutant(
             // Keep the file: some formats contain the export time, so the seed does not reproduce it.
             let kept = kept_folder(case).join(format!("{number}-{}", case.name));
             fs::write(&kept, &mutant.bytes).unwrap();
-            let told = format!("{} ({}): {why}", mutant.what, kept.display());
-            tally.false_equals.push(told);
+            let description = format!("{} ({}): {why}", mutant.what, kept.display());
+            tally.false_equals.push(description);
         }
     } else {
         tally.refused = 1;
@@ -518,7 +518,7 @@ fn run_mutants(format: &str) {
         "equal",
         "false equal",
         "with manifest",
-        "undetected"
+        "missed"
     );
     let mut failures = Vec::new();
     for (kind, tally) in verify_mutants(&bench, case, python) {

@@ -1112,6 +1112,6 @@ assert whole[0] == 1000000 and int(whole[1] * 100) == sum(total for _, total in 
     let mut command = Command::new(python);
     command.args(["-c", script, &all, &lake]);
     let done = command.output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{stderr}");
 }

@@ -59,11 +59,11 @@ impl Service for Ready {
 impl Ready {
     fn with(batches: &[String]) -> Self {
         let pages: Vec<String> = batches.chunks(5000).map(|page| page.join(",")).collect();
-        Self(Scripted::start(move |asked| {
-            if asked.path().ends_with("/auth") {
+        Self(Scripted::start(move |request| {
+            if request.path().ends_with("/auth") {
                 return token();
             }
-            let place = asked.query("next_token");
+            let place = request.query("next_token");
             let place = place.map_or(0, |place| place.parse::<usize>().unwrap());
             let next = (place + 1 < pages.len()).then(|| (place + 1).to_string());
             Answer::ok(answered(&[pages[place].clone()], next.as_deref()))
@@ -309,7 +309,7 @@ fn crop_rows(all: &[Row]) -> Vec<Vec<String>> {
 }
 
 /// Describes a change as a tile does.
-fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String {
+fn change(difference: Option<i128>, than: &str, higher_is_better: Option<bool>) -> String {
     let Some(difference) = difference else {
         return format!("· no values to compare in {than}");
     };
@@ -319,22 +319,26 @@ fn change(difference: Option<i128>, than: &str, wanted: Option<bool>) -> String 
     }
     let rises = difference > 0;
     let arrow = if rises { "▲" } else { "▼" };
-    let Some(wanted) = wanted else {
+    let Some(higher_is_better) = higher_is_better else {
         let size = size.trim_end_matches('0').trim_end_matches('.');
         let word = if rises { "more" } else { "fewer" };
         return format!("{arrow} {size} {word} than {than}");
     };
     let points = if size == "1.00" { "point" } else { "points" };
     let word = if rises { "more" } else { "less" };
-    let judged = if rises == wanted { "better" } else { "worse" };
+    let judged = if rises == higher_is_better {
+        "better"
+    } else {
+        "worse"
+    };
     format!("{arrow} {size} {points} {word} than {than} ({judged})")
 }
 
 /// Returns the newest step that has started.
 fn newest_step(all: &[Row], step: &str) -> i64 {
     let steps = all.iter().map(|row| step_of(step, row.created));
-    let begun = steps.filter(|number| *number <= step_of(step, MADE));
-    begun.max().unwrap()
+    let started = steps.filter(|number| *number <= step_of(step, MADE));
+    started.max().unwrap()
 }
 
 fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
@@ -374,7 +378,7 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
     }
     let mut tiles = vec![batches];
     let figures = [medians(&now), medians(&before), medians(&four)];
-    for (place, (name, unit, wanted)) in [
+    for (place, (name, unit, higher_is_better)) in [
         ("Germination", "%", true),
         ("Usable", "%", true),
         ("Gap between the two", "points", false),
@@ -391,8 +395,8 @@ fn expected_tiles(all: &[Row], step: &str) -> Vec<Vec<String>> {
                 || "–".to_owned(),
                 |now| format!("{} {unit}", rounded_text(now)),
             ),
-            change(against(before), &one, Some(wanted)),
-            change(against(four), &many, Some(wanted)),
+            change(against(before), &one, Some(higher_is_better)),
+            change(against(four), &many, Some(higher_is_better)),
         ]);
     }
     tiles
@@ -1113,7 +1117,7 @@ fn the_footer_shows_range_version_time_and_set_digest() {
     let foot = page(&server, &range);
     let foot = parts(&foot, "<footer>", "</footer>")[0].to_owned();
     let version = env!("CARGO_PKG_VERSION");
-    let told = plain(&foot);
+    let text = plain(&foot);
     for words in [
         format!(
             "trayscan {version}, from http://{} (interface v2)",
@@ -1123,7 +1127,7 @@ fn the_footer_shows_range_version_time_and_set_digest() {
         format!("generated {MADE_TEXT} UTC."),
         format!("Set digest {}", manifest["set_digest"].as_str().unwrap()),
     ] {
-        assert!(told.contains(&words), "{words}: {told}");
+        assert!(text.contains(&words), "{words}: {text}");
     }
     let file = folder.path().join("a.ndjson");
     let manifest = folder.path().join("manifest.json");
@@ -1251,14 +1255,14 @@ fn usage_errors_are_reported_before_any_request() {
 fn a_page_is_not_written_to_a_terminal() {
     let folder = TempDir::new().unwrap();
     let line = "$T report --sandbox; echo \"code $?\"";
-    let Some(told) = on_terminal(80, line, folder.path()) else {
+    let Some(output) = on_terminal(80, line, folder.path()) else {
         return;
     };
     assert!(
-        told.contains("a report is an HTML file, not text for the terminal"),
-        "{told}"
+        output.contains("a report is an HTML file, not text for the terminal"),
+        "{output}"
     );
-    assert!(told.ends_with("code 2\n"), "{told}");
+    assert!(output.ends_with("code 2\n"), "{output}");
 }
 
 #[test]
@@ -1487,9 +1491,13 @@ fn a_step_cut_by_the_range_is_marked_as_partial() {
         );
         let not_compared = format!("· {part}; not compared");
         assert_eq!(tiles(&html)[0], ["Batches", "5", &not_compared]);
-        let told = &tiles(&html)[1][2];
+        let comparison = &tiles(&html)[1][2];
         let is_known = args.len() == 2;
-        assert_eq!(told == "= same as the week before", is_known, "{told}");
+        assert_eq!(
+            comparison == "= same as the week before",
+            is_known,
+            "{comparison}"
+        );
     }
     let html = page(&nursery, &["--end", "2026-06-07"]);
     assert!(!html.contains("class=\"pill\""));
@@ -1583,8 +1591,8 @@ fn values_with_too_many_digits_are_reported() {
     let ended = report(&nursery, &[]);
     let warning =
         "1 value of `avg_usable_seedling_rate` has more than 15 digits before or 10 after";
-    for told in [&of_summary, &ended.stderr] {
-        assert!(told.contains(warning), "{told}");
+    for message in [&of_summary, &ended.stderr] {
+        assert!(message.contains(warning), "{message}");
     }
     let quality = section(&ended.stdout, "quality");
     assert_eq!(findings(&ended.stdout).len(), 1, "{quality}");
@@ -1718,8 +1726,8 @@ fn dots_are_counted_and_outliers_are_marked() {
     many.push(rates("odd", "140.00", "90.00", "null"));
     let far = chart(many);
     assert!(far.contains("14 batches; dots link to their analysis if there is one"));
-    let told = "beyond the scale (2 batches, 1 with a rate below 0 or above 100 %)";
-    assert!(plain(&far).contains(told), "{}", plain(&far));
+    let note = "beyond the scale (2 batches, 1 with a rate below 0 or above 100 %)";
+    assert!(plain(&far).contains(note), "{}", plain(&far));
     assert_eq!(far.matches("<circle").count(), 12);
     assert_eq!(far.matches("<path class=\"edge now\"").count(), 2);
     // The outliers do not change the scale.
@@ -1793,12 +1801,12 @@ fn a_narrowly_missed_target_is_shown_with_enough_digits() {
     let text = "[targets.Tomato]\nusable_rate_min = 90\ncoefficient_of_variation_max = 15\n";
     let config = config(folder.path(), text);
     let html = page(&nursery, &["--config", &config]);
-    let told = plain(section(&html, "attention"));
+    let text = plain(section(&html, "attention"));
     assert!(
-        told.contains("usable 0.001 points below target (90 %)"),
-        "{told}"
+        text.contains("usable 0.001 points below target (90 %)"),
+        "{text}"
     );
-    assert!(told.contains("CV 15.0001 % above target (15 %)"), "{told}");
+    assert!(text.contains("CV 15.0001 % above target (15 %)"), "{text}");
 }
 
 #[test]
@@ -1826,8 +1834,13 @@ fn config_errors_are_reported_with_an_archive_too() {
     for command in ["export", "summary", "report"] {
         let ended = run(&[command, "--archive", archive, "--config", &open]);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        let told = ended.stderr.matches("other users can read").count();
-        assert_eq!(told, usize::from(cfg!(unix)), "{command}: {}", ended.stderr);
+        let warnings = ended.stderr.matches("other users can read").count();
+        assert_eq!(
+            warnings,
+            usize::from(cfg!(unix)),
+            "{command}: {}",
+            ended.stderr
+        );
     }
 }
 
@@ -1862,7 +1875,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
         (2 * numerator + denominator).div_euclid(2 * denominator)
     };
     let two = |hundredths: i128| format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    let told = plain(&found);
+    let text = plain(&found);
     let mean = two(hundredths(sum * 1100));
     let low = two(hundredths(sum * 1100 - 266 * ranges * 12));
     let high = two(hundredths(sum * 1100 + 266 * ranges * 12));
@@ -1875,7 +1888,7 @@ fn a_page_about_one_crop_has_a_control_chart() {
         "outside the limits, 1 batch; look for a cause; those at the lower edge are below the scale"
             .to_owned(),
     ] {
-        assert!(told.contains(&words), "{words}: {told}");
+        assert!(text.contains(&words), "{words}: {text}");
     }
     let table = rows(&found);
     assert_eq!(table.len(), 13);
@@ -1890,6 +1903,6 @@ fn a_page_about_one_crop_has_a_control_chart() {
         &nursery(items(12)),
         &["--where", "avg_usable_seedling_rate>50"],
     );
-    let told = plain(&control(&html).unwrap());
-    assert!(!told.contains("outside the limits"), "{told}");
+    let text = plain(&control(&html).unwrap());
+    assert!(!text.contains("outside the limits"), "{text}");
 }

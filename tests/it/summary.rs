@@ -213,11 +213,12 @@ type Name = (bool, String, Option<String>);
 #[track_caller]
 fn check(service: &impl Service, batches: &[Value], by: &str) {
     let text = summary(service, &["--by", by, "-f", "json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
+    let output: Value = serde_json::from_str(&text).unwrap();
     let bys: Vec<&str> = by.split(',').collect();
-    assert_eq!(told["by"], serde_json::json!(bys));
-    let start = second(told["sparkline"]["start"].as_str().unwrap());
-    let [each, count] = ["seconds", "count"].map(|name| told["sparkline"][name].as_i64().unwrap());
+    assert_eq!(output["by"], serde_json::json!(bys));
+    let start = second(output["sparkline"]["start"].as_str().unwrap());
+    let [each, count] =
+        ["seconds", "count"].map(|name| output["sparkline"][name].as_i64().unwrap());
     let rated = batches
         .iter()
         .filter(|batch| !batch["avg_usable_seedling_rate"].is_null());
@@ -293,12 +294,12 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
         format!("\"total\":{total}}}"),
         "by {by}"
     );
-    check_csv(service, by, &told);
+    check_csv(service, by, &output);
 }
 
 /// Compares the CSV with the JSON. Both have numbers with two decimal places.
 #[track_caller]
-fn check_csv(service: &impl Service, by: &str, told: &Value) {
+fn check_csv(service: &impl Service, by: &str, output: &Value) {
     let text = summary(service, &["--by", by, "-f", "csv"]);
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let names: Vec<String> = reader
@@ -308,7 +309,7 @@ fn check_csv(service: &impl Service, by: &str, told: &Value) {
         .map(str::to_owned)
         .collect();
     assert!(!names.iter().any(|name| name.contains("sparkline")));
-    let groups = told["groups"].as_array().unwrap();
+    let groups = output["groups"].as_array().unwrap();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), groups.len(), "the total is not a row");
     for (row, group) in rows.iter().zip(groups) {
@@ -389,8 +390,8 @@ fn groups_without_values_are_marked() {
         item.set(field, "null");
     }
     nursery.stock().put("a", item);
-    let told = json(&nursery, &[]);
-    let group = &told["groups"][0];
+    let output = json(&nursery, &[]);
+    let group = &output["groups"][0];
     for (name, _) in FIELDS {
         assert_eq!(
             group[name],
@@ -398,14 +399,14 @@ fn groups_without_values_are_marked() {
         );
     }
     assert_eq!(
-        (&group["gap"], &told["sparkline"]),
+        (&group["gap"], &output["sparkline"]),
         (&Value::Null, &Value::Null)
     );
     assert_eq!(group["sparkline"], serde_json::json!([]));
     let table = summary(&nursery, &[]);
     assert!(table.contains("4 values missing: 1 of germination rate, 1 of usable rate, 1 of seedling size, 1 of coefficient of variation."), "{table}");
     assert!(!table.contains("Trend:"), "{table}");
-    check_csv(&nursery, "crop_type", &told);
+    check_csv(&nursery, "crop_type", &output);
 }
 
 #[test]
@@ -552,7 +553,7 @@ fn ranges_and_conditions_select_batches() {
     let server = Server::start(&["--batches", "500"]);
     let mut all = batches(&server);
     all.retain(|batch| batch["crop_type"] == "Tomato" && created(batch).year() == 2026);
-    let told = json(
+    let output = json(
         &server,
         &[
             "--start",
@@ -563,14 +564,17 @@ fn ranges_and_conditions_select_batches() {
             "crop_type=Tomato",
         ],
     );
-    assert_eq!(told["total"]["batches"], all.len());
-    assert_eq!(told["groups"].as_array().unwrap().len(), 1);
-    assert_eq!(told["range"]["start"], "2026-01-01T00:00:00Z");
+    assert_eq!(output["total"]["batches"], all.len());
+    assert_eq!(output["groups"].as_array().unwrap().len(), 1);
+    assert_eq!(output["range"]["start"], "2026-01-01T00:00:00Z");
     assert_eq!(
-        (&told["range"]["end"], &told["range"]["excludes_end"]),
+        (&output["range"]["end"], &output["range"]["excludes_end"]),
         (&"2027-01-01T00:00:00Z".into(), &true.into())
     );
-    assert_eq!(told["range"]["first_batch"], told["total"]["first_batch"]);
+    assert_eq!(
+        output["range"]["first_batch"],
+        output["total"]["first_batch"]
+    );
 }
 
 #[test]
@@ -612,8 +616,8 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
         2,
         "{table}"
     );
-    let told = json(&nursery, &[]);
-    let groups = told["groups"].as_array().unwrap();
+    let output = json(&nursery, &[]);
+    let groups = output["groups"].as_array().unwrap();
     let mut found: Vec<Value> = groups
         .iter()
         .map(|group| group["crop_type"].clone())
@@ -632,7 +636,7 @@ fn hostile_names_do_no_harm_and_stay_exact_in_files() {
     found.sort_by_key(Value::to_string);
     expected.sort_by_key(Value::to_string);
     assert_eq!(found, expected);
-    check_csv(&nursery, "crop_type", &told);
+    check_csv(&nursery, "crop_type", &output);
 }
 
 #[test]
@@ -641,8 +645,8 @@ fn email_addresses_are_shown_only_on_request() {
     for format in ["table", "json", "csv"] {
         let usual = summary(&server, &["--by", "crop_type,day", "-f", format]);
         assert!(!usual.contains('@'), "{usual}");
-        let asked = summary(&server, &["--by", "scanned_by_email", "-f", format]);
-        assert!(asked.contains('@'), "{asked}");
+        let with_emails = summary(&server, &["--by", "scanned_by_email", "-f", format]);
+        assert!(with_emails.contains('@'), "{with_emails}");
     }
 }
 
@@ -677,10 +681,10 @@ fn a_table_fits_any_terminal() {
             for label in ["batches", "germ. %", "usable %"] {
                 assert!(lines[0].contains(label), "{width}: {}", lines[0]);
             }
-            let told = fs::read_to_string(folder.path().join("told")).unwrap();
+            let stderr = fs::read_to_string(folder.path().join("told")).unwrap();
             let hidden = 13 + by.split(',').count() - columns;
             let note = format!("note: {hidden} more column");
-            assert_eq!(told.contains(&note), hidden > 0, "{told}");
+            assert_eq!(stderr.contains(&note), hidden > 0, "{stderr}");
             assert!(width < 200 || hidden == 0, "{}", lines[0]);
         }
     }
@@ -703,14 +707,14 @@ fn numbers_are_aligned_and_the_total_is_separate() {
     assert!(lines[rules[1] + 1].starts_with("total "));
     assert_eq!(lines[rules[1] + 2], "");
     let below = lines[rules[1] + 3..].join("\n");
-    for said in [
+    for text in [
         "quartiles in brackets",
         "weighted by images",
         "250 batches (all dates), created 2023-11-",
         "24 values missing: 8 of germination rate",
         "each mark is 96 days",
     ] {
-        assert!(below.contains(said), "{said} in {below}");
+        assert!(below.contains(text), "{text} in {below}");
     }
 }
 
@@ -760,10 +764,10 @@ fn an_empty_summary_says_so() {
         "{}",
         ended.stderr
     );
-    let told: Value =
+    let output: Value =
         serde_json::from_str(&run(&[&nothing[..], &["-f", "json"]].concat()).stdout).unwrap();
     assert_eq!(
-        (&told["groups"], &told["total"]["batches"]),
+        (&output["groups"], &output["total"]["batches"]),
         (&serde_json::json!([]), &0.into())
     );
     let csv = run(&[&nothing[..], &["-f", "csv"]].concat()).stdout;
@@ -879,11 +883,11 @@ fn failures_have_their_exit_codes() {
         "{}",
         ended.stderr
     );
-    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let output: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         (
-            &told["total"]["batches"],
-            &told["total"]["usable_rate"]["missing"]
+            &output["total"]["batches"],
+            &output["total"]["usable_rate"]["missing"]
         ),
         (&2.into(), &1.into())
     );

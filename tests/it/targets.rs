@@ -16,8 +16,8 @@ fn target(package: &str, program: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(package);
     let program = folder.join("bin").join(program);
     let works = || {
-        let asked = Command::new(&program).arg("--help").output();
-        asked.is_ok_and(|output| output.status.success())
+        let help = Command::new(&program).arg("--help").output();
+        help.is_ok_and(|output| output.status.success())
     };
     if !works() {
         let steps = format!(

@@ -413,7 +413,7 @@ fn a_signal_publishes_all_files_or_none() {
     }
     let server = Server::start(&["--batches", "400"]);
     let renaming = "rename,renameat,renameat2";
-    for (calls, when, code, told) in [
+    for (calls, when, code, message) in [
         ("fsync", "3+:delay_exit=20000", 143, "nothing was published"),
         // Delayed, so that the signal arrives during publishing. After the first rename, the run completes.
         (renaming, "2+:delay_exit=20000", 0, "400 batches ("),
@@ -438,7 +438,7 @@ fn a_signal_publishes_all_files_or_none() {
         }
         let ended = Ended::of(command.output().unwrap());
         assert_eq!(ended.code, Some(code), "{ended:?}");
-        assert!(ended.stderr.contains(told), "{ended:?}");
+        assert!(ended.stderr.contains(message), "{ended:?}");
         let files = files(folder.path());
         assert_eq!(files.len(), 36, "{files:?}");
         let is_new = calls == renaming;

@@ -1266,8 +1266,8 @@ fn a_signal_stops_it_and_changes_nothing() {
     let running =
         Running::in_the_middle(verify_command(&server, &[&path]).args(["--parallel", "1"]));
     running.signal("INT");
-    let told = running.ends_soon_with(130);
-    assert!(told.contains("nothing was changed"), "{told}");
+    let message = running.ends_soon_with(130);
+    assert!(message.contains("nothing was changed"), "{message}");
     // Also while it waits for standard input.
     let mut command = trayscan(&["verify", "-"]);
     let mut child = command
@@ -1367,8 +1367,8 @@ fn a_damaged_or_truncated_database_is_reported() {
         let path = folder.write("damaged.sqlite", bytes);
         let ended = verify(&[&path]);
         assert_eq!(ended.code, Some(7), "{what}: {ended:?}");
-        let told = ended.stderr.contains("damaged or cut short");
-        assert!(told, "{what}: {ended:?}");
+        let is_reported = ended.stderr.contains("damaged or cut short");
+        assert!(is_reported, "{what}: {ended:?}");
     }
     // A valid database that is not an export.
     let other = folder.at("other.sqlite");

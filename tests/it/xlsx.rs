@@ -188,7 +188,7 @@ fn the_about_sheet_matches_the_manifest() {
     assert!(about["Service"].to_string().starts_with("http://127.0.0.1"));
     // The core properties have the same time. Some programs refuse a workbook without a valid one.
     let core = book.part("docProps/core.xml");
-    let Data::DateTime(asked) = &about["Asked (UTC)"] else {
+    let Data::DateTime(time) = &about["Asked (UTC)"] else {
         panic!("{about:?}");
     };
     let (_, created) = core.split_once("dcterms:W3CDTF\">").unwrap();
@@ -196,7 +196,7 @@ fn the_about_sheet_matches_the_manifest() {
     let epoch = chrono::NaiveDate::from_ymd_opt(1899, 12, 30).unwrap();
     let days = u32::try_from((midnight - epoch).num_days()).unwrap();
     assert!(
-        (f64::from(days) - asked.as_f64().floor()).abs() < 0.5,
+        (f64::from(days) - time.as_f64().floor()).abs() < 0.5,
         "{core}"
     );
     assert!(about["Written by"].to_string().starts_with("trayscan "));
@@ -479,13 +479,13 @@ fn fields_have_their_units_and_meanings() {
         assert!(styles.contains(&format), "{format} in {styles}");
     }
     let about = book.sheet("About");
-    let told: Vec<String> = about.rows().map(|row| row[1].to_string()).collect();
+    let cells: Vec<String> = about.rows().map(|row| row[1].to_string()).collect();
     for text in [
         "crop_type!=",
         "the first 7",
         "Median seedling size, average of the trays",
     ] {
-        assert!(told.iter().any(|cell| cell == text), "{text} in {told:?}");
+        assert!(cells.iter().any(|cell| cell == text), "{text} in {cells:?}");
     }
 }
 
