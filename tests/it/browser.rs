@@ -250,7 +250,7 @@ parent.postMessage(JSON.stringify({
 }), '*');
 ";
 
-/// Hostile texts, put into every text field. A script that runs would log `HIT`.
+/// Hostile texts for every text field. A script would change the title; a fetch would ask `hit.example`.
 const HOSTILE: [&str; 22] = [
     "<script>document.title='pwned'</script>",
     "</title><script>document.title='pwned'</script>",
@@ -346,7 +346,7 @@ fn hostile_data_does_not_run() {
     let args = ["--emails", "--title", title, "--where", condition];
     let html = page(&nursery, &args);
     let called = format!("{title}, Week 2026-W24");
-    // First the page as is, then without the content security policy as a second line of defence.
+    // First as is, then without the content security policy, which could hide a flaw.
     for html in [html.clone(), without_policy(&html)] {
         let visit = browser.visit(&html);
         assert_eq!(visit.console, Vec::<String>::new());

@@ -471,7 +471,7 @@ fn missing_or_truncated_files_are_rewritten() {
     assert!(ended.stderr.contains("2 files rewritten"), "{ended:?}");
     let changed = rewritten(&before, &inodes(&scene.lake()));
     assert_eq!(changed.len(), 3, "{changed:?}");
-    scene.assert_equals_full_export(MONTHS, &[], "mended");
+    scene.assert_equals_full_export(MONTHS, &[], "repaired");
     // Without a manifest, it is unknown which files belong to the lake.
     fs::create_dir(scene.lake().join("year=2019")).unwrap();
     fs::create_dir(scene.lake().join("year=2019/month=01")).unwrap();

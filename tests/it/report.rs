@@ -862,7 +862,7 @@ fn findings_have_a_count_and_name_the_first_three() {
 }
 
 #[test]
-fn warnings_of_the_download_are_findings() {
+fn problems_with_received_batches_are_findings() {
     let at = MADE - DAY;
     let nursery = nursery([
         sound("a", at),

@@ -231,7 +231,7 @@ fn check(service: &impl Service, batches: &[Value], by: &str) {
     );
     assert!(
         (start + (count - 1) * each..start + count * each).contains(&last),
-        "the last has the last"
+        "the last mark has the last batch"
     );
     let whole: Vec<(i64, i64)> = (0..count)
         .map(|mark| (start + mark * each, start + (mark + 1) * each))

@@ -311,7 +311,7 @@ fn a_failure_changes_nothing() {
     let old = folder.path().join("lake/2025.csv");
     fs::create_dir(folder.path().join("lake")).unwrap();
     fs::write(&old, "old").unwrap();
-    // Fails during the run, and at the very end because one file cannot be written.
+    // One of the files cannot be replaced.
     fs::create_dir(folder.path().join("lake/2026.csv")).unwrap();
     let ended = export_template(&server, folder.path(), "lake/{year}.csv", &[]);
     assert_eq!(ended.code, Some(8), "{ended:?}");
