@@ -348,7 +348,7 @@ const NAMES: [(&str, bool); 9] = [
 ];
 
 #[test]
-fn every_format_lands_in_every_store_and_verifies() {
+fn every_format_is_written_to_every_store_and_verifies() {
     let server = Server::start(&["--batches", "300"]);
     for bucket in Bucket::all() {
         let local = bucket.local("local.csv");
@@ -383,7 +383,7 @@ fn every_format_lands_in_every_store_and_verifies() {
 }
 
 #[test]
-fn objects_say_what_they_are() {
+fn objects_have_the_right_content_type() {
     let server = Server::start(&["--batches", "20"]);
     let large = Server::start(&LARGE);
     let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
@@ -414,7 +414,7 @@ fn objects_say_what_they_are() {
 }
 
 #[test]
-fn an_export_of_nothing_is_an_object_too() {
+fn an_empty_export_creates_an_object() {
     let server = Server::start(&["--batches", "0"]);
     for bucket in Bucket::all() {
         for (name, _) in NAMES {
@@ -436,7 +436,7 @@ fn an_export_of_nothing_is_an_object_too() {
 }
 
 #[test]
-fn a_large_export_goes_in_parts() {
+fn a_large_export_uses_a_multipart_upload() {
     let server = Server::start(&LARGE);
     for bucket in Bucket::all() {
         let address = bucket.address("large.ndjson");
@@ -461,7 +461,7 @@ fn a_large_export_goes_in_parts() {
 }
 
 #[test]
-fn there_is_an_object_for_each_value() {
+fn a_partitioned_export_writes_one_object_per_value() {
     let server = Server::start(&["--batches", "400"]);
     for bucket in Bucket::all() {
         let template = bucket.address("lake/year={year}/{crop_type}.csv.gz");
@@ -489,7 +489,7 @@ fn there_is_an_object_for_each_value() {
 }
 
 #[test]
-fn hostile_values_stay_in_their_folder() {
+fn hostile_values_stay_below_the_prefix() {
     let crops = [
         "../../etc",
         "a/b\\c",
@@ -540,7 +540,7 @@ fn hostile_values_stay_in_their_folder() {
 }
 
 #[test]
-fn what_is_there_is_kept_where_that_is_asked_for() {
+fn no_clobber_keeps_an_existing_object() {
     let server = Server::start(&["--batches", "20"]);
     for bucket in Bucket::all() {
         bucket.ask("put", "a.csv", b"old");
@@ -573,7 +573,7 @@ fn what_is_there_is_kept_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_appears_meanwhile_is_kept_too() {
+fn no_clobber_keeps_an_object_created_during_the_run() {
     let server = Server::start(&SLOW);
     for bucket in Bucket::all() {
         let address = bucket.address("a.csv");
@@ -588,7 +588,7 @@ fn what_appears_meanwhile_is_kept_too() {
 }
 
 #[test]
-fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
+fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
     let slow = Server::start(&SLOW);
     // Slow enough that a part is on its way when it fails.
     let faults = [
@@ -643,7 +643,7 @@ fn a_run_that_is_ended_or_fails_leaves_what_was_there_and_no_parts() {
 }
 
 #[test]
-fn what_cannot_be_written_is_found_out_before_the_first_request() {
+fn unwritable_targets_are_detected_before_the_first_request() {
     let server = Server::start(&["--batches", "20"]);
     for bucket in Bucket::all() {
         for name in ["a.csv", "a.sqlite", "{year}.csv"] {
@@ -708,7 +708,7 @@ fn what_cannot_be_written_is_found_out_before_the_first_request() {
 }
 
 #[test]
-fn a_wrong_key_is_told_without_showing_it() {
+fn a_wrong_key_is_reported_without_showing_it() {
     let server = Server::start(&["--batches", "20"]);
     let Some(bucket) = Bucket::new("az", "locked") else {
         return;
@@ -741,7 +741,7 @@ fn a_wrong_key_is_told_without_showing_it() {
 }
 
 #[test]
-fn a_line_break_in_a_credential_is_told_without_showing_it() {
+fn a_line_break_in_a_credential_is_reported_without_showing_it() {
     let server = Server::start(&["--batches", "20"]);
     for (scheme, variables) in [
         (
@@ -773,7 +773,7 @@ fn a_line_break_in_a_credential_is_told_without_showing_it() {
 }
 
 #[test]
-fn an_account_that_is_not_known_is_told_too() {
+fn an_unknown_account_is_reported() {
     let server = Server::start(&["--batches", "20"]);
     let Some(bucket) = Bucket::new("gs", "locked") else {
         return;
@@ -797,7 +797,7 @@ fn an_account_that_is_not_known_is_told_too() {
 }
 
 #[test]
-fn an_object_that_is_not_there_cannot_be_verified() {
+fn a_missing_object_cannot_be_verified() {
     for bucket in Bucket::all() {
         for args in [
             &[&*bucket.address("none.csv")][..],
@@ -811,7 +811,7 @@ fn an_object_that_is_not_there_cannot_be_verified() {
 }
 
 #[test]
-fn a_certificate_of_ones_own_is_trusted_where_it_is_named() {
+fn a_custom_certificate_is_trusted_if_configured() {
     let server = Server::start(&["--batches", "20"]);
     let Some(bucket) = Bucket::new("s3", "sealed") else {
         return;
@@ -847,7 +847,7 @@ fn a_certificate_of_ones_own_is_trusted_where_it_is_named() {
 }
 
 #[test]
-fn a_full_disk_for_the_temporary_file_is_told_and_nothing_is_sent() {
+fn a_full_disk_for_the_temporary_file_is_reported_and_nothing_is_sent() {
     let server = Server::start(&["--batches", "900"]);
     for bucket in Bucket::all().into_iter().take(1) {
         for name in ["a.xlsx", "a.sqlite"] {

@@ -34,7 +34,7 @@ fn help_and_version_go_to_standard_output_with_code_0() {
 }
 
 #[test]
-fn mistakes_end_with_code_2_and_advice() {
+fn usage_errors_end_with_code_2_and_a_hint() {
     for (args, says) in [
         (&["serv"][..], "did you mean `trayscan serve`?"),
         (&["serve", "--batch", "5"], "did you mean `--batches`?"),
@@ -99,7 +99,7 @@ fn mistakes_end_with_code_2_and_advice() {
 }
 
 #[test]
-fn a_wrong_value_of_a_variable_names_the_variable() {
+fn an_invalid_variable_value_names_the_variable() {
     for (variable, value, says) in [
         (
             "TRAYSCAN_PARALLEL",
@@ -203,7 +203,7 @@ fn a_secret_given_in_the_wrong_place_is_not_repeated() {
 }
 
 #[test]
-fn colour_is_for_terminals_unless_told_otherwise() {
+fn colour_is_used_on_terminals_unless_overridden() {
     let coloured = |args: &[&str]| run(args).stderr.contains('\u{1b}');
     assert!(!coloured(&["serv"]));
     assert!(coloured(&["serv", "--color", "always"]));
@@ -241,7 +241,7 @@ fn a_full_disk_ends_with_code_8() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_it_quietly_with_141() {
+fn a_closed_pipe_ends_quietly_with_141() {
     for args in [
         &["man"][..],
         &["completions", "zsh"],
@@ -309,7 +309,7 @@ fn a_panic_ends_with_code_1_and_one_line() {
 
 #[cfg(not(feature = "postgres"))]
 #[test]
-fn a_build_without_postgresql_says_how_to_get_it_and_shows_no_password() {
+fn a_build_without_postgresql_explains_how_to_enable_it_and_hides_the_password() {
     for args in [
         &[
             "export",
@@ -333,7 +333,7 @@ fn a_build_without_postgresql_says_how_to_get_it_and_shows_no_password() {
 }
 
 #[test]
-fn help_can_be_asked_for_by_word() {
+fn help_is_also_a_subcommand() {
     for words in [&[][..], &["export"], &["config", "show"]] {
         let asked = run(&[&["help"], words].concat());
         assert_eq!(asked.code, Some(0), "{asked:?}");

@@ -37,7 +37,7 @@ fn pages() -> Vec<String> {
 }
 
 /// Returns whether a page is written by hand.
-fn is_by_hand(page: &str) -> bool {
+fn is_handwritten(page: &str) -> bool {
     !page.ends_with(".1")
 }
 
@@ -137,7 +137,7 @@ fn compare(folder: &str, expected: &[(String, String)]) {
     let there: BTreeSet<String> = fs::read_dir(root(folder))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| folder != "man" || !is_by_hand(name))
+        .filter(|name| folder != "man" || !is_handwritten(name))
         .collect();
     assert_eq!(there, names, "{folder}");
 }
@@ -208,7 +208,7 @@ fn the_readme_lists_the_exit_codes_of_the_man_page() {
 }
 
 #[test]
-fn the_export_that_the_readme_shows_is_real() {
+fn the_export_in_the_readme_is_real() {
     let readme = readme();
     let (_, block) = readme.split_once("$ trayscan export ").unwrap();
     let (command, rest) = block.split_once('\n').unwrap();
@@ -222,7 +222,7 @@ fn the_export_that_the_readme_shows_is_real() {
 }
 
 #[test]
-fn the_page_on_settings_names_every_variable_and_every_key() {
+fn the_settings_page_lists_every_variable_and_key() {
     let page = page("trayscan-config.5");
     let words = identifiers(&page);
     let help = all_help();
@@ -249,7 +249,7 @@ fn the_page_on_settings_names_every_variable_and_every_key() {
 }
 
 #[test]
-fn the_page_on_archives_names_every_table_and_column() {
+fn the_archive_page_lists_every_table_and_column() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("batches.db");
     let synced = run(&["sync", "--sandbox", path.to_str().unwrap()]);
@@ -291,7 +291,7 @@ fn the_page_on_archives_names_every_table_and_column() {
 }
 
 #[test]
-fn the_page_on_formats_names_every_format() {
+fn the_formats_page_lists_every_format() {
     let page = page("trayscan-formats.7");
     let help = printed(&["export", "--help"]);
     let (_, formats) = help.split_once("[possible values: json,").unwrap();
@@ -318,7 +318,7 @@ fn the_page_on_formats_names_every_format() {
 }
 
 #[test]
-fn the_page_on_the_service_names_every_fault_and_every_question() {
+fn the_service_page_lists_every_fault_and_question() {
     let page = page("trayscan-service.7");
     let man = printed(&["man", "serve"]).replace("\\-", "-");
     let faults = section(&man, ".SH FAULTS").split(".TP\n\\fB").skip(1);
@@ -345,7 +345,7 @@ fn the_page_on_the_service_names_every_fault_and_every_question() {
 }
 
 #[test]
-fn the_page_on_figures_names_every_key() {
+fn the_figures_page_lists_every_key() {
     let page = page("trayscan-figures.7");
     let summary = run(&["summary", "--sandbox", "-f", "json"]);
     let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
@@ -372,10 +372,10 @@ fn the_page_on_figures_names_every_key() {
 }
 
 #[test]
-fn what_is_written_by_hand_names_only_flags_that_exist() {
+fn handwritten_pages_mention_only_existing_flags() {
     let help = all_help();
     let known = flags(&help);
-    let by_hand = pages().into_iter().filter(|name| is_by_hand(name));
+    let by_hand = pages().into_iter().filter(|name| is_handwritten(name));
     let mut texts: Vec<(String, String)> =
         by_hand.map(|name| (name.clone(), page(&name))).collect();
     texts.push(("README.md".to_owned(), readme()));
@@ -389,8 +389,8 @@ fn what_is_written_by_hand_names_only_flags_that_exist() {
 }
 
 #[test]
-fn every_page_by_hand_has_the_usual_sections() {
-    for name in pages().iter().filter(|name| is_by_hand(name)) {
+fn handwritten_pages_have_the_usual_sections() {
+    for name in pages().iter().filter(|name| is_handwritten(name)) {
         let text = page(name);
         let title = name.rsplit_once('.').unwrap().0;
         assert!(
@@ -412,7 +412,7 @@ fn every_page_by_hand_has_the_usual_sections() {
 }
 
 #[test]
-fn every_page_that_is_referred_to_exists() {
+fn every_referenced_page_exists() {
     let pages = pages();
     let mut texts: Vec<(String, String)> = pages
         .iter()
@@ -437,13 +437,13 @@ fn every_page_that_is_referred_to_exists() {
     }
     assert!(count > 60, "{count}");
     let readme = readme();
-    for name in pages.iter().filter(|name| is_by_hand(name)) {
+    for name in pages.iter().filter(|name| is_handwritten(name)) {
         assert!(readme.contains(&format!("(man/{name})")), "{name}");
     }
 }
 
 #[test]
-fn links_in_the_readme_lead_somewhere() {
+fn links_in_the_readme_are_valid() {
     let readme = readme();
     let links: Vec<&str> = readme
         .split("](")
@@ -479,7 +479,7 @@ fn man_pages_format_without_warnings() {
 }
 
 #[test]
-fn the_run_that_the_readme_shows_is_real() {
+fn the_run_in_the_readme_is_real() {
     let readme = readme();
     let (_, block) = readme
         .split_once("$ trayscan serve --client-secret demo\n")

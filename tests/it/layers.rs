@@ -46,7 +46,7 @@ fn files_do_not_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn an_import_that_goes_up_is_found() {
+fn an_upward_import_is_found() {
     for line in [
         "use crate::commands::run;",
         "use crate::{error::Failure, export::ExportSink};",

@@ -89,7 +89,7 @@ fn no_output_replaces_the_config_file() {
 }
 
 #[test]
-fn the_config_file_is_the_one_that_holds() {
+fn only_the_config_file_in_use_is_protected() {
     let home = Home::new();
     fs::write(home.at("other.toml"), CONFIG).unwrap();
     let args = ["export", "-f", "csv", "-o", "other.toml"];

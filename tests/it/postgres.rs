@@ -146,7 +146,7 @@ fn table_as_csv(database: &Database, name: &str, table: &str) -> Vec<Vec<String>
 }
 
 #[test]
-fn batches_are_loaded_once_and_brought_up_to_date_after_that() {
+fn batches_are_inserted_once_and_updated_afterwards() {
     let Some(database) = shared() else { return };
     let server = Server::start(&["--batches", "700", "--seed", "5"]);
     let service = Service::of(&server);
@@ -233,7 +233,7 @@ fn types_are_exact() {
 }
 
 #[test]
-fn verify_reads_the_table_back_to_the_digest_of_the_export() {
+fn verify_of_the_table_gives_the_digest_of_the_export() {
     let Some(database) = shared() else { return };
     let server = Server::start(&["--batches", "900", "--seed", "3"]);
     let service = Service::of(&server);
@@ -337,7 +337,7 @@ const HOSTILE: [&str; 14] = [
 ];
 
 #[test]
-fn nulls_and_hostile_text_come_back() {
+fn nulls_and_hostile_text_round_trip() {
     let Some(database) = shared() else { return };
     let batches: Vec<String> = HOSTILE
         .iter()
@@ -399,7 +399,7 @@ fn nulls_and_hostile_text_come_back() {
 }
 
 #[test]
-fn an_empty_export_makes_the_table() {
+fn an_empty_export_creates_the_table() {
     let Some(database) = shared() else { return };
     let scripted = serving(&[]);
     let name = database.fresh();
@@ -410,7 +410,7 @@ fn an_empty_export_makes_the_table() {
 }
 
 #[test]
-fn names_are_names_whatever_is_in_them() {
+fn table_names_with_special_characters_are_quoted() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -509,7 +509,7 @@ fn end(child: Child) -> Ended {
 }
 
 #[test]
-fn a_run_that_is_stopped_leaves_the_table_as_it_was() {
+fn an_interrupted_run_leaves_the_table_unchanged() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -576,7 +576,7 @@ fn a_run_that_is_stopped_leaves_the_table_as_it_was() {
 }
 
 #[test]
-fn a_server_that_dies_ends_the_run_with_code_5() {
+fn a_server_crash_ends_with_code_5() {
     let Some(database) = Database::start() else {
         return;
     };
@@ -608,7 +608,7 @@ fn a_server_that_dies_ends_the_run_with_code_5() {
 }
 
 #[test]
-fn two_exports_at_once_take_turns() {
+fn concurrent_exports_take_turns() {
     let Some(database) = shared() else { return };
     let server = Server::start(&["--batches", "4000", "--seed", "2"]);
     let service = Service::of(&server);
@@ -630,7 +630,7 @@ fn two_exports_at_once_take_turns() {
 }
 
 #[test]
-fn passwords_come_from_where_postgresql_looks_and_are_never_shown() {
+fn passwords_are_found_where_postgresql_looks_and_never_shown() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address_of("guarded@127.0.0.1", &name, "batches");
@@ -696,7 +696,7 @@ fn passwords_come_from_where_postgresql_looks_and_are_never_shown() {
 }
 
 #[test]
-fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
+fn unwritable_tables_are_detected_before_the_first_request() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -794,7 +794,7 @@ fn what_cannot_be_written_to_is_found_out_before_the_first_request() {
 }
 
 #[test]
-fn a_table_of_ones_own_is_taken_as_it_is() {
+fn an_existing_user_table_is_used_as_it_is() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -886,7 +886,7 @@ fn values_are_exact_or_refused() {
 }
 
 #[test]
-fn flawed_values_are_null_where_that_is_wanted() {
+fn invalid_values_become_null_if_requested() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let flawed: &[&[(&str, &str)]] = &[&[
@@ -915,7 +915,7 @@ fn flawed_values_are_null_where_that_is_wanted() {
 }
 
 #[test]
-fn certificates_are_checked_as_the_address_says() {
+fn certificates_are_checked_according_to_sslmode() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let certificate = database.certificate.to_str().unwrap();
@@ -984,7 +984,7 @@ fn certificates_are_checked_as_the_address_says() {
 }
 
 #[test]
-fn a_host_that_is_not_here_must_offer_tls() {
+fn a_remote_host_must_offer_tls() {
     // Whoever answers: it says that it has no TLS.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -1005,7 +1005,7 @@ fn a_host_that_is_not_here_must_offer_tls() {
 }
 
 #[test]
-fn a_table_that_cannot_be_read_is_told() {
+fn an_unreadable_table_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(&name, "create table other (a text)");

@@ -150,7 +150,7 @@ fn has_opaque_words(text: &str) -> bool {
 }
 
 #[test]
-fn a_service_with_batches_enough_answers_all_that_requests_can_ask() {
+fn a_service_with_enough_batches_answers_every_question() {
     let server = Server::start(&["--batches", "2000"]);
     let probe = Probe::of(&server, &[]);
     assert_eq!(
@@ -214,7 +214,7 @@ fn a_service_with_batches_enough_answers_all_that_requests_can_ask() {
 }
 
 #[test]
-fn it_reads_and_nothing_else_and_counts_what_it_sends() {
+fn the_probe_only_reads_and_counts_its_requests() {
     for args in [
         &["--batches", "2000"][..],
         &["--batches", "3000", "--page-size", "50"],
@@ -252,7 +252,7 @@ fn assert_faults(faults: &[&str], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn faults_of_version_1_and_of_orders_give_their_answers() {
+fn version_1_and_order_faults_give_the_expected_answers() {
     let cuts_off = ("v1_above_1000", "truncates: 1000 returned, 200 that v2 has");
     assert_faults(&["v1-truncate"], &[cuts_off]);
     assert_faults(&["v1-refuse:413"], &[("v1_above_1000", "refuses with 413")]);
@@ -278,7 +278,7 @@ fn faults_of_version_1_and_of_orders_give_their_answers() {
 }
 
 #[test]
-fn faults_of_cursors_give_their_answers() {
+fn cursor_faults_give_the_expected_answers() {
     let twice = ("next_token_twice", "yes");
     let size = ("page_size", "400 batches");
     let must = ("dates_with_next_token", "required: 422 without them");
@@ -301,7 +301,7 @@ fn faults_of_cursors_give_their_answers() {
 }
 
 #[test]
-fn faults_of_tokens_give_their_answers() {
+fn token_faults_give_the_expected_answers() {
     let fields =
         "v2: access_token, expires_in, token_type; v1: access_token, expires_in, token_type";
     let shared = [
@@ -349,7 +349,7 @@ fn faults_of_tokens_give_their_answers() {
 }
 
 #[test]
-fn there_is_an_end_to_asking() {
+fn the_number_of_requests_is_bounded() {
     // Each request finds its token dead and needs another one.
     let args = [
         "--batches",
@@ -376,7 +376,7 @@ fn there_is_an_end_to_asking() {
 }
 
 #[test]
-fn faults_of_the_network_give_their_answers() {
+fn network_faults_give_the_expected_answers() {
     assert_faults(&["gzip"], &[("gzip", "yes")]);
     let limited = [
         ("rate_limits", "429 was returned "),
@@ -386,7 +386,7 @@ fn faults_of_the_network_give_their_answers() {
 }
 
 #[test]
-fn a_field_beyond_the_interface_is_named() {
+fn an_unknown_field_is_named() {
     let server = Server::start(&["--fault", "unknown-fields"]);
     let evidence = Probe::of(&server, &[]).evidence("states");
     assert!(evidence.contains("250 batches seen"), "{evidence}");
@@ -455,7 +455,7 @@ fn few_batches_leave_questions_open_and_say_why() {
 }
 
 #[test]
-fn pages_too_small_to_count_leave_it_to_version_1() {
+fn small_pages_are_counted_with_version_1() {
     for (fault, answer) in [
         (
             "v1-truncate",
@@ -535,7 +535,7 @@ fn a_missing_version_1_leaves_its_questions_open() {
 }
 
 #[test]
-fn refused_credentials_are_sent_no_further() {
+fn refused_credentials_are_not_sent_again() {
     let server = Server::start(&["--batches", "2000"]);
     let probe = Probe::at(server.address, "hunter2", &[]);
     assert_eq!(probe.ended.code, Some(4), "{:?}", probe.ended);
@@ -561,7 +561,7 @@ fn refused_credentials_are_sent_no_further() {
 }
 
 #[test]
-fn nobody_to_ask_is_told_for_every_question() {
+fn an_unreachable_service_is_reported_for_every_question() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -600,7 +600,7 @@ fn without_the_flag_nothing_is_probed() {
 }
 
 #[test]
-fn people_read_a_section_behind_the_steps() {
+fn text_output_has_a_section_after_the_steps() {
     let ended = run(&["check", "--sandbox", "--probe"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let (steps, probe) = ended
@@ -684,7 +684,7 @@ fn assert_odd(odd: Odd, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn bounds_are_told_apart() {
+fn inclusive_and_exclusive_bounds_are_distinguished() {
     let compared = [("date_field_v2", "compares batch_creation_date")];
     for (includes_start, includes_end, answer) in [
         (true, true, "both are included"),
@@ -731,7 +731,7 @@ fn bounds_are_told_apart() {
 }
 
 #[test]
-fn what_the_date_filter_compares_is_told_apart() {
+fn the_timestamp_used_by_the_date_filter_is_identified() {
     let why = "open: the date filter does not compare the seconds of batch_creation_date";
     for (compared, answer) in [
         (Compared::Day, "compares batch_creation_date, by whole days"),
@@ -773,7 +773,7 @@ fn what_the_date_filter_compares_is_told_apart() {
 }
 
 #[test]
-fn orders_by_something_else_are_recognised() {
+fn other_sort_orders_are_recognised() {
     let odd = Odd {
         by_id: true,
         ..Odd::default()
@@ -790,7 +790,7 @@ fn orders_by_something_else_are_recognised() {
 }
 
 #[test]
-fn cursors_are_told_apart() {
+fn kinds_of_cursors_are_distinguished() {
     let once = Odd {
         cursors_once: true,
         ..Odd::default()
@@ -820,7 +820,7 @@ fn cursors_are_told_apart() {
 }
 
 #[test]
-fn a_range_that_is_too_long_is_no_obstacle() {
+fn a_range_that_is_too_long_is_handled() {
     let odd = Odd {
         takes_centuries: false,
         ..Odd::default()
@@ -841,7 +841,7 @@ fn a_range_that_is_too_long_is_no_obstacle() {
 }
 
 #[test]
-fn tokens_tell_what_they_are_and_are_not_shown() {
+fn tokens_are_described_and_not_shown() {
     let part = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
     let claims = json!({"iat": 1_777_615_200, "exp": 1_777_618_800, "sub": "sandbox"});
     let odd = Odd {
@@ -889,7 +889,7 @@ fn tokens_tell_what_they_are_and_are_not_shown() {
 }
 
 #[test]
-fn headers_and_bodies_are_told() {
+fn headers_and_bodies_are_reported() {
     let odd = Odd {
         headers: vec![
             ("X-RateLimit-Limit", "600"),
@@ -922,7 +922,7 @@ fn headers_and_bodies_are_told() {
 }
 
 #[test]
-fn a_service_that_dies_leaves_the_rest_open() {
+fn a_service_that_stops_leaves_the_remaining_questions_open() {
     let service = Odd {
         lives: STEPS + 10,
         ..Odd::default()

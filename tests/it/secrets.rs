@@ -88,7 +88,7 @@ fn certificates_are_bounded_too() {
 }
 
 #[test]
-fn what_a_command_says_is_for_verbose_runs_that_succeed() {
+fn stderr_of_a_secret_command_is_shown_only_if_verbose_and_successful() {
     let server = Server::start(&[]);
     let secret = &server.client_secret;
     let line = format!("echo unlocking >&2; echo 'it is {secret}.' >&2; echo '{secret}'");
@@ -119,7 +119,7 @@ fn what_a_command_says_is_for_verbose_runs_that_succeed() {
 }
 
 #[test]
-fn a_secret_file_that_others_can_read_draws_a_warning() {
+fn a_secret_file_that_others_can_read_gives_a_warning() {
     let server = Server::start(&[]);
     let home = Home::with(&profile(&server, "client_secret_file = \"~/secret\""));
     let path = home.path().join("secret");
@@ -159,7 +159,7 @@ fn end(mut child: std::process::Child) -> Ended {
 
 #[test]
 #[ignore = "slow: waits for ten seconds"]
-fn a_secret_that_does_not_come_ends_the_run_after_ten_seconds() {
+fn waiting_for_a_secret_times_out_after_ten_seconds() {
     let server = Server::start(&[]);
     let home = Home::with(&profile(&server, "client_secret_command = \"sleep 300\""));
     let pipe = home.path().join("pipe");

@@ -141,7 +141,7 @@ pub(crate) fn fetched(ended: &Ended) {
 }
 
 #[test]
-fn flags_come_before_variables_before_the_profile_before_defaults() {
+fn flags_override_variables_override_the_profile_override_defaults() {
     // Key, flag, variable, line of the profile, what each of the four shows.
     let rows: [(&str, &str, &str, &str, [&str; 4]); 9] = [
         (
@@ -225,7 +225,7 @@ fn flags_come_before_variables_before_the_profile_before_defaults() {
 }
 
 #[test]
-fn the_nearest_secret_wins_and_is_masked() {
+fn the_secret_with_the_highest_precedence_wins_and_is_masked() {
     let home = Home::with("[profiles.default]\nclient_secret = \"hunter2-file\"\n");
     let commanded = Home::with("[profiles.default]\nclient_secret_command = \"touch ran\"\n");
     let flag = ["--client-secret", "hunter2-flag"];
@@ -325,7 +325,7 @@ fn the_config_file_is_found_by_flag_variable_xdg_or_home() {
 }
 
 #[test]
-fn without_a_home_flags_are_enough() {
+fn flags_are_enough_without_a_home_directory() {
     let server = Server::start(&["--batches", "3", "--client-secret", SECRET]);
     let [base, url, id, name] = access(&server);
     let secret = ["--client-secret", SECRET];
@@ -354,7 +354,7 @@ fn targets_are_shown_with_the_settings() {
 }
 
 #[test]
-fn empty_variables_count_as_not_set() {
+fn empty_variables_count_as_unset() {
     let home = Home::with("[profiles.default]\nclient_id = \"file\"\nretries = 9\n");
     let expected = home.run(&["config", "show"]);
     let mut command = home.command(&["config", "show"]);
@@ -376,7 +376,7 @@ fn an_empty_secret_in_the_file_counts_as_missing() {
 }
 
 #[test]
-fn a_secret_file_holds_the_secret_and_at_most_a_line_end() {
+fn a_secret_file_contains_the_secret_and_at_most_one_newline() {
     let server = Server::start(&["--client-secret", SECRET]);
     let home = Home::with(&profile(&server, "client_secret_file = \"~/secret\""));
     let path = home.path().join("secret");
@@ -398,7 +398,7 @@ fn a_secret_file_holds_the_secret_and_at_most_a_line_end() {
 }
 
 #[test]
-fn a_secret_can_come_from_standard_input() {
+fn a_secret_can_be_read_from_standard_input() {
     let server = Server::start(&["--client-secret", SECRET]);
     let home = Home::empty();
     for text in [SECRET.to_owned(), format!("{SECRET}\n"), String::new()] {
@@ -423,7 +423,7 @@ fn a_secret_can_come_from_standard_input() {
 }
 
 #[test]
-fn ctrl_c_ends_the_wait_for_a_secret_on_standard_input() {
+fn ctrl_c_interrupts_reading_a_secret_from_standard_input() {
     let server = Server::start(&[]);
     let mut child = fetch(&Home::empty())
         .args(access(&server))
@@ -448,7 +448,7 @@ fn ctrl_c_ends_the_wait_for_a_secret_on_standard_input() {
 }
 
 #[test]
-fn a_secret_file_that_is_no_use_is_named() {
+fn an_unusable_secret_file_is_named() {
     let server = Server::start(&[]);
     let home = Home::empty();
     fs::write(home.path().join("empty"), "").unwrap();
@@ -487,7 +487,7 @@ fn a_command_can_print_the_secret() {
 }
 
 #[test]
-fn a_command_that_fails_is_told_without_what_it_printed() {
+fn a_failed_secret_command_is_reported_without_its_output() {
     let server = Server::start(&[]);
     for (line, says) in [
         ("\"echo hunter2; exit 3\"", "exit status: 3"),
@@ -506,7 +506,7 @@ fn a_command_that_fails_is_told_without_what_it_printed() {
 }
 
 #[test]
-fn a_secret_that_is_given_twice_in_one_place_is_refused() {
+fn two_secrets_in_the_same_layer_are_refused() {
     let secret = "client_secret = \"hunter2\"";
     let file = "client_secret_file = \"a\"";
     let command = "client_secret_command = \"a\"";
@@ -532,7 +532,7 @@ fn a_secret_that_is_given_twice_in_one_place_is_refused() {
 }
 
 #[test]
-fn unknown_names_in_the_file_are_named_with_what_exists() {
+fn unknown_names_in_the_file_are_reported_with_the_known_ones() {
     for (text, words) in [
         (
             "[profiles.default]\nbaseurl = \"x\"\n",
@@ -599,7 +599,7 @@ fn unknown_names_in_the_file_are_named_with_what_exists() {
 }
 
 #[test]
-fn a_broken_file_is_told_without_its_lines() {
+fn a_malformed_file_is_reported_without_its_content() {
     for text in [
         "[profiles.default]\nclient_secret = hunter2\n",
         "[profiles.default]\nclient_secret = \"hunter2\n",
@@ -627,7 +627,7 @@ fn a_broken_file_is_told_without_its_lines() {
 }
 
 #[test]
-fn a_file_that_others_can_read_and_that_holds_a_secret_draws_a_warning() {
+fn a_file_with_a_secret_that_others_can_read_gives_a_warning() {
     let secret = "client_secret = \"hunter2\"\n";
     let file = "client_secret_file = \"a\"\n";
     for (text, mode, warns) in [
@@ -656,7 +656,7 @@ fn a_file_that_others_can_read_and_that_holds_a_secret_draws_a_warning() {
 }
 
 #[test]
-fn config_init_begins_a_file_for_the_owner_and_never_replaces_one() {
+fn config_init_creates_a_private_file_and_never_replaces_one() {
     let home = Home::empty();
     let script = "umask 000; exec \"$0\" config init";
     let begun = Command::new("/bin/sh")
@@ -695,7 +695,7 @@ fn config_init_begins_a_file_for_the_owner_and_never_replaces_one() {
 }
 
 #[test]
-fn wrong_values_end_with_code_2_and_nothing_is_sent() {
+fn invalid_values_end_with_code_2_and_nothing_is_sent() {
     let server = Server::start(&["--client-secret", SECRET]);
     let line = format!("client_secret = \"{SECRET}\"");
     let valid = Home::with(&profile(&server, &line));
@@ -751,7 +751,7 @@ fn wrong_values_end_with_code_2_and_nothing_is_sent() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_three_ways_to_give_it_and_one_around_it() {
+fn a_missing_setting_is_named_with_three_ways_to_set_it_and_an_alternative() {
     let home = Home::empty();
     let given = [
         "--base-url=http://127.0.0.1:1",
@@ -777,7 +777,7 @@ fn what_is_missing_is_named_with_three_ways_to_give_it_and_one_around_it() {
 }
 
 #[test]
-fn help_is_the_same_whatever_the_variables_hold() {
+fn help_does_not_depend_on_variables() {
     for command in [
         &["export"][..],
         &["check"],
@@ -797,7 +797,7 @@ fn help_is_the_same_whatever_the_variables_hold() {
 }
 
 #[test]
-fn secrets_are_in_no_output() {
+fn secrets_are_never_printed() {
     let server = Server::start(&["--client-secret", SECRET]);
     let wrong = Server::start(&[]);
     let home = Home::empty();
@@ -849,7 +849,7 @@ fn a_password_in_the_address_is_not_shown() {
 }
 
 #[test]
-fn a_variable_that_is_no_text_is_refused_without_showing_it() {
+fn a_variable_that_is_not_utf_8_is_refused_without_showing_it() {
     let home = Home::empty();
     let odd = std::ffi::OsString::from_vec(b"hunter2\xff".to_vec());
     let mut command = home.command(&["config", "show"]);
@@ -900,7 +900,7 @@ const STEPS: [&str; 8] = [
 ];
 
 #[test]
-fn check_finds_a_healthy_service_healthy() {
+fn check_passes_for_a_healthy_service() {
     let server = Server::start(&[]);
     let text = check(&server, &[]);
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""));
@@ -930,7 +930,7 @@ fn check_finds_a_healthy_service_healthy() {
 }
 
 #[test]
-fn check_tells_refused_credentials_with_code_4() {
+fn check_reports_refused_credentials_with_code_4() {
     let server = Server::start(&[]);
     for flags in [
         &["--client-secret", "hunter2"][..],
@@ -956,7 +956,7 @@ fn check_tells_refused_credentials_with_code_4() {
 }
 
 #[test]
-fn check_tells_that_nobody_listens_with_code_5() {
+fn check_reports_a_closed_port_with_code_5() {
     let server = Server::start(&[]);
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
@@ -972,7 +972,7 @@ fn check_tells_that_nobody_listens_with_code_5() {
 }
 
 #[test]
-fn check_takes_a_missing_version_2_as_it_is_unless_it_was_asked_for() {
+fn check_accepts_a_missing_version_2_unless_it_was_requested() {
     let server = Server::start(&["--fault", "v2-missing"]);
     let verdicts = |api: &str| {
         let ended = check(&server, &["--api", api, "-f", "json"]);
@@ -992,7 +992,7 @@ fn check_takes_a_missing_version_2_as_it_is_unless_it_was_asked_for() {
 }
 
 #[test]
-fn check_takes_a_missing_version_1_as_it_is_where_version_2_works() {
+fn check_accepts_a_missing_version_1_if_version_2_works() {
     let service = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         "/v2/batches" => Answer::ok(page(&[], None)),
@@ -1013,7 +1013,7 @@ fn check_takes_a_missing_version_1_as_it_is_where_version_2_works() {
 }
 
 #[test]
-fn check_tells_a_service_that_is_ill_with_code_5() {
+fn check_reports_a_failing_service_with_code_5() {
     let server = Server::start(&["--fault", "503:1"]);
     for api in ["auto", "v1", "v2"] {
         let ended = check(&server, &["--api", api, "--retries", "0"]);
@@ -1059,7 +1059,7 @@ fn service_with_date(date: &'static str) -> String {
 }
 
 #[test]
-fn check_tells_a_clock_that_is_off() {
+fn check_reports_clock_skew() {
     let flags = ["--client-id", "a", "--client-secret", "b", "-vv"];
     for (date, which) in [
         (

@@ -35,7 +35,7 @@ pub(crate) fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<Str
 }
 
 #[test]
-fn a_table_fits_the_terminal_and_tells_what_is_hidden() {
+fn a_table_fits_the_terminal_and_lists_hidden_columns() {
     let folder = TempDir::new().unwrap();
     let mut columns_before = 0;
     for width in [40, 80, 120, 200, 400] {
@@ -70,7 +70,7 @@ fn a_table_fits_the_terminal_and_tells_what_is_hidden() {
 }
 
 #[test]
-fn fields_that_were_named_are_shown_whatever_the_width() {
+fn requested_fields_are_shown_at_any_width() {
     let folder = TempDir::new().unwrap();
     let line = "$T export --sandbox --color never --fields batch_id,analysis_link,comment 2>told";
     let Some(table) = on_terminal(80, line, folder.path()) else {
@@ -81,7 +81,7 @@ fn fields_that_were_named_are_shown_whatever_the_width() {
 }
 
 #[test]
-fn colour_is_for_the_terminal_and_not_for_the_file() {
+fn colour_is_used_on_a_terminal_and_not_in_a_file() {
     let folder = TempDir::new().unwrap();
     let Some(table) = on_terminal(80, "$T export --sandbox", folder.path()) else {
         return;
@@ -114,7 +114,7 @@ fn slow() -> (Server, String) {
 const PROGRESS: &str = " pages, ";
 
 #[test]
-fn progress_is_painted_on_a_terminal_and_wiped_at_the_end() {
+fn progress_is_drawn_on_a_terminal_and_cleared_at_the_end() {
     let (_server, access) = slow();
     let folder = TempDir::new().unwrap();
     let line = format!("$T export {access} -o a.csv");
@@ -136,7 +136,7 @@ fn progress_is_painted_on_a_terminal_and_wiped_at_the_end() {
 }
 
 #[test]
-fn progress_never_runs_into_data_on_the_same_terminal() {
+fn progress_does_not_mix_with_data_on_the_same_terminal() {
     let (_server, access) = slow();
     let folder = TempDir::new().unwrap();
     let line = format!("$T export {access} -f ndjson");
@@ -166,7 +166,7 @@ fn without_a_terminal_there_is_no_progress() {
 }
 
 #[test]
-fn progress_that_is_asked_for_is_told_in_lines_where_there_is_no_terminal() {
+fn requested_progress_is_printed_as_lines_without_a_terminal() {
     let server = Server::start(&["--page-size", "25", "--fault", "latency:150ms"]);
     let ended = crate::harness::export(&server, &["--progress", "always", "--parallel", "1"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -204,7 +204,7 @@ fn assert_harmless(shown: &str) {
 }
 
 #[test]
-fn no_format_lets_data_command_the_terminal() {
+fn no_format_passes_control_sequences_to_the_terminal() {
     let folder = TempDir::new().unwrap();
     hostile(folder.path());
     let text = "T\\u{1b}]0;x\\u{7}\\u{d}\\u{202e}\\u{9b}2J\\u{7f}";

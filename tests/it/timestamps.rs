@@ -66,7 +66,7 @@ impl Folder {
 }
 
 #[test]
-fn every_format_takes_both_spellings_of_utc_microseconds_and_leap_seconds() {
+fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let reference = folder.name("b.ndjson");
@@ -114,7 +114,7 @@ fn every_format_takes_both_spellings_of_utc_microseconds_and_leap_seconds() {
 }
 
 #[test]
-fn parquet_holds_microseconds_in_utc() {
+fn parquet_stores_microseconds_in_utc() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
@@ -154,7 +154,7 @@ fn parquet_holds_microseconds_in_utc() {
 }
 
 #[test]
-fn dates_that_are_not_utc_or_no_leap_second_end_the_run() {
+fn dates_that_are_not_utc_or_invalid_leap_seconds_fail() {
     for date in [
         "2026-05-01T06:00:00-00:00",
         "2026-05-01T06:00:00+01:00",
@@ -186,7 +186,7 @@ fn ids(ended: &Ended) -> Vec<String> {
 }
 
 #[test]
-fn sorting_and_conditions_go_by_the_instant() {
+fn sorting_and_conditions_compare_instants() {
     let mut shuffled = DATES;
     shuffled.reverse();
     shuffled.swap(0, 3);
@@ -222,7 +222,7 @@ fn sorting_and_conditions_go_by_the_instant() {
 }
 
 #[test]
-fn partitions_and_the_end_of_a_period_go_by_the_instant() {
+fn partitions_and_period_ends_compare_instants() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let template = folder.name("{year}-{month}-{day}.ndjson");
@@ -242,7 +242,7 @@ fn partitions_and_the_end_of_a_period_go_by_the_instant() {
 
 #[cfg(unix)]
 #[test]
-fn an_archive_keeps_them_and_gives_them_out_by_the_instant() {
+fn an_archive_stores_and_orders_timestamps_by_instant() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let archive = folder.name("a.db");

@@ -116,7 +116,7 @@ fn pass(
 }
 
 #[test]
-fn a_certificate_that_is_not_trusted_ends_with_code_13_and_nothing_is_sent() {
+fn an_untrusted_certificate_ends_with_code_13_and_nothing_is_sent() {
     let server = Server::start(&[]);
     let door = Door::before(&server);
     let ended = door.export("localhost", &[], &server);
@@ -132,7 +132,7 @@ fn a_certificate_that_is_not_trusted_ends_with_code_13_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_certificate_can_be_trusted_by_name() {
+fn a_certificate_file_can_be_trusted() {
     let server = Server::start(&["--batches", "20"]);
     let door = Door::before(&server);
     let certificate = door.identity.certificate.to_str().unwrap();
@@ -146,7 +146,7 @@ fn a_certificate_can_be_trusted_by_name() {
 }
 
 #[test]
-fn a_certificate_that_is_none_ends_with_code_2() {
+fn an_invalid_certificate_file_ends_with_code_2() {
     let server = Server::start(&[]);
     let door = Door::before(&server);
     let folder = TempDir::new().unwrap();
@@ -179,7 +179,7 @@ fn saying(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_service_without_tls_or_with_an_old_version_is_told_at_once() {
+fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
     for (bytes, says, hint) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..],

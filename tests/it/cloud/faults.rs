@@ -81,7 +81,7 @@ fn is_completion(line: &str) -> bool {
 }
 
 #[test]
-fn a_busy_store_is_waited_for_as_the_settings_say() {
+fn a_busy_store_is_retried_according_to_the_settings() {
     let server = Server::start(&["--batches", "20"]);
     for behind in Behind::all() {
         let address = behind.bucket.address("a.csv");
@@ -135,7 +135,7 @@ fn a_busy_store_is_waited_for_as_the_settings_say() {
 }
 
 #[test]
-fn a_store_that_is_ill_now_and_then_is_asked_again() {
+fn a_store_with_intermittent_errors_is_retried() {
     let server = Server::start(&LARGE);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -155,7 +155,7 @@ fn a_store_that_is_ill_now_and_then_is_asked_again() {
 }
 
 #[test]
-fn the_settings_hold_for_every_source_and_from_every_place() {
+fn retry_settings_apply_to_every_source_and_config_layer() {
     let Some(behind) = Behind::new("s3") else {
         return;
     };
@@ -204,7 +204,7 @@ fn the_settings_hold_for_every_source_and_from_every_place() {
 }
 
 #[test]
-fn a_store_that_says_when_to_come_again_is_heard() {
+fn retry_after_from_a_store_is_honoured() {
     let server = Server::start(&["--batches", "20"]);
     let Some(behind) = Behind::new("s3") else {
         return;
@@ -230,7 +230,7 @@ fn a_store_that_says_when_to_come_again_is_heard() {
 }
 
 #[test]
-fn a_store_that_never_answers_is_given_up_in_time() {
+fn a_store_that_never_responds_times_out() {
     let args = [
         "--error-format",
         "json",
@@ -271,7 +271,7 @@ fn a_store_that_never_answers_is_given_up_in_time() {
 }
 
 #[test]
-fn an_answer_that_stalls_drips_or_is_cut_is_asked_for_again() {
+fn a_stalled_slow_or_truncated_response_is_retried() {
     let is_read = |line: &str| line.starts_with("GET ") && line.contains("csv");
     // Tries enough for a busy machine.
     let patient = [
@@ -307,7 +307,7 @@ fn an_answer_that_stalls_drips_or_is_cut_is_asked_for_again() {
 }
 
 #[test]
-fn a_lost_answer_is_no_failure_where_the_object_is_in_its_place() {
+fn a_lost_response_is_not_an_error_if_the_object_exists() {
     let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -337,7 +337,7 @@ fn a_lost_answer_is_no_failure_where_the_object_is_in_its_place() {
 }
 
 #[test]
-fn what_another_wrote_is_no_success_of_ours() {
+fn an_object_from_another_writer_is_not_reported_as_success() {
     let server = Server::start(&["--batches", "20"]);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -362,7 +362,7 @@ fn what_another_wrote_is_no_success_of_ours() {
 }
 
 #[test]
-fn what_another_wrote_before_a_retry_is_kept_by_a_large_export_too() {
+fn a_large_export_keeps_an_object_written_by_another_before_a_retry() {
     let server = Server::start(&LARGE);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -408,7 +408,7 @@ fn what_another_wrote_before_a_retry_is_kept_by_a_large_export_too() {
 }
 
 #[test]
-fn a_conflict_is_not_an_object_that_appeared() {
+fn a_conflict_is_not_reported_as_an_existing_object() {
     let server = Server::start(&["--batches", "20"]);
     for behind in Behind::all() {
         behind.rule_for_whole(1, answer("409 Conflict", "", "InvalidBucketState", ""));
@@ -427,7 +427,7 @@ fn a_conflict_is_not_an_object_that_appeared() {
 }
 
 #[test]
-fn small_objects_go_in_one_request_each() {
+fn small_objects_are_uploaded_in_one_request_each() {
     let server = Server::start(&["--batches", "60"]);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -460,7 +460,7 @@ fn small_objects_go_in_one_request_each() {
 }
 
 #[test]
-fn a_template_that_fails_while_it_is_published_says_what_is_new() {
+fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
     let server = Server::start(&["--batches", "200"]);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -509,7 +509,7 @@ fn a_template_that_fails_while_it_is_published_says_what_is_new() {
 }
 
 #[test]
-fn the_usual_slips_are_told_with_what_to_do() {
+fn common_mistakes_are_reported_with_a_hint() {
     let server = Server::start(&["--batches", "20"]);
     let Some(behind) = Behind::new("s3") else {
         return;
@@ -579,7 +579,7 @@ fn the_usual_slips_are_told_with_what_to_do() {
 }
 
 #[test]
-fn a_signal_ends_a_wait_for_a_store_at_once() {
+fn a_signal_interrupts_a_retry_delay_at_once() {
     let server = Server::start(&["--batches", "20"]);
     let Some(behind) = Behind::new("s3") else {
         return;
@@ -597,7 +597,7 @@ fn a_signal_ends_a_wait_for_a_store_at_once() {
 }
 
 #[test]
-fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
+fn our_orphaned_upload_is_aborted_and_others_are_not() {
     let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
     let left = "an empty one may be left";
     let all = Behind::all().into_iter();
@@ -662,7 +662,7 @@ fn an_upload_that_was_begun_unheard_is_aborted_and_that_of_another_is_not() {
 }
 
 #[test]
-fn a_slow_upload_is_no_time_out_as_long_as_it_moves() {
+fn a_slow_upload_that_makes_progress_does_not_time_out() {
     let server = Server::start(&LARGE);
     let Some(behind) = Behind::new("s3") else {
         return;
@@ -681,7 +681,7 @@ fn a_slow_upload_is_no_time_out_as_long_as_it_moves() {
 }
 
 #[test]
-fn a_signal_ends_an_upload_that_stalls_and_leaves_nothing() {
+fn a_signal_aborts_a_stalled_upload_and_leaves_nothing() {
     let server = Server::start(&LARGE);
     for behind in Behind::all() {
         let bucket = &behind.bucket;
@@ -701,7 +701,7 @@ fn a_signal_ends_an_upload_that_stalls_and_leaves_nothing() {
 }
 
 #[test]
-fn where_it_cannot_be_known_whether_an_object_is_new_that_is_told() {
+fn an_unknown_upload_result_is_reported() {
     let server = Server::start(&["--batches", "20"]);
     let Some(behind) = Behind::new("s3") else {
         return;
@@ -722,7 +722,7 @@ fn where_it_cannot_be_known_whether_an_object_is_new_that_is_told() {
 }
 
 #[test]
-fn of_several_objects_those_are_named_that_may_be_new() {
+fn objects_that_may_be_new_are_listed() {
     let server = Server::start(&["--batches", "60"]);
     for behind in Behind::all() {
         behind.rule_for_whole(usize::MAX, Fault::Lose);
@@ -740,7 +740,7 @@ fn of_several_objects_those_are_named_that_may_be_new() {
 }
 
 #[test]
-fn a_signal_while_an_object_is_published_is_not_told_as_if_nothing_happened() {
+fn a_signal_while_publishing_reports_that_objects_may_be_new() {
     let server = Server::start(&["--batches", "60"]);
     let mut all = Vec::new();
     for (name, told) in [
@@ -783,7 +783,7 @@ fn a_signal_while_an_object_is_published_is_not_told_as_if_nothing_happened() {
 /// A minute of work.
 #[test]
 #[ignore = "slow"]
-fn small_objects_that_do_not_fit_into_memory_go_as_parts() {
+fn small_objects_too_large_for_memory_use_multipart_uploads() {
     let server = Server::start(&["--batches", "300000", "--page-size", "5000"]);
     for behind in Behind::all() {
         let bucket = &behind.bucket;

@@ -22,7 +22,7 @@ fn add(nursery: &Nursery, id: &str, month: u32) {
 }
 
 #[test]
-fn a_lake_of_objects_follows_its_archive() {
+fn a_lake_in_object_storage_follows_its_archive() {
     for bucket in Bucket::all() {
         let (nursery, shelf) = (nursery(), Shelf::new());
         shelf.complete(&nursery, &["--full"]);

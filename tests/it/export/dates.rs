@@ -30,7 +30,7 @@ fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
 }
 
 #[test]
-fn every_form_of_a_date_is_sent_as_its_second_in_utc() {
+fn every_date_format_is_sent_as_utc_seconds() {
     for (form, start, end) in [
         (
             "2026-05-01T06:00:00Z",
@@ -70,7 +70,7 @@ fn every_form_of_a_date_is_sent_as_its_second_in_utc() {
 }
 
 #[test]
-fn forms_that_depend_on_now_are_sent_as_seconds_too() {
+fn relative_dates_are_sent_as_utc_seconds() {
     type Meaning = fn(DateTime<Utc>) -> DateTime<Utc>;
     let midnight = |moment: DateTime<Utc>, days: u64| {
         let day = moment.date_naive().checked_add_days(Days::new(days));
@@ -109,7 +109,7 @@ fn forms_that_depend_on_now_are_sent_as_seconds_too() {
 }
 
 #[test]
-fn wrong_dates_are_refused_before_anything_is_sent() {
+fn invalid_dates_are_refused_before_any_request() {
     for (args, says) in [
         (
             &["--start", "2026-05-02", "--end", "2026-05-01"][..],
@@ -147,7 +147,7 @@ fn wrong_dates_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_date_without_a_zone_is_refused_with_the_command_put_right() {
+fn a_date_without_a_time_zone_is_refused_with_a_corrected_command() {
     for (flag, other) in [("--start", "--since"), ("--end", "--until")] {
         let stub = Stub::start(well);
         for given in [flag, other] {
@@ -164,7 +164,7 @@ fn a_date_without_a_zone_is_refused_with_the_command_put_right() {
 }
 
 #[test]
-fn the_range_is_told_with_v_and_at_the_end() {
+fn the_range_is_shown_with_v_and_in_the_last_line() {
     let server = Server::start(&[]);
     let asked = "start_date 2026-04-01T00:00:00Z, end_date 2026-05-01T00:00:00Z";
     let range = "2026-04-01T00:00:00Z through 2026-04-30";
@@ -183,7 +183,7 @@ fn the_range_is_told_with_v_and_at_the_end() {
 }
 
 /// Asserts that exports of neighbouring `periods` hold what `whole` holds, each batch once.
-fn assert_parted(server: &Server, periods: &[String], whole: &[Value], args: &[&str]) {
+fn assert_partitioned(server: &Server, periods: &[String], whole: &[Value], args: &[&str]) {
     let mut found = Vec::new();
     for period in periods {
         let dump = values(
@@ -204,7 +204,7 @@ fn assert_parted(server: &Server, periods: &[String], whole: &[Value], args: &[&
 }
 
 #[test]
-fn neighbouring_daily_dumps_part_a_month_exactly() {
+fn consecutive_daily_exports_cover_a_month_exactly() {
     let server = Server::start(&["--batches", "20000"]);
     let month = server.flat("start_date=2026-04-01T00:00:00Z&end_date=2026-05-01T00:00:00Z");
     let month: Vec<Value> = month
@@ -225,12 +225,12 @@ fn neighbouring_daily_dumps_part_a_month_exactly() {
         .take(30)
         .map(|day| day.to_string())
         .collect();
-    assert_parted(&server, &days, &month, &[]);
-    assert_parted(&server, &["2026-04".to_owned()], &month, &[]);
+    assert_partitioned(&server, &days, &month, &[]);
+    assert_partitioned(&server, &["2026-04".to_owned()], &month, &[]);
 }
 
 #[test]
-fn neighbouring_months_and_years_part_everything_exactly() {
+fn consecutive_months_and_years_cover_everything_exactly() {
     let server = with(&["--batches", "3000"], &["shuffle"]);
     let all = server.flat("");
     let years: Vec<String> = (2023..=2026).map(|year| year.to_string()).collect();
@@ -239,14 +239,14 @@ fn neighbouring_months_and_years_part_everything_exactly() {
         let month = first.checked_add_months(Months::new(month)).unwrap();
         month.format("%Y-%m").to_string()
     });
-    assert_parted(&server, &years, &all, &[]);
-    assert_parted(&server, &months.collect::<Vec<_>>(), &all, &[]);
+    assert_partitioned(&server, &years, &all, &[]);
+    assert_partitioned(&server, &months.collect::<Vec<_>>(), &all, &[]);
     let server = with(&["--batches", "3000"], &["v1-refuse", "newest-first"]);
-    assert_parted(&server, &years, &all, &["--api", "v1"]);
+    assert_partitioned(&server, &years, &all, &["--api", "v1"]);
 }
 
 #[test]
-fn bounds_that_are_seconds_are_inclusive() {
+fn bounds_given_in_seconds_are_inclusive() {
     let server = Server::start(&["--batches", "3000"]);
     let all = server.flat("");
     let batch = all

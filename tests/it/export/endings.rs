@@ -10,7 +10,7 @@ use super::{PATIENT, Place, YEAR_FLAGS, succeeded, with};
 use crate::harness::{Server, export, export_with};
 
 #[test]
-fn telling_every_request_tells_no_query_and_no_token() {
+fn the_request_log_shows_no_query_and_no_token() {
     let server = with(
         &["--page-size", "10"],
         &["cursor-expiry:3", "token-uses:5", "503:0.2", "truncate:0.1"],
@@ -30,7 +30,7 @@ fn telling_every_request_tells_no_query_and_no_token() {
 }
 
 #[test]
-fn an_answer_without_a_token_ends_with_code_7() {
+fn a_response_without_a_token_ends_with_code_7() {
     for body in [
         "{}",
         "[]",
@@ -50,7 +50,7 @@ fn an_answer_without_a_token_ends_with_code_7() {
 }
 
 #[test]
-fn a_flaw_on_a_later_page_is_named_and_nothing_is_claimed_that_is_not_so() {
+fn an_invalid_batch_on_a_later_page_is_named_and_nothing_false_is_reported() {
     let flawed = batch("two", "").replace("\"87.50\"", "\"much\"");
     let page = format!("{{\"data\":[{flawed}],\"next_token\":null}}");
     let stub = page_and_then(move |_| (200, page.clone()));
@@ -75,7 +75,7 @@ fn a_flaw_on_a_later_page_is_named_and_nothing_is_claimed_that_is_not_so() {
 }
 
 #[test]
-fn a_service_that_falls_ill_while_dates_are_left_out_is_unavailable() {
+fn a_service_that_fails_while_dates_are_omitted_is_unavailable() {
     let stub = page_and_then(|request| {
         let status = if request.contains("start_date") {
             422
@@ -102,7 +102,7 @@ fn a_service_that_falls_ill_while_dates_are_left_out_is_unavailable() {
 }
 
 #[test]
-fn a_token_that_is_refused_twice_ends_with_code_4() {
+fn a_token_refused_twice_ends_with_code_4() {
     for (fault, status) in [("bad-token:401", 401), ("bad-token:403", 403)] {
         let server = with(&["--token-ttl", "1ms"], &["latency:20ms", fault]);
         let ended = export(&server, &["--error-format", "json"]);
@@ -119,7 +119,7 @@ fn a_token_that_is_refused_twice_ends_with_code_4() {
 }
 
 #[test]
-fn a_next_token_that_breaks_the_interface_ends_with_code_7() {
+fn an_invalid_next_token_ends_with_code_7() {
     for (page, says) in [
         (json!({ "data": [], "next_token": "again" }), "next_token"),
         (json!({ "data": [] }), "next_token"),
@@ -144,7 +144,7 @@ fn a_next_token_that_breaks_the_interface_ends_with_code_7() {
 }
 
 #[test]
-fn nothing_found_may_be_an_error_that_leaves_the_old_file() {
+fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
     let server = Server::start(&[]);
     let none = ["--start", "1999", "--end", "1999", "--fail-on-empty"];
     for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
@@ -171,7 +171,7 @@ fn nothing_found_may_be_an_error_that_leaves_the_old_file() {
 }
 
 #[test]
-fn a_run_that_fails_leaves_the_old_file() {
+fn a_failed_run_keeps_the_old_file() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
     for name in ["a.csv", "a.json.gz", "a.ndjson.zst"] {
         let place = Place::new(name);
@@ -186,7 +186,7 @@ fn a_run_that_fails_leaves_the_old_file() {
 }
 
 #[test]
-fn the_last_line_tells_what_was_done() {
+fn the_last_line_summarises_the_run() {
     for (options, args, says) in [
         (&[][..], &[][..], "250 batches (all dates, v2, 2 requests)"),
         (
@@ -217,7 +217,7 @@ fn the_last_line_tells_what_was_done() {
 }
 
 #[test]
-fn quiet_is_silent_whatever_is_overcome() {
+fn quiet_prints_nothing_about_recovered_errors() {
     for faults in [
         &[][..],
         &["503:0.3", "cursor-expiry:3"],
@@ -269,7 +269,7 @@ fn wrong_credentials_end_with_code_4() {
 }
 
 #[test]
-fn a_service_that_is_not_there_ends_with_code_5() {
+fn an_unreachable_service_ends_with_code_5() {
     // Nobody listens any more on a port that was free a moment ago.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -290,7 +290,7 @@ fn a_service_that_is_not_there_ends_with_code_5() {
 }
 
 #[test]
-fn a_refused_request_ends_with_code_6_and_every_field() {
+fn a_refused_request_ends_with_code_6_and_lists_every_field() {
     let detail = json!([
         { "type": "value_error", "loc": ["query", "start_date"], "msg": "Too long ago" },
         { "type": "value_error", "loc": ["query", "end_date"], "msg": "Too far ahead" },
@@ -320,7 +320,7 @@ fn a_refused_request_ends_with_code_6_and_every_field() {
 }
 
 #[test]
-fn a_service_that_stays_ill_ends_with_code_5_after_all_retries() {
+fn a_service_that_keeps_failing_ends_with_code_5_after_all_retries() {
     for (fault, status) in [("503:1", 503), ("500:1", 500), ("429:1", 429)] {
         let server = with(&[], &[fault]);
         let ended = export(&server, &["--retries", "3", "--error-format", "json"]);

@@ -13,7 +13,7 @@ use crate::data::moment;
 use crate::harness::{Server, export};
 
 #[test]
-fn unknown_fields_are_kept_in_lines() {
+fn unknown_fields_are_kept_in_ndjson() {
     for size in ["7", "500"] {
         let server = with(&["--page-size", size], &["unknown-fields"]);
         let expected = texts(&server, "");
@@ -25,7 +25,7 @@ fn unknown_fields_are_kept_in_lines() {
 }
 
 #[test]
-fn blanks_between_the_parts_go_and_everything_else_stays() {
+fn only_whitespace_between_json_tokens_is_removed() {
     let odd = r#","odd":{"big":123456789012345678901234567890.50,"e":1E+5,"text":" a \u00e9\/ \"b , : ","list":[true,null,-0.0]}"#;
     let one = batch("one", odd);
     let wide = one.replace("\":", "\" \t:\r\n ").replace(",\"", " ,\n \"");
@@ -34,7 +34,7 @@ fn blanks_between_the_parts_go_and_everything_else_stays() {
 }
 
 #[test]
-fn a_nullable_field_that_is_absent_counts_as_null_with_one_warning() {
+fn an_absent_nullable_field_counts_as_null_with_one_warning() {
     let less = |id| batch(id, "").replace("\"comment\":\"x\",", "");
     let stub = page_of([less("one"), less("two"), batch("three", "")].join(","));
     let flags = ["-f", "csv", "--fields", "batch_id", "--where", "comment="];
@@ -47,7 +47,7 @@ fn a_nullable_field_that_is_absent_counts_as_null_with_one_warning() {
 }
 
 #[test]
-fn json_is_one_array_of_what_was_received() {
+fn json_is_one_array_of_the_received_batches() {
     let server = with(&["--page-size", "33"], &["unknown-fields"]);
     let all = texts(&server, "");
     let array = written(&server, &["-f", "json"]);
@@ -59,7 +59,7 @@ fn json_is_one_array_of_what_was_received() {
 }
 
 #[test]
-fn lines_are_what_a_pipe_gets() {
+fn ndjson_is_the_default_for_a_pipe() {
     let server = Server::start(&[]);
     let lines = written(&server, &[]);
     assert_eq!(lines, texts(&server, "").join("\n") + "\n");
@@ -67,7 +67,7 @@ fn lines_are_what_a_pipe_gets() {
 }
 
 #[test]
-fn numbers_keep_their_digits_and_their_place() {
+fn numbers_keep_their_digits_and_position() {
     let server = with(&[], &["unknown-fields"]);
     let expected: Vec<String> = texts(&server, "")
         .into_iter()
@@ -140,7 +140,7 @@ fn with_comma(field: &str, cell: String) -> String {
 }
 
 #[test]
-fn cells_read_back_are_the_fields() {
+fn csv_cells_read_back_equal_the_fields() {
     let server = Server::start(&["--batches", "1000"]);
     let all = server.flat("");
     let exact = expected_cells(&all, |_, cell| cell);
@@ -161,7 +161,7 @@ fn cells_read_back_are_the_fields() {
 }
 
 #[test]
-fn dialects_change_what_they_say_and_nothing_else() {
+fn csv_options_change_only_what_they_name() {
     let server = Server::start(&["--batches", "1000"]);
     let all = server.flat("");
     let exact = expected_cells(&all, |_, cell| cell);
@@ -187,7 +187,7 @@ fn dialects_change_what_they_say_and_nothing_else() {
 }
 
 #[test]
-fn excel_gets_what_a_double_click_needs() {
+fn excel_csv_opens_with_a_double_click() {
     let server = Server::start(&["--batches", "1000"]);
     let all = server.flat("");
     let harmless = |field: &str, cell: String| match field {
@@ -212,7 +212,7 @@ fn excel_gets_what_a_double_click_needs() {
 }
 
 #[test]
-fn a_column_of_nothing_still_has_its_rows() {
+fn a_column_of_nulls_still_has_its_rows() {
     let server = Server::start(&[]);
     let all = server.flat("");
     assert!(all.iter().any(|batch| batch["comment"].is_null()));
@@ -247,7 +247,7 @@ fn fields_without_a_column_are_named_in_one_warning() {
 }
 
 #[test]
-fn a_table_is_aligned_and_shows_dates_for_people() {
+fn a_table_is_aligned_and_shows_readable_dates() {
     let server = Server::start(&[]);
     let all = server.flat("");
     let fields = "batch_creation_date,number_of_images,avg_germination_rate,crop_type";
@@ -273,7 +273,7 @@ fn a_table_is_aligned_and_shows_dates_for_people() {
 }
 
 #[test]
-fn a_table_of_everything_has_a_line_for_each_batch() {
+fn a_table_of_all_fields_has_one_line_per_batch() {
     let server = Server::start(&["--batches", "1000"]);
     let all = server.flat("");
     let breaks = |batch: &&Value| cell(batch, "comment").contains(['\n', '\t']);
@@ -291,7 +291,7 @@ fn a_table_of_everything_has_a_line_for_each_batch() {
 }
 
 #[test]
-fn an_empty_result_is_whole_in_every_format() {
+fn an_empty_result_is_a_complete_file_in_every_format() {
     let server = Server::start(&[]);
     let header = FIELDS.join(",") + "\n";
     let none = ["--start", "1999", "--end", "1999"];
@@ -339,7 +339,7 @@ fn unpacked(path: &str) -> String {
 }
 
 #[test]
-fn a_file_holds_what_standard_output_would_in_the_format_of_its_ending() {
+fn a_file_equals_standard_output_in_the_format_of_its_extension() {
     let server = Server::start(&["--page-size", "100"]);
     let none = ["--start", "1999", "--end", "1999"];
     for (ending, format) in [
@@ -366,7 +366,7 @@ fn a_file_holds_what_standard_output_would_in_the_format_of_its_ending() {
 }
 
 #[test]
-fn a_format_that_is_named_wins_over_the_ending() {
+fn an_explicit_format_overrides_the_file_extension() {
     let server = Server::start(&[]);
     for (name, format) in [
         ("a.txt", "csv"),

@@ -25,7 +25,7 @@ pub(super) fn text<'a>(batch: &'a Value, field: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn conditions_keep_what_they_say() {
+fn conditions_keep_the_matching_batches() {
     type Test = fn(&Value) -> bool;
     let server = Server::start(&["--batches", "800"]);
     let all = server.flat("");
@@ -115,7 +115,7 @@ fn conditions_keep_what_they_say() {
 }
 
 #[test]
-fn an_instant_is_compared_with_its_fraction() {
+fn timestamps_are_compared_with_their_fraction() {
     let server = Server::start(&[]);
     let all = server.flat("");
     let batch = all
@@ -132,7 +132,7 @@ fn an_instant_is_compared_with_its_fraction() {
 }
 
 #[test]
-fn mistakes_in_the_selection_are_told_before_anything_is_sent() {
+fn selection_errors_are_reported_before_any_request() {
     for (args, says) in [
         (&["--where", "crop=Tomato"][..], "there is no field `crop`"),
         (&["--where", "crop_type"], "the operator is missing"),
@@ -153,7 +153,7 @@ fn mistakes_in_the_selection_are_told_before_anything_is_sent() {
 }
 
 #[test]
-fn fields_come_in_the_order_in_which_they_are_named() {
+fn fields_are_written_in_the_order_given() {
     let server = with(&[], &["unknown-fields"]);
     let all = server.flat("");
     let expected = all.iter().map(|batch| {
@@ -170,7 +170,7 @@ fn fields_come_in_the_order_in_which_they_are_named() {
 }
 
 #[test]
-fn fields_that_are_left_out_leave_the_rest_as_it_was() {
+fn omitting_fields_leaves_the_others_unchanged() {
     let server = with(&[], &["unknown-fields"]);
     let lines = written(
         &server,
@@ -189,7 +189,7 @@ fn fields_that_are_left_out_leave_the_rest_as_it_was() {
 }
 
 #[test]
-fn sorting_goes_by_what_a_field_holds_and_then_by_age() {
+fn sorting_is_by_value_and_then_by_age() {
     let server = with(&["--batches", "400"], &["shuffle"]);
     let all = server.flat("");
     for field in [
@@ -234,7 +234,7 @@ fn sorting_goes_by_what_a_field_holds_and_then_by_age() {
 }
 
 #[test]
-fn a_limit_asks_for_no_page_beyond_it() {
+fn a_limit_requests_no_further_pages() {
     for (limit, pages) in [
         (0, 0),
         (1, 1),
@@ -261,7 +261,7 @@ fn a_limit_asks_for_no_page_beyond_it() {
 }
 
 #[test]
-fn a_limit_counts_what_is_written() {
+fn a_limit_counts_written_batches() {
     let server = with(&["--page-size", "10"], &["duplicates:0.5"]);
     let all = with(&[], &[]).flat("");
     let matching = |batch: &&Value| batch["crop_type"] == "Tomato";

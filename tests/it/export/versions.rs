@@ -5,7 +5,7 @@ use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, texts, with};
 use crate::harness::{Server, export};
 
 #[test]
-fn version_1_that_refuses_everything_is_not_asked_for_ever() {
+fn a_version_1_that_refuses_everything_gets_a_bounded_number_of_requests() {
     for status in [413, 422] {
         // Each that is at work goes down to a second, in both ranges.
         for (workers, most) in [("1", 100), ("4", 400)] {
@@ -55,7 +55,7 @@ fn version_1_is_as_complete_as_version_2() {
 }
 
 #[test]
-fn version_1_is_split_from_a_thousand_on_and_not_below() {
+fn version_1_ranges_are_split_at_a_thousand_batches() {
     for (batches, whole) in [("999", true), ("1000", false), ("1001", false)] {
         let server = with(&["--batches", batches], &["v1-truncate"]);
         let ended = export(&server, &["-f", "ndjson", "--api", "v1"]);
@@ -68,7 +68,7 @@ fn version_1_is_split_from_a_thousand_on_and_not_below() {
 }
 
 #[test]
-fn where_version_2_is_missing_version_1_is_used_and_told() {
+fn a_missing_version_2_falls_back_to_version_1_with_a_warning() {
     let count = ["--batches", "3000"];
     let expected = texts(&Server::start(&count), "");
     for faults in [&["v2-missing"][..], &["v2-missing", "v1-truncate"]] {
@@ -95,7 +95,7 @@ fn where_version_2_is_missing_version_1_is_used_and_told() {
 }
 
 #[test]
-fn only_an_endpoint_that_is_not_there_leads_to_version_1() {
+fn only_a_missing_endpoint_falls_back_to_version_1() {
     for status in [404, 405, 410, 501] {
         for endpoint in ["POST /v2/auth", "GET /v2/batches"] {
             let stub = Stub::sick(endpoint, status, "gone".into());

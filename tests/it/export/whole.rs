@@ -11,7 +11,7 @@ use super::{
 use crate::harness::{Ended, Server, export};
 
 #[test]
-fn pages_of_any_size_are_written_whole_and_in_their_order() {
+fn pages_of_any_size_are_written_completely_and_in_order() {
     let plain = Server::start(&[]);
     let expected = texts(&plain, "");
     for size in ["1", "7", "500", "1000000"] {
@@ -26,7 +26,7 @@ fn pages_of_any_size_are_written_whole_and_in_their_order() {
 }
 
 #[test]
-fn a_large_set_in_large_and_small_pages_is_whole() {
+fn a_large_export_is_complete_with_large_and_small_pages() {
     for size in ["33", "999", "5000"] {
         let server = with(&["--batches", "5000", "--page-size", size], &[]);
         let ended = export(&server, &["-f", "ndjson"]);
@@ -35,7 +35,7 @@ fn a_large_set_in_large_and_small_pages_is_whole() {
 }
 
 #[test]
-fn no_order_and_no_repetition_changes_what_is_written() {
+fn page_order_and_duplicates_do_not_change_the_output() {
     for faults in [
         &["shuffle"][..],
         &["newest-first"],
@@ -52,7 +52,7 @@ fn no_order_and_no_repetition_changes_what_is_written() {
 }
 
 #[test]
-fn the_same_answers_give_the_same_order() {
+fn the_same_responses_give_the_same_order() {
     let server = with(&["--page-size", "13"], &["shuffle", "duplicates:0.5"]);
     let first = written(&server, &["-f", "ndjson", "--parallel", "1"]);
     let again = written(&server, &["-f", "ndjson", "--parallel", "8"]);
@@ -60,7 +60,7 @@ fn the_same_answers_give_the_same_order() {
 }
 
 #[test]
-fn dates_beside_a_cursor_may_be_required_or_refused() {
+fn dates_next_to_a_cursor_may_be_required_or_refused() {
     for fault in ["dates-with-cursor:required", "dates-with-cursor:refused"] {
         for size in ["1", "7", "500"] {
             assert_whole(&["--page-size", size], &[fault], &[]);
@@ -80,7 +80,7 @@ fn dates_beside_a_cursor_may_be_required_or_refused() {
 }
 
 #[test]
-fn dates_that_are_refused_are_left_out_from_then_on() {
+fn refused_dates_are_omitted_from_later_requests() {
     let server = with(&["--page-size", "10"], &["dates-with-cursor:refused"]);
     let count = server.flat(YEAR).len();
     succeeded(export(
@@ -94,7 +94,7 @@ fn dates_that_are_refused_are_left_out_from_then_on() {
 }
 
 #[test]
-fn a_cursor_that_expires_costs_nothing_but_time() {
+fn an_expired_cursor_loses_no_batches() {
     for faults in [
         &["cursor-expiry:2"][..],
         &["cursor-expiry:3"],
@@ -122,7 +122,7 @@ fn a_cursor_that_expires_costs_nothing_but_time() {
 }
 
 #[test]
-fn a_restart_is_told_and_never_ends_in_version_1() {
+fn a_restart_is_reported_and_never_falls_back_to_version_1() {
     let server = with(
         &["--page-size", "10"],
         &["cursor-expiry:2", "bad-cursor:404"],
@@ -139,7 +139,7 @@ fn a_restart_is_told_and_never_ends_in_version_1() {
 }
 
 #[test]
-fn tokens_that_wear_out_are_renewed() {
+fn tokens_with_limited_uses_are_renewed() {
     for faults in [
         &["token-uses:1"][..],
         &["token-uses:2"],
@@ -162,7 +162,7 @@ fn tokens_that_wear_out_are_renewed() {
 }
 
 #[test]
-fn a_token_that_was_good_for_a_broken_answer_may_wear_out_once_more() {
+fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
     // Each token is taken once, and then the answer breaks off: no token is refused twice in a row.
     for fault in ["truncate:0.5", "reset:0.5"] {
         assert_whole(&["--page-size", "10"], &["token-uses:1", fault], &PATIENT);
@@ -170,7 +170,7 @@ fn a_token_that_was_good_for_a_broken_answer_may_wear_out_once_more() {
 }
 
 #[test]
-fn a_token_that_expires_while_the_service_is_ill_is_renewed_again() {
+fn a_token_that_expires_during_an_outage_is_renewed_again() {
     // What the batches are answered, one after another: every token is taken before it expires.
     let statuses = Mutex::new([401, 503, 503, 401, 503, 200].into_iter());
     let stub = Stub::start(move |request| match request {
@@ -188,7 +188,7 @@ fn a_token_that_expires_while_the_service_is_ill_is_renewed_again() {
 }
 
 #[test]
-fn tokens_that_live_shortly_are_renewed_in_time_or_when_refused() {
+fn short_lived_tokens_are_renewed_in_time_or_when_refused() {
     for (faults, says) in [
         (
             &["latency:50ms"][..],
@@ -211,7 +211,7 @@ fn tokens_that_live_shortly_are_renewed_in_time_or_when_refused() {
 }
 
 #[test]
-fn failures_by_chance_lose_nothing_and_double_nothing() {
+fn random_failures_lose_and_duplicate_nothing() {
     for faults in [
         &["503:0.3"][..],
         &["500:0.2"],
@@ -242,7 +242,7 @@ fn failures_by_chance_lose_nothing_and_double_nothing() {
 }
 
 #[test]
-fn every_wait_is_told() {
+fn every_wait_is_reported() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
     let ended = succeeded(export(&server, &PATIENT));
     let told = ended
@@ -256,7 +256,7 @@ fn every_wait_is_told() {
 }
 
 #[test]
-fn the_first_of_two_with_one_identifier_stays_and_the_other_is_told() {
+fn the_first_of_two_batches_with_one_id_is_kept_and_the_other_reported() {
     let (first, other) = (batch("one", ""), batch("one", ",\"odd\":1"));
     let stub = page_of([first.as_str(), &first, &other, &batch("two", "")].join(","));
     let ended = succeeded(stub.export(&["-f", "ndjson"]));
@@ -268,7 +268,7 @@ fn the_first_of_two_with_one_identifier_stays_and_the_other_is_told() {
 }
 
 #[test]
-fn nothing_depends_on_how_long_a_token_is_said_to_live() {
+fn the_stated_token_lifetime_does_not_matter() {
     for expires_in in [
         json!(null),
         json!(0),

@@ -26,7 +26,7 @@ fn assert_tells(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
-fn a_server_that_does_not_take_connections_is_tried_again() {
+fn a_server_that_refuses_connections_is_retried() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let proxy = Proxy::start(database.port, |number| match number {
@@ -52,7 +52,7 @@ fn a_server_that_does_not_take_connections_is_tried_again() {
 }
 
 #[test]
-fn a_server_that_never_answers_ends_the_run() {
+fn a_server_that_never_responds_times_out() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let silent = Proxy::start(database.port, |_| Fault::Silence);
@@ -88,7 +88,7 @@ fn a_server_that_never_answers_ends_the_run() {
 }
 
 #[test]
-fn settings_for_time_outs_hold_without_a_service() {
+fn timeout_settings_apply_without_a_service() {
     let Some(database) = shared() else { return };
     let silent = Proxy::start(database.port, |_| Fault::Silence);
     let ended = Ended::of(
@@ -115,7 +115,7 @@ fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Ended, S
 }
 
 #[test]
-fn a_lost_answer_to_the_commit_is_cleared_up() {
+fn a_lost_commit_response_is_resolved() {
     let Some(database) = shared() else { return };
     let all = "(2 new, 0 changed, 0 unchanged)";
     // It came into force, and only the answer was lost: the server says so.
@@ -147,7 +147,7 @@ fn a_lost_answer_to_the_commit_is_cleared_up() {
 }
 
 #[test]
-fn a_commit_that_nobody_can_be_asked_about_is_told() {
+fn a_commit_that_cannot_be_checked_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let proxy = Proxy::start(database.port, |number| match number {
@@ -170,7 +170,7 @@ fn a_commit_that_nobody_can_be_asked_about_is_told() {
 }
 
 #[test]
-fn a_connection_that_is_cut_in_the_middle_is_made_again() {
+fn a_connection_cut_during_the_load_is_reopened() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let proxy = Proxy::start(database.port, |number| match number {
@@ -189,7 +189,7 @@ fn a_connection_that_is_cut_in_the_middle_is_made_again() {
 }
 
 #[test]
-fn sessions_that_are_ended_are_begun_again() {
+fn terminated_sessions_are_restarted() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let once: &Scripted = &serving(&[&[]]);
@@ -224,7 +224,7 @@ fn sessions_that_are_ended_are_begun_again() {
 }
 
 #[test]
-fn too_many_clients_are_waited_for() {
+fn too_many_clients_is_retried() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(

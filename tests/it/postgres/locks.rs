@@ -11,7 +11,7 @@ use crate::database::shared;
 use crate::harness::Ended;
 
 #[test]
-fn waiting_for_a_lock_is_told_and_ends() {
+fn waiting_for_a_lock_is_reported_and_then_continues() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -57,7 +57,7 @@ fn waiting_for_a_lock_is_told_and_ends() {
 }
 
 #[test]
-fn a_lock_that_is_not_let_go_ends_the_run_with_code_5() {
+fn a_lock_that_is_never_released_ends_with_code_5() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -90,7 +90,7 @@ fn a_lock_that_is_not_let_go_ends_the_run_with_code_5() {
 }
 
 #[test]
-fn a_locked_table_is_rehearsed_no_further_and_waited_for_at_the_end() {
+fn a_locked_table_skips_the_early_check_and_is_waited_for_at_the_end() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -113,7 +113,7 @@ fn a_locked_table_is_rehearsed_no_further_and_waited_for_at_the_end() {
 }
 
 #[test]
-fn nothing_is_locked_where_nothing_is_to_be_written() {
+fn nothing_is_locked_if_nothing_is_written() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -136,7 +136,7 @@ fn nothing_is_locked_where_nothing_is_to_be_written() {
 }
 
 #[test]
-fn limits_of_the_users_own_hold() {
+fn user_timeouts_apply() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");

@@ -105,7 +105,7 @@ const LEGACY: &str = "select (select string_agg(setting, ',' order by name) from
     (select count(*) from pg_locks where locktype = 'advisory'), current_setting('transaction_isolation')";
 
 #[test]
-fn exports_go_through_a_pooler_and_leave_nothing_to_others() {
+fn exports_work_through_a_pooler_and_leave_no_session_state() {
     let Some(database) = shared() else { return };
     let Some(pooler) = Pooler::start(database, "") else {
         return;
@@ -154,7 +154,7 @@ fn exports_go_through_a_pooler_and_leave_nothing_to_others() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_nothing_to_a_pooler() {
+fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     let Some(database) = shared() else { return };
     let Some(pooler) = Pooler::start(database, "") else {
         return;
@@ -184,7 +184,7 @@ fn a_run_that_is_killed_leaves_nothing_to_a_pooler() {
 }
 
 #[test]
-fn a_pooler_that_takes_no_options_is_told() {
+fn a_pooler_that_rejects_options_is_reported() {
     let Some(database) = shared() else { return };
     let Some(pooler) = Pooler::start(database, "") else {
         return;
@@ -202,7 +202,7 @@ fn a_pooler_that_takes_no_options_is_told() {
 }
 
 #[test]
-fn limits_of_the_users_own_hold_behind_a_pooler_that_drops_them() {
+fn user_timeouts_apply_behind_a_pooler_that_drops_them() {
     let Some(database) = shared() else { return };
     let drop = "ignore_startup_parameters = options";
     let Some(pooler) = Pooler::start(database, drop) else {
@@ -227,7 +227,7 @@ fn limits_of_the_users_own_hold_behind_a_pooler_that_drops_them() {
 }
 
 #[test]
-fn a_lost_answer_to_the_commit_is_cleared_up_through_a_pooler() {
+fn a_lost_commit_response_is_resolved_through_a_pooler() {
     let Some(database) = shared() else { return };
     let Some(pooler) = Pooler::start(database, "") else {
         return;

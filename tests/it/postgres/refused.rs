@@ -18,7 +18,7 @@ fn assert_tells(ended: &Ended, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn rows_that_the_table_does_not_take_are_an_error() {
+fn rows_rejected_by_the_table_are_an_error() {
     let Some(database) = shared() else { return };
     let first = serving(&[&[], &[]]);
     let more = serving(&[&[], &[("comment", "\"new\"")], &[]]);
@@ -69,7 +69,7 @@ fn rows_that_the_table_does_not_take_are_an_error() {
 }
 
 #[test]
-fn rows_that_a_trigger_puts_into_a_child_of_the_table_are_there() {
+fn rows_moved_to_a_child_table_by_a_trigger_are_found() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -94,7 +94,7 @@ fn rows_that_a_trigger_puts_into_a_child_of_the_table_are_there() {
 }
 
 #[test]
-fn a_key_that_takes_two_batches_for_one_is_refused() {
+fn a_key_that_treats_two_batches_as_equal_is_refused() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -184,7 +184,7 @@ fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) 
 }
 
 #[test]
-fn a_table_that_somebody_else_creates_meanwhile_is_looked_at_again() {
+fn a_table_created_concurrently_is_checked_again() {
     let Some(database) = shared() else { return };
     let fitting = "batch_id text primary key, avg_germination_rate numeric";
     let rounding = "batch_id text primary key, avg_germination_rate numeric(12,2)";

@@ -7,7 +7,7 @@ use crate::scripted::Answer;
 use crate::wire::page;
 
 #[test]
-fn rows_without_a_change_are_neither_written_nor_locked() {
+fn unchanged_rows_are_neither_written_nor_locked() {
     // Alone on its server: what others write to the log counts there.
     let Some(database) = Database::start() else {
         return;
@@ -68,7 +68,7 @@ fn rows_without_a_change_are_neither_written_nor_locked() {
 }
 
 #[test]
-fn texts_that_only_a_collation_calls_equal_are_changed() {
+fn texts_equal_only_under_a_collation_are_updated() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     database.sql(
@@ -91,7 +91,7 @@ fn texts_that_only_a_collation_calls_equal_are_changed() {
 }
 
 #[test]
-fn triggers_see_only_what_is_written() {
+fn triggers_fire_only_for_written_rows() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
@@ -120,7 +120,7 @@ fn triggers_see_only_what_is_written() {
 }
 
 #[test]
-fn a_full_disk_under_the_rows_that_wait_is_told() {
+fn a_full_disk_for_the_row_buffer_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");

@@ -38,7 +38,7 @@ fn can_measure() -> bool {
 }
 
 #[test]
-fn bombs_break_the_interface_within_64_mebibytes() {
+fn decompression_bombs_fail_within_64_mebibytes() {
     if !can_measure() {
         return;
     }
@@ -122,7 +122,7 @@ fn bombs_break_the_interface_within_64_mebibytes() {
 }
 
 #[test]
-fn bombs_for_a_token_or_an_error_are_bounded_too() {
+fn decompression_bombs_in_token_and_error_responses_are_bounded() {
     if !can_measure() {
         return;
     }
@@ -142,7 +142,7 @@ fn bombs_for_a_token_or_an_error_are_bounded_too() {
 }
 
 #[test]
-fn a_head_without_end_is_bounded() {
+fn an_endless_response_head_is_bounded() {
     if !can_measure() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_head_without_end_is_bounded() {
 }
 
 #[test]
-fn a_long_error_page_is_a_few_readable_lines() {
+fn a_long_error_page_is_shortened_to_a_few_lines() {
     let row = "<tr><td class=\"cell\">Something went wrong, and here is all about it</td></tr>\n";
     let html = format!(
         "<!DOCTYPE html>\n<html>\n{}",
@@ -177,7 +177,7 @@ fn a_long_error_page_is_a_few_readable_lines() {
 }
 
 #[test]
-fn what_the_service_names_in_a_flawed_batch_is_shown_in_part() {
+fn long_values_of_an_invalid_batch_are_truncated_in_messages() {
     let long = "n".repeat(500_000);
     for batch in [
         batch_with(&long, "warnings", None),
@@ -203,7 +203,7 @@ fn what_the_service_names_in_a_flawed_batch_is_shown_in_part() {
 }
 
 #[test]
-fn a_batch_with_too_many_fields_is_refused_soon() {
+fn a_batch_with_too_many_fields_is_refused_quickly() {
     let mut many = fields("b1");
     many.extend((0..50_000).map(|number| (format!("f{number}"), "1".to_owned())));
     let exported = export(&service([Answer::ok(page(&[object(&many)], None))]), &[]).expect(7);

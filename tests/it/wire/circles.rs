@@ -45,7 +45,7 @@ fn circle(number: usize) -> Vec<usize> {
 }
 
 /// Pages that begin again at the twentieth after the thirtieth, with empty ones between them.
-fn circle_behind_a_way(number: usize) -> Vec<usize> {
+fn circle_after_a_lead_in(number: usize) -> Vec<usize> {
     match number / 2 {
         _ if number % 2 == 1 => Vec::new(),
         number if number < 30 => vec![number],
@@ -54,11 +54,11 @@ fn circle_behind_a_way(number: usize) -> Vec<usize> {
 }
 
 #[test]
-fn ten_pages_with_nothing_new_end_an_export() {
+fn ten_pages_without_new_batches_fail() {
     for (ids, pages) in [
         (first_page as fn(usize) -> Vec<usize>, 1 + 10),
         (circle, 25 + 10),
-        (circle_behind_a_way, 2 * (30 + 10) - 1),
+        (circle_after_a_lead_in, 2 * (30 + 10) - 1),
     ] {
         for args in [
             &["--limit", "200"][..],
@@ -82,7 +82,7 @@ fn ten_pages_with_nothing_new_end_an_export() {
 }
 
 #[test]
-fn nine_pages_with_nothing_new_are_legal() {
+fn nine_pages_without_new_batches_are_allowed() {
     // Each new batch comes on ten pages, with an empty one among them.
     fn slow(number: usize) -> Vec<usize> {
         match number % 11 {
@@ -97,7 +97,7 @@ fn nine_pages_with_nothing_new_are_legal() {
 }
 
 #[test]
-fn any_number_of_empty_pages_is_legal() {
+fn any_number_of_empty_pages_is_allowed() {
     fn rare(number: usize) -> Vec<usize> {
         if number.is_multiple_of(50) {
             vec![number]
@@ -110,7 +110,7 @@ fn any_number_of_empty_pages_is_legal() {
 }
 
 #[test]
-fn a_walk_that_begins_again_may_repeat_many_pages() {
+fn a_restarted_walk_may_repeat_many_pages() {
     let options = ["--batches", "250", "--page-size", "10"];
     for faults in [
         &["cursor-expiry:20"][..],
@@ -151,7 +151,7 @@ fn the_embedded_service_can_ignore_cursors() {
 }
 
 #[test]
-fn a_sync_ends_with_the_same_error_and_keeps_what_came() {
+fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
     // Both kinds: new cursors, and the same one for ever.
     let same_cursor = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),

@@ -41,7 +41,7 @@ fn cut_page(framing: Framing, number: usize, pages: usize) -> Answer {
 }
 
 #[test]
-fn a_page_cut_at_any_byte_is_asked_for_again_and_nothing_is_lost() {
+fn a_page_truncated_at_any_byte_is_retried_without_loss() {
     let kinds = Framing::ALL.map(|framing| (framing, false));
     in_parallel(
         &[&kinds[..], &[(Framing::Length, true)]].concat(),
@@ -68,7 +68,7 @@ fn a_page_cut_at_any_byte_is_asked_for_again_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_page_that_is_always_cut_is_never_a_page() {
+fn a_page_that_is_always_truncated_is_never_accepted() {
     in_parallel(&Framing::ALL, |&framing| {
         let whole = Answer::framed(200, framing, page(&[], None).as_bytes());
         let exported = export(&service([whole.clone()]), &[]).expect(0);
@@ -87,7 +87,7 @@ fn a_page_that_is_always_cut_is_never_a_page() {
 }
 
 #[test]
-fn an_answer_of_version_1_cut_at_any_byte_is_asked_for_again() {
+fn a_version_1_response_truncated_at_any_byte_is_retried() {
     in_parallel(&Framing::ALL, |&framing| {
         let body = format!("[{}]", batch("b1"));
         let whole = Answer::framed(200, framing, body.as_bytes());
@@ -106,7 +106,7 @@ fn an_answer_of_version_1_cut_at_any_byte_is_asked_for_again() {
 }
 
 #[test]
-fn a_token_response_cut_at_any_byte_is_asked_for_again() {
+fn a_token_response_truncated_at_any_byte_is_retried() {
     in_parallel(&Framing::ALL, |&framing| {
         let body = json!({ "access_token": TOKEN }).to_string();
         let whole = Answer::framed(200, framing, body.as_bytes());
@@ -129,7 +129,7 @@ fn a_token_response_cut_at_any_byte_is_asked_for_again() {
 }
 
 #[test]
-fn a_length_that_is_not_true_is_no_page() {
+fn a_page_with_a_wrong_content_length_is_rejected() {
     let body = page(&[batch("b1")], None);
     for length in [
         body.len() + 1,
@@ -145,7 +145,7 @@ fn a_length_that_is_not_true_is_no_page() {
 }
 
 #[test]
-fn gzip_that_does_not_add_up_is_no_page() {
+fn a_page_with_a_wrong_gzip_checksum_is_rejected() {
     let body = page(&[batch("b1")], None);
     let good = Answer::framed(200, Framing::GzipLength, body.as_bytes());
     // Nothing is cut, yet the checksum is not that of the text.
@@ -158,7 +158,7 @@ fn gzip_that_does_not_add_up_is_no_page() {
 }
 
 #[test]
-fn what_never_unpacks_breaks_the_interface() {
+fn a_response_that_never_decompresses_is_a_protocol_error() {
     let plain = Answer::packed(200, page(&[batch("b1")], None).into_bytes());
     let service = service([plain]);
     let exported = export(&service, &[]).expect(7);

@@ -184,7 +184,7 @@ fn frame(
 }
 
 #[test]
-fn a_request_that_was_never_taken_is_sent_again_without_a_retry() {
+fn an_unprocessed_request_is_resent_without_counting_as_a_retry() {
     for excess in [Excess::GoAway(NO_ERROR), Excess::Refuse] {
         let service = Closing::with("localhost", 4, 20, excess);
         // Without retries, any that was counted would end the run.
@@ -202,7 +202,7 @@ fn a_request_that_was_never_taken_is_sent_again_without_a_retry() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_is_given_up() {
+fn a_server_that_processes_no_request_fails_the_run() {
     let service = Closing::start("localhost", 0, 1);
     let exported = service.export(&["--retries", "2"]).expect(5);
     assert!(exported.has("tried 3 times"), "{}", exported.stderr);
@@ -211,7 +211,7 @@ fn a_server_that_takes_nothing_is_given_up() {
 }
 
 #[test]
-fn a_server_in_trouble_is_retried_with_a_warning() {
+fn a_failing_server_is_retried_with_a_warning() {
     let service = Closing::with("localhost", 2, 3, Excess::GoAway(INTERNAL_ERROR));
     let exported = service.export(&["--retries", "1"]).expect(0);
     assert_eq!(exported.ids().len(), 3);

@@ -9,7 +9,7 @@ use super::{
 use crate::scripted::{Answer, Asked, Scripted};
 
 #[test]
-fn what_is_no_page_in_json_breaks_the_interface() {
+fn a_body_that_is_not_a_json_page_is_a_protocol_error() {
     let good = batch("b1");
     let bodies: Vec<Vec<u8>> = [
         "nonsense".to_owned(),
@@ -133,7 +133,7 @@ fn flawed(id: &str) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_flawed_batch_ends_the_run_with_page_batch_and_field() {
+fn an_invalid_batch_fails_with_page_batch_and_field() {
     in_parallel(&flawed("b3"), |(flawed, field)| {
         let second = page(&[batch("b2"), flawed.clone()], None);
         let first = page(&[batch("b1")], Some(&cursor(1)));
@@ -154,7 +154,7 @@ fn a_flawed_batch_ends_the_run_with_page_batch_and_field() {
 }
 
 #[test]
-fn lenient_carries_flawed_batches_on_as_received_and_counts_them() {
+fn lenient_keeps_invalid_batches_as_received_and_counts_them() {
     let all = flawed("b1");
     let (mut batches, mut expected, mut skipped) = (Vec::new(), Vec::new(), 0);
     for (number, (text, field)) in all.iter().enumerate() {
@@ -187,7 +187,7 @@ fn lenient_carries_flawed_batches_on_as_received_and_counts_them() {
 }
 
 #[test]
-fn a_nullable_field_that_is_absent_draws_one_warning() {
+fn an_absent_nullable_field_gives_one_warning() {
     let without = |id: &str| batch_with(id, "comment", None);
     let service = service([
         Answer::ok(page(&[without("b1"), without("b2")], Some(&cursor(1)))),
@@ -207,7 +207,7 @@ fn a_nullable_field_that_is_absent_draws_one_warning() {
 }
 
 #[test]
-fn unknown_fields_are_kept_wherever_they_stand() {
+fn unknown_fields_are_kept_in_any_position() {
     let more = batch_with("b1", "soil", Some("{\"ph\":6.50,\"a\":[null]}"));
     let body =
         page(std::slice::from_ref(&more), None).replacen('{', "{\"total\":[1,{\"data\":[]}],", 1);
@@ -216,7 +216,7 @@ fn unknown_fields_are_kept_wherever_they_stand() {
 }
 
 #[test]
-fn a_next_token_that_is_neither_text_nor_null_breaks_the_interface() {
+fn a_next_token_that_is_neither_string_nor_null_is_a_protocol_error() {
     let good = batch("b1");
     for end in [
         "",
@@ -237,7 +237,7 @@ fn a_next_token_that_is_neither_text_nor_null_breaks_the_interface() {
 }
 
 #[test]
-fn cursors_that_go_round_end_the_run() {
+fn repeated_cursors_fail_the_run() {
     for round in [1, 2, 5] {
         let service = Scripted::start(move |asked| {
             if asked.path().ends_with("/auth") {
@@ -253,7 +253,7 @@ fn cursors_that_go_round_end_the_run() {
 }
 
 #[test]
-fn a_cursor_that_is_never_taken_ends_the_run_in_plain_words() {
+fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
     for status in [400, 404, 410, 422] {
         let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
         let service = Scripted::start(move |asked| {
@@ -303,7 +303,7 @@ fn an_empty_page_with_a_cursor_is_not_the_end() {
 }
 
 #[test]
-fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
+fn lenient_counts_batches_sent_by_version_1_rather_than_kept() {
     // 1500 batches, one each half minute; one has no identifier, and 1000 is all it answers.
     let script = |asked: &Asked| {
         if asked.path().ends_with("/auth") {
@@ -347,7 +347,7 @@ fn lenient_counts_what_version_1_sends_and_not_what_is_kept() {
 }
 
 #[test]
-fn what_is_wrong_is_told_also_where_a_limit_ends_the_run() {
+fn data_issues_are_reported_even_if_a_limit_ends_the_run() {
     let flawed = batch_with("b1", "number_of_images", Some("\"twelve\""));
     let first = Answer::ok(page(&[flawed, batch("b2")], Some(&cursor(1))));
     let exported = export(&service([first]), &["--lenient", "--limit", "1"]).expect(0);
@@ -355,7 +355,7 @@ fn what_is_wrong_is_told_also_where_a_limit_ends_the_run() {
 }
 
 #[test]
-fn what_is_odd_is_told_in_the_right_number() {
+fn data_issues_use_the_correct_singular_or_plural() {
     let mut first = fields("a");
     first.retain(|(name, _)| name != "comment" && name != "crop_type");
     let formula = batch_with("b", "comment", Some("\"=1+1\""));
@@ -389,7 +389,7 @@ fn what_is_odd_is_told_in_the_right_number() {
 }
 
 #[test]
-fn a_part_that_nobody_asked_for_is_no_page() {
+fn an_unrequested_partial_response_is_rejected() {
     let part = Answer::status(206, page(&[batch("b1")], Some(&cursor(1))));
     let part = part.header("Content-Range", "bytes 0-99/1000");
     let batches = service([part]);

@@ -30,7 +30,7 @@ fn export_with(base_url: &str, variables: &[(&str, &str)], args: &[&str]) -> Exp
 }
 
 #[test]
-fn a_proxy_that_cannot_be_used_is_a_mistake_and_nothing_is_sent() {
+fn an_unusable_proxy_is_a_usage_error_and_nothing_is_sent() {
     let trap = Scripted::answering(vec![token()], vec![one_page()]);
     let port = trap.address.port();
     let own_address = format!("http://127.0.0.1:{port}");
@@ -70,7 +70,7 @@ fn a_proxy_that_cannot_be_used_is_a_mistake_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_proxy_that_refuses_is_told_and_not_retried() {
+fn a_proxy_that_refuses_is_reported_and_not_retried() {
     for (status, code, says, hint) in [
         (407, 4, "the proxy refused the credentials", "HTTPS_PROXY"),
         (401, 4, "the proxy refused the credentials", "HTTPS_PROXY"),
@@ -113,7 +113,7 @@ fn a_proxy_that_refuses_is_told_and_not_retried() {
 }
 
 #[test]
-fn a_proxy_that_does_not_reach_the_service_is_an_outage() {
+fn a_proxy_that_cannot_reach_the_service_is_unavailable() {
     for answer in [
         Answer::status(502, ""),
         Answer::status(503, ""),
@@ -132,7 +132,7 @@ fn a_proxy_that_does_not_reach_the_service_is_an_outage() {
 }
 
 #[test]
-fn a_proxy_that_cannot_be_reached_is_named() {
+fn an_unreachable_proxy_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -225,7 +225,7 @@ fn https_goes_through_a_tunnel() {
 
 /// A proxy that speaks TLS and asks for a password. The text of the HTTP client is all that tells why.
 #[test]
-fn a_proxy_that_speaks_tls_and_refuses_the_password_is_told() {
+fn a_tls_proxy_that_refuses_the_password_is_reported() {
     let identity = Identity::of("localhost", &[]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

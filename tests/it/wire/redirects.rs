@@ -55,7 +55,7 @@ fn a_get_redirect_within_the_service_is_followed() {
 }
 
 #[test]
-fn a_redirect_with_a_password_in_it_does_not_change_who_we_are() {
+fn a_redirect_with_a_password_does_not_change_the_credentials() {
     let service = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         "/v2/batches" => {
@@ -90,7 +90,7 @@ fn credentials_do_not_follow_a_redirect() {
 }
 
 #[test]
-fn redirects_that_go_round_end() {
+fn a_redirect_loop_fails() {
     let service = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth % 2)),
@@ -115,7 +115,7 @@ fn redirects_that_go_round_end() {
 }
 
 #[test]
-fn a_redirect_to_nowhere_breaks_the_interface() {
+fn a_redirect_without_a_usable_location_is_a_protocol_error() {
     for place in ["http://", "http://[", "http://127.0.0.1:99999/"] {
         export(&service([Answer::redirect(302, place)]), &[]).expect(7);
     }
@@ -127,7 +127,7 @@ fn a_redirect_to_nowhere_breaks_the_interface() {
 }
 
 #[test]
-fn a_failure_after_a_redirect_says_where_it_led() {
+fn a_failure_after_a_redirect_names_its_destination() {
     for (answer, says) in [
         (
             Answer::error(422, "no"),

@@ -12,7 +12,7 @@ use crate::harness::{Ended, SOON, trayscan};
 use crate::scripted::{Answer, Framing, Scripted};
 
 #[test]
-fn plain_http_to_another_machine_is_refused_at_once() {
+fn plain_http_to_another_host_is_refused_at_once() {
     for base_url in [
         "http://192.0.2.1",
         "http://192.0.2.1:8080/api",
@@ -59,7 +59,7 @@ fn a_base_url_with_a_password_is_refused_and_not_shown() {
 }
 
 #[test]
-fn requests_say_what_they_must_and_nothing_else() {
+fn requests_have_exactly_the_required_headers_and_bodies() {
     let cookie = |answer: Answer| answer.header("Set-Cookie", "session=abc; Path=/");
     let service = Scripted::answering(
         vec![cookie(token())],
@@ -108,7 +108,7 @@ fn requests_say_what_they_must_and_nothing_else() {
 }
 
 #[test]
-fn a_proxy_does_not_come_between_us_and_this_machine() {
+fn a_proxy_is_not_used_for_localhost() {
     let trap = service([one_page()]);
     let service = service([one_page()]);
     for base_url in [
@@ -154,7 +154,7 @@ fn a_service_that_never_answers_times_out() {
 }
 
 #[test]
-fn a_service_that_drips_for_ever_times_out() {
+fn a_service_that_sends_one_byte_at_a_time_for_ever_times_out() {
     let pause = Duration::from_millis(50);
     let text = Answer::ok(page(&[batch("b1")], None)).claiming(1_000_000);
     let long = text.header("X-Long", "1");
@@ -182,7 +182,7 @@ fn a_service_that_drips_for_ever_times_out() {
 }
 
 #[test]
-fn a_slow_service_that_goes_on_is_waited_for() {
+fn a_slow_service_that_keeps_sending_does_not_time_out() {
     in_parallel(&Framing::ALL, |&framing| {
         // Longer than the time-out in all, and never so long without a byte.
         let body = page(&[batch("b1"), batch("b2")], None);
@@ -201,7 +201,7 @@ fn a_slow_service_that_goes_on_is_waited_for() {
 }
 
 #[test]
-fn a_time_out_that_never_comes_is_no_panic() {
+fn a_huge_timeout_does_not_panic() {
     for timeout in ["1000000y", "500000000000y"] {
         let service = service([one_page()]);
         let exported = export(&service, &["--timeout", timeout]);
@@ -210,7 +210,7 @@ fn a_time_out_that_never_comes_is_no_panic() {
 }
 
 #[test]
-fn nobody_listening_is_unavailable() {
+fn a_closed_port_is_unavailable() {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -223,7 +223,7 @@ fn nobody_listening_is_unavailable() {
 }
 
 #[test]
-fn what_is_no_http_is_no_answer() {
+fn a_response_that_is_not_http_is_rejected() {
     for head in [
         "SSH-2.0-OpenSSH_9.9\r\n",
         "\u{15}\u{3}\u{1}",
@@ -240,7 +240,7 @@ fn what_is_no_http_is_no_answer() {
 }
 
 #[test]
-fn check_reads_what_it_is_sent() {
+fn check_validates_the_response_bodies() {
     let broken = Answer::ok("{\"data\":[{abc}],\"next_token\":null}");
     let service = service([broken]);
     let mut command = configured(trayscan(&["check", "--api", "v2"]), &service.base_url());

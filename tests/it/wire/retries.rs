@@ -13,7 +13,7 @@ fn gaps(asked: &[Asked]) -> Vec<Duration> {
 }
 
 #[test]
-fn retry_after_in_seconds_is_the_least_wait() {
+fn retry_after_in_seconds_is_the_minimum_delay() {
     for (status, auth) in [(429, false), (503, false), (500, false), (429, true)] {
         let busy = Answer::error(status, "busy").header("Retry-After", "1");
         let (auth, batches, end) = if auth {
@@ -32,7 +32,7 @@ fn retry_after_in_seconds_is_the_least_wait() {
 }
 
 #[test]
-fn retry_after_as_a_date_is_the_least_wait() {
+fn retry_after_as_a_date_is_the_minimum_delay() {
     let when = SystemTime::now() + Duration::from_secs(3);
     let date = httpdate::fmt_http_date(when);
     let busy = Answer::error(503, "busy").header("Retry-After", &date);
@@ -48,7 +48,7 @@ fn retry_after_as_a_date_is_the_least_wait() {
 }
 
 #[test]
-fn an_odd_retry_after_does_no_harm() {
+fn an_invalid_retry_after_is_tolerated() {
     for value in [
         "-1",
         "0",
@@ -67,7 +67,7 @@ fn an_odd_retry_after_does_no_harm() {
 }
 
 #[test]
-fn a_503_waits_as_told_each_time() {
+fn a_503_waits_for_the_configured_delay_each_time() {
     let sick = Answer::error(503, "sick");
     let service = service([sick.clone(), sick.clone(), sick, one_page()]);
     let exported = export(&service, &["--retries", "3", "--retry-wait", "400ms"]).expect(0);
@@ -86,7 +86,7 @@ fn a_503_waits_as_told_each_time() {
 }
 
 #[test]
-fn other_faults_wait_a_quarter_and_then_twice_as_long() {
+fn other_errors_back_off_exponentially_from_a_quarter() {
     let service = service([
         Answer::error(500, "sick"),
         one_page().cut_at(9),
@@ -105,7 +105,7 @@ fn other_faults_wait_a_quarter_and_then_twice_as_long() {
 }
 
 #[test]
-fn these_statuses_are_tried_again_and_no_others() {
+fn only_retryable_statuses_are_retried() {
     let cases: Vec<(u16, bool)> = [
         400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 413, 415, 418, 422, 425, 429, 431, 451,
         500, 501, 502, 503, 504, 505, 507, 511, 599,
@@ -141,7 +141,7 @@ fn these_statuses_are_tried_again_and_no_others() {
 }
 
 #[test]
-fn auth_is_tried_again_like_any_other_request() {
+fn auth_is_retried_like_any_other_request() {
     let auth = vec![
         Answer::error(503, "sick"),
         Answer::error(500, "sick"),
@@ -159,7 +159,7 @@ fn auth_is_tried_again_like_any_other_request() {
 }
 
 #[test]
-fn a_status_counts_however_its_body_is_packed() {
+fn a_status_is_reported_even_if_its_body_is_not_decodable() {
     let ill = Answer::error(503, "ill").header("Content-Encoding", "br");
     let exported = export(&service([ill, one_page()]), &[]).expect(0);
     assert!(exported.has("answered 503"), "{}", exported.stderr);

@@ -68,7 +68,7 @@ fn exported(service: &Scripted, args: &[&str]) -> Exported {
 }
 
 #[test]
-fn neighbouring_seconds_that_are_too_much_together_come_one_by_one() {
+fn adjacent_seconds_too_large_together_are_fetched_separately() {
     let all = TooMuch::IsCut;
     for too_much in [all, TooMuch::IsRefused(413), TooMuch::IsRefused(422)] {
         for workers in ["1", "8"] {
@@ -95,7 +95,7 @@ fn neighbouring_seconds_that_are_too_much_together_come_one_by_one() {
 }
 
 #[test]
-fn a_second_that_is_too_much_alone_is_kept_with_a_warning() {
+fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
     let crowded = [(0, 1200), (1000, 10), (5000, 1500), (9000, 3)];
     let exported = exported(&serve(&crowded, TooMuch::IsCut), &[]).expect(0);
     assert_eq!(exported.ids().len(), 2 * MOST + 13);
@@ -110,7 +110,7 @@ fn a_second_that_is_too_much_alone_is_kept_with_a_warning() {
 }
 
 #[test]
-fn fractions_between_two_seconds_are_never_lost_without_a_word() {
+fn lost_fractions_between_two_seconds_are_reported() {
     // Only a window of both seconds is answered with what lies between them.
     let between = [(0, 5), (500, 1200), (1000, 5)];
     let exported_cut = exported(&serve(&between, TooMuch::IsCut), &[]).expect(0);

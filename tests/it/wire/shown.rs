@@ -23,7 +23,7 @@ fn assert_harmless(stderr: &str) {
 }
 
 #[test]
-fn what_a_terminal_would_obey_is_shown_as_escapes() {
+fn terminal_control_sequences_are_escaped() {
     for status in [500, 422, 401] {
         for body in [json!({ "detail": HOSTILE }).to_string(), HOSTILE.to_owned()] {
             let service = service([Answer::status(status, body)]);
@@ -45,7 +45,7 @@ fn what_a_terminal_would_obey_is_shown_as_escapes() {
 }
 
 #[test]
-fn json_errors_hold_nothing_that_a_terminal_would_obey() {
+fn json_errors_contain_no_terminal_control_sequences() {
     let bodies = [
         json!({ "detail": HOSTILE }).to_string(),
         json!({ "detail": [{"loc": ["query", HOSTILE], "msg": HOSTILE, "type": "x"}] }).to_string(),
@@ -64,7 +64,7 @@ fn json_errors_hold_nothing_that_a_terminal_would_obey() {
 }
 
 #[test]
-fn the_service_cannot_write_lines_of_its_own() {
+fn the_service_cannot_forge_message_lines() {
     let forged = "x\nwarning: all is well\nerror: gone";
     let flawed = batch_with(forged, "warnings", None);
     let repeated = batch_with("b1", forged, Some("1"));
@@ -151,7 +151,7 @@ fn for_page_two(answer: Answer) -> Scripted {
 }
 
 #[test]
-fn a_secret_that_the_service_repeats_is_not_shown() {
+fn a_secret_echoed_by_the_service_is_redacted() {
     let echoes = [
         echoes("hunter2-plain"),
         echoes("hunter2 \"quoted\" \\ / \u{f6}"),
@@ -173,13 +173,13 @@ fn a_secret_that_the_service_repeats_is_not_shown() {
 }
 
 #[test]
-fn a_token_or_cursor_that_the_service_repeats_is_not_shown() {
+fn a_token_or_cursor_echoed_by_the_service_is_redacted() {
     assert_hidden(&echoes(TOKEN), &[TOKEN], |echo| service([echo]));
     assert_hidden(&echoes(&cursor(1)), &[CURSOR], for_page_two);
 }
 
 #[test]
-fn a_secret_is_hidden_in_every_way_of_writing_it() {
+fn a_secret_is_redacted_in_every_encoding() {
     let form: String = form_urlencoded::byte_serialize(SECRET.as_bytes()).collect();
     let escaped = escapes(SECRET);
     let slashed = json!(SECRET).to_string().replace('/', "\\/");
@@ -197,14 +197,14 @@ fn a_secret_is_hidden_in_every_way_of_writing_it() {
 }
 
 #[test]
-fn a_token_is_hidden_in_every_way_of_writing_it() {
+fn a_token_is_redacted_in_every_encoding() {
     let escaped = escapes(TOKEN);
     let echo = Answer::status(422, format!("{{\"detail\":\"I got {escaped}\"}}"));
     assert_hidden(&[echo], &[TOKEN], |echo| service([echo]));
 }
 
 #[test]
-fn an_odd_cursor_is_hidden_as_it_is_written_in_an_address() {
+fn an_unusual_cursor_is_redacted_in_its_url_encoding() {
     let odd = format!("{CURSOR}a/b+c==");
     let written: String = form_urlencoded::byte_serialize(odd.as_bytes()).collect();
     let echo = Answer::error(
@@ -218,7 +218,7 @@ fn an_odd_cursor_is_hidden_as_it_is_written_in_an_address() {
 }
 
 #[test]
-fn an_earlier_token_that_the_service_repeats_is_not_shown() {
+fn an_earlier_token_echoed_by_the_service_is_redacted() {
     let next = Answer::ok("{\"access_token\":\"token-0815-other\"}");
     let auth = vec![token(), next];
     for format in ["text", "json"] {
@@ -230,7 +230,7 @@ fn an_earlier_token_that_the_service_repeats_is_not_shown() {
 }
 
 #[test]
-fn an_earlier_cursor_that_the_service_repeats_is_not_shown() {
+fn an_earlier_cursor_echoed_by_the_service_is_redacted() {
     let last = Answer::error(500, &format!("lost after {}", cursor(1)));
     let service = service([
         Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
@@ -241,7 +241,7 @@ fn an_earlier_cursor_that_the_service_repeats_is_not_shown() {
 }
 
 #[test]
-fn a_batch_that_repeats_secrets_does_not_have_them_shown() {
+fn secrets_echoed_in_a_batch_are_redacted() {
     for secret in [SECRET, TOKEN] {
         let flawed = batch_with(secret, "warnings", None);
         let unknown = batch_with("b1", secret, Some("1"));
@@ -254,7 +254,7 @@ fn a_batch_that_repeats_secrets_does_not_have_them_shown() {
 }
 
 #[test]
-fn every_place_and_message_of_a_422_is_shown() {
+fn every_location_and_message_of_a_422_is_shown() {
     let entries: Vec<Value> = (0..12)
         .map(|number| {
             json!({
@@ -283,7 +283,7 @@ fn every_place_and_message_of_a_422_is_shown() {
 }
 
 #[test]
-fn a_token_stays_hidden_after_hundreds_of_cursors() {
+fn a_token_is_still_redacted_after_hundreds_of_cursors() {
     const PAGES: usize = 600;
     let last = Answer::error(409, &format!("the header was Bearer {TOKEN}"));
     let pages = (0..PAGES)
@@ -298,7 +298,7 @@ fn a_token_stays_hidden_after_hundreds_of_cursors() {
 }
 
 #[test]
-fn a_long_token_is_hidden_where_it_is_shown_in_part() {
+fn a_long_token_is_redacted_in_truncated_text() {
     let long = "t".repeat(20) + &"0123456789".repeat(23);
     let auth = Answer::ok(json!({ "access_token": long }).to_string());
     let flawed = batch_with(&long, "warnings", None);
@@ -309,7 +309,7 @@ fn a_long_token_is_hidden_where_it_is_shown_in_part() {
 }
 
 #[test]
-fn errors_stay_json_whatever_the_secret_is() {
+fn errors_stay_valid_json_for_any_secret() {
     for secret in ["null", "false", "code", "error"] {
         let service = service([Answer::error(409, &format!("it was {secret}"))]);
         let mut command = configured(
@@ -329,7 +329,7 @@ fn errors_stay_json_whatever_the_secret_is() {
 }
 
 #[test]
-fn of_an_error_page_the_title_is_shown() {
+fn the_title_of_an_error_page_is_shown() {
     let nginx = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
                  <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n\
                  </body>\r\n</html>";

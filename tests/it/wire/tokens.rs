@@ -32,7 +32,7 @@ fn a_refused_token_is_renewed_once_and_the_request_repeated() {
 }
 
 #[test]
-fn a_token_refused_twice_ends_the_run() {
+fn a_token_refused_twice_fails_the_run() {
     for status in [401, 403] {
         let service = service([Answer::error(status, "no")]);
         export(&service, &["--retries", "3"]).expect(4);
@@ -47,7 +47,7 @@ fn a_token_refused_twice_ends_the_run() {
 }
 
 #[test]
-fn a_token_refused_in_mid_run_loses_nothing() {
+fn a_token_refused_during_the_run_loses_no_batches() {
     let service = service([
         Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
         Answer::error(401, "expired"),
@@ -60,7 +60,7 @@ fn a_token_refused_in_mid_run_loses_nothing() {
 }
 
 #[test]
-fn an_odd_token_response_breaks_the_interface() {
+fn an_invalid_token_response_is_a_protocol_error() {
     let huge = json!({ "access_token": "x".repeat(1 << 20) }).to_string();
     let bodies = [
         "{}",
@@ -100,7 +100,7 @@ fn an_odd_token_response_breaks_the_interface() {
 }
 
 #[test]
-fn an_odd_expires_in_does_no_harm() {
+fn an_invalid_expires_in_is_tolerated() {
     let values = [
         "\"3600\"",
         "\"soon\"",
@@ -158,7 +158,7 @@ fn a_token_that_expires_soon_is_renewed_in_time() {
 }
 
 #[test]
-fn credentials_that_are_refused_say_nothing_of_ranges_and_cursors() {
+fn refused_credentials_do_not_mention_ranges_or_cursors() {
     let refusal = || {
         Answer::status(
             422,

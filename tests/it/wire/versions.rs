@@ -15,7 +15,7 @@ fn without_version_2(status: u16, auth: bool) -> Scripted {
 }
 
 #[test]
-fn version_1_is_used_where_version_2_is_not_there() {
+fn version_1_is_used_if_version_2_is_missing() {
     for (status, auth) in [404, 405, 410, 501]
         .into_iter()
         .flat_map(|status| [(status, true), (status, false)])
@@ -47,7 +47,7 @@ fn version_1_is_used_where_version_2_is_not_there() {
 }
 
 #[test]
-fn version_1_is_not_used_where_version_2_is_ill_or_refuses() {
+fn version_1_is_not_used_if_version_2_fails_or_refuses() {
     for (status, auth) in [500, 503, 502, 429, 401, 403, 422, 400, 406]
         .into_iter()
         .flat_map(|status| [(status, true), (status, false)])
@@ -71,7 +71,7 @@ fn version_1_is_not_used_where_version_2_is_ill_or_refuses() {
 }
 
 #[test]
-fn a_version_that_was_asked_for_is_the_only_one() {
+fn a_requested_version_is_the_only_one_used() {
     let service = without_version_2(404, false);
     export(&service, &["--api", "v2"]).expect(6);
     assert_eq!(service.names(), ["POST /v2/auth", "GET /v2/batches"]);
@@ -84,7 +84,7 @@ fn a_version_that_was_asked_for_is_the_only_one() {
 }
 
 #[test]
-fn a_service_without_any_version_says_so_once_for_each() {
+fn a_service_without_any_version_is_reported_once_per_version() {
     let service = Scripted::start(|_| Answer::error(404, "no"));
     let exported = export(&service, &[]).expect(6);
     assert!(exported.has("base URL"), "{}", exported.stderr);
@@ -92,7 +92,7 @@ fn a_service_without_any_version_says_so_once_for_each() {
 }
 
 #[test]
-fn a_404_in_mid_run_is_no_reason_for_version_1() {
+fn a_404_during_the_run_does_not_fall_back_to_version_1() {
     let service = service([
         Answer::ok(page(&[batch("b1")], Some(&cursor(1)))),
         Answer::error(404, "no such cursor"),
@@ -104,7 +104,7 @@ fn a_404_in_mid_run_is_no_reason_for_version_1() {
 }
 
 #[test]
-fn version_1_that_takes_no_dates_is_found_out() {
+fn version_1_ignoring_dates_is_detected() {
     let all: Vec<String> = (0..1000)
         .map(|number| batch(&format!("b{number}")))
         .collect();
