@@ -1,4 +1,4 @@
-//! Dates as people write them, and the range that is sent.
+//! Dates as users write them, and the range that is sent.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::data::moment;
 use crate::harness::{Server, export};
 use crate::paging::ids;
 
-/// Exports and returns the dates that were sent, as they were written.
+/// Exports and returns the dates as they were sent.
 fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
     let stub = Stub::start(well);
     let ended = succeeded(stub.export(&[args, &["-v"]].concat()));
@@ -95,7 +95,7 @@ fn relative_dates_are_sent_as_utc_seconds() {
             assert!(between.contains(&sent), "{flag} {form}: {sent} {between:?}");
         }
     }
-    // Midnight may pass meanwhile.
+    // Midnight may pass during the test.
     let before = Utc::now();
     let today = asked(&["--start", "today", "--end", "today"]);
     let day_before = asked(&["--start", "yesterday", "--end", "yesterday"]);
@@ -182,7 +182,7 @@ fn the_range_is_shown_with_v_and_in_the_last_line() {
     }
 }
 
-/// Asserts that exports of neighbouring `periods` hold what `whole` holds, each batch once.
+/// Asserts that exports of consecutive `periods` together contain each batch of `whole` exactly once.
 fn assert_partitioned(server: &Server, periods: &[String], whole: &[Value], args: &[&str]) {
     let mut found = Vec::new();
     for period in periods {

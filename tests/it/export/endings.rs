@@ -270,7 +270,7 @@ fn wrong_credentials_end_with_code_4() {
 
 #[test]
 fn an_unreachable_service_ends_with_code_5() {
-    // Nobody listens any more on a port that was free a moment ago.
+    // The listener is closed, so the port refuses connections.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -1,4 +1,4 @@
-//! Formats: what each of them writes, read back.
+//! Formats: the output of each, read back.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _};
@@ -93,7 +93,7 @@ fn numbers_keep_their_digits_and_position() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
 }
 
-/// Says a value as a cell.
+/// Returns a value as the text of a cell.
 fn cell(batch: &Value, field: &str) -> String {
     match &batch[field] {
         Value::Null => String::new(),
@@ -102,7 +102,7 @@ fn cell(batch: &Value, field: &str) -> String {
     }
 }
 
-/// Reads cells, the header among them.
+/// Reads all cells, including the header.
 fn cells(text: &str, delimiter: u8) -> Vec<Vec<String>> {
     csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -113,7 +113,7 @@ fn cells(text: &str, delimiter: u8) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Says what `cells` should find, with each cell changed by `change`.
+/// Returns the cells that `cells` should find, with each cell changed by `change`.
 fn expected_cells(batches: &[Value], change: impl Fn(&str, String) -> String) -> Vec<Vec<String>> {
     let header = FIELDS.map(String::from).to_vec();
     let row = |batch: &Value| {
@@ -197,7 +197,7 @@ fn excel_csv_opens_with_a_double_click() {
     let ended = succeeded(export(&server, &["-f", "csv", "--excel"]));
     let text = ended.stdout.strip_prefix('\u{feff}').unwrap();
     assert!(cells(text, b',') == expected_cells(&all, harmless));
-    // Outside of quotes every line ends with CRLF; inside, what was written stays.
+    // Outside quotes every line ends with CRLF; inside, the text is unchanged.
     let mut quoted = false;
     for line in text.split_inclusive('\n') {
         quoted ^= line.matches('"').count() % 2 == 1;
@@ -325,7 +325,7 @@ fn an_empty_result_is_a_complete_file_in_every_format() {
     }
 }
 
-/// Reads a file as its ending says.
+/// Reads a file, decompressing it according to its extension.
 fn unpacked(path: &str) -> String {
     let file = File::open(path).unwrap();
     let mut text = String::new();

@@ -1,22 +1,22 @@
-//! `export`, end to end: nothing missing and nothing twice under every reading of the interface, the
-//! dates, the selection, the formats, and how a run ends.
+//! `export`, end to end: every batch exactly once under every reading of the interface, dates, the
+//! selection, the formats, and how a run ends.
 
-// A service of a few lines.
+// A minimal stub service.
 mod stub;
 
-// Nothing missing and nothing twice, whatever the service does.
+// Every batch exactly once, whatever the service does.
 mod whole;
 
 // Version 1, and when it is used.
 mod versions;
 
-// Which range is asked for.
+// The requested date range.
 mod dates;
 
-// Which batches, which fields, in which order.
+// Selection of batches and fields, and their order.
 mod selection;
 
-// What is written.
+// Output formats.
 mod formats;
 
 // How a run ends.
@@ -29,7 +29,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::harness::{Ended, Request, Server, export};
 
-/// The fields of the interface, in its order.
+/// The fields of the interface, in order.
 const FIELDS: [&str; 18] = [
     "batch_id",
     "batch_name",
@@ -51,7 +51,7 @@ const FIELDS: [&str; 18] = [
     "warnings",
 ];
 
-/// A range with batches on both sides of it, as the query and as the flags.
+/// A range with batches before and after it, as a query and as flags.
 pub(crate) const YEAR: &str = "start_date=2025-01-01T00:00:00Z&end_date=2026-01-01T00:00:00Z";
 
 pub(crate) const YEAR_FLAGS: [&str; 4] = [
@@ -61,7 +61,7 @@ pub(crate) const YEAR_FLAGS: [&str; 4] = [
     "2026-01-01T00:00:00Z",
 ];
 
-/// Plenty, where a fault strikes by chance.
+/// Many retries, for faults that strike at random.
 pub(crate) const PATIENT: [&str; 2] = ["--retries", "40"];
 
 pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
@@ -69,7 +69,7 @@ pub(crate) fn with(options: &[&str], faults: &[&str]) -> Server {
     Server::start(&options.iter().copied().chain(faults).collect::<Vec<_>>())
 }
 
-/// Returns the text of each batch of `query`, just as version 1 answers it.
+/// Returns the text of each batch of `query`, exactly as version 1 returns it.
 pub(crate) fn texts(server: &Server, query: &str) -> Vec<String> {
     let reply = server.send(&Request::batches("v1", query).token(&server.token("v1")));
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -77,7 +77,7 @@ pub(crate) fn texts(server: &Server, query: &str) -> Vec<String> {
     batches.iter().map(|batch| batch.get().to_owned()).collect()
 }
 
-/// Returns what an export to standard output wrote, which must have gone well.
+/// Returns the standard output of an export, which must succeed.
 pub(crate) fn written(server: &Server, args: &[&str]) -> String {
     succeeded(export(server, args)).stdout
 }
@@ -87,7 +87,7 @@ pub(crate) fn succeeded(ended: Ended) -> Ended {
     ended
 }
 
-/// Exports lines and returns them as values.
+/// Exports NDJSON and returns the lines as values.
 fn values(server: &Server, args: &[&str]) -> Vec<Value> {
     let lines = written(server, &[&["-f", "ndjson"], args].concat());
     lines
@@ -96,7 +96,7 @@ fn values(server: &Server, args: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Asserts that an export wrote each of `expected` once, to the letter, in whatever order.
+/// Asserts that an export wrote each of `expected` exactly once, unchanged, in any order.
 pub(crate) fn assert_same(ended: &Ended, expected: &[String], what: &str) {
     assert_eq!(ended.code, Some(0), "{what}: {}", ended.stderr);
     let mut found: Vec<&str> = ended.stdout.lines().collect();
@@ -113,7 +113,7 @@ pub(crate) fn assert_same(ended: &Ended, expected: &[String], what: &str) {
     assert!(found == expected, "{what}: other texts; {}", ended.stderr);
 }
 
-/// Exports everything, and then a range, from a service with these faults; both must be whole.
+/// Exports everything, and then a range, from a service with these faults; both must be complete.
 pub(crate) fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
     static EXPECTED: OnceLock<[Vec<String>; 2]> = OnceLock::new();
     let [all, year] = EXPECTED.get_or_init(|| {
@@ -145,7 +145,7 @@ impl Place {
         fs::read(&self.path).unwrap()
     }
 
-    /// Returns the names in the folder: there should be no litter.
+    /// Returns the names in the folder, to check that no temporary files are left.
     fn names(&self) -> Vec<String> {
         fs::read_dir(self.folder.path())
             .unwrap()

@@ -8,7 +8,7 @@ use crate::data::moment;
 use crate::harness::Server;
 use crate::paging::ids;
 
-/// Returns a number in hundredths, whichever way the field is written.
+/// Returns a number in hundredths, whether the field is a number or a string.
 fn hundredths(batch: &Value, field: &str) -> Option<i64> {
     match &batch[field] {
         Value::String(text) => {
@@ -201,7 +201,7 @@ fn sorting_is_by_value_and_then_by_age() {
         "comment",
         "batch_id",
     ] {
-        // Something that compares as the field should, and nothing for null.
+        // A key that compares as the field should; `None` for null.
         let key = |batch: &Value| match field {
             "avg_germination_rate" | "number_of_images" => {
                 hundredths(batch, field).map(|number| (number, String::new()))

@@ -1,4 +1,4 @@
-//! A service that answers whatever a test wants, and keeps what it was asked.
+//! A service with scripted responses that records its requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::FIELDS;
 use crate::harness::{Ended, export_with};
 
-/// A service of our own words, for answers that the sandbox does not give.
+/// A stub service, for responses that the sandbox does not give.
 pub(super) struct Stub {
     pub(super) address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -43,8 +43,8 @@ impl Stub {
         Self { address, requests }
     }
 
-    /// Answers `status` on the endpoint `sick`, such as `POST /v2/auth`, and is well otherwise, with
-    /// no batches at all.
+    /// Returns `status` on the endpoint `sick`, such as `POST /v2/auth`, and otherwise works, without
+    /// any batches.
     pub(super) fn sick(sick: &'static str, status: u16, detail: Value) -> Self {
         Self::start(move |request| {
             if request.starts_with(sick) {
@@ -61,13 +61,13 @@ impl Stub {
         ended
     }
 
-    /// Returns the requests so far, each with its query.
+    /// Returns the requests so far, with their queries.
     pub(super) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-/// Answers as a service without batches does.
+/// Returns the response of a working service without batches.
 pub(super) fn well(request: &str) -> (u16, String) {
     let body = match request.split('?').next().unwrap() {
         "POST /v1/auth" | "POST /v2/auth" => json!({ "access_token": STUB_TOKEN }),
@@ -78,7 +78,7 @@ pub(super) fn well(request: &str) -> (u16, String) {
     (200, body.to_string())
 }
 
-/// Reads one request with its body, and returns its method and target.
+/// Reads one request including its body, and returns its method and target.
 fn read_request(stream: &mut TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);
@@ -100,7 +100,7 @@ fn read_request(stream: &mut TcpStream) -> String {
     words[..words.len().min(2)].join(" ")
 }
 
-/// A batch with every field, as one JSON object; `more` goes to its end.
+/// A batch with every field, as one JSON object; `more` is appended to it.
 pub(super) fn batch(id: &str, more: &str) -> String {
     let field = |name: &&str| match *name {
         "batch_id" => format!("\"batch_id\":\"{id}\""),
@@ -114,7 +114,7 @@ pub(super) fn batch(id: &str, more: &str) -> String {
     format!("{{{}{more}}}", fields.join(","))
 }
 
-/// Answers with these batches, as text, on one page.
+/// A service with these batches, given as text, on one page.
 pub(super) fn page_of(batches: String) -> Stub {
     Stub::start(move |request| match request {
         "GET /v2/batches" => (200, format!("{{\"data\":[{batches}],\"next_token\":null}}")),
@@ -122,7 +122,7 @@ pub(super) fn page_of(batches: String) -> Stub {
     })
 }
 
-/// Answers one good page, and what `second` says to whoever comes back with its cursor.
+/// A service with one valid page. Requests with its cursor get the response of `second`.
 pub(super) fn page_and_then(second: impl Fn(&str) -> (u16, String) + Send + 'static) -> Stub {
     Stub::start(move |request| {
         if request.contains("next_token=") {

@@ -1,4 +1,4 @@
-//! Version 1: as complete as version 2, and used only where that is not there.
+//! Version 1: as complete as version 2, and used only if version 2 is missing.
 
 use super::stub::Stub;
 use super::{PATIENT, YEAR, YEAR_FLAGS, assert_same, texts, with};
@@ -7,7 +7,7 @@ use crate::harness::{Server, export};
 #[test]
 fn a_version_1_that_refuses_everything_gets_a_bounded_number_of_requests() {
     for status in [413, 422] {
-        // Each that is at work goes down to a second, in both ranges.
+        // Each worker splits down to one second, in both ranges.
         for (workers, most) in [("1", 100), ("4", 400)] {
             let stub = Stub::sick("GET /v1/batches", status, "no".into());
             for range in [&[][..], &YEAR_FLAGS] {

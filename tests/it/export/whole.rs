@@ -1,4 +1,4 @@
-//! Every batch once, under every reading of the interface and every fault.
+//! Every batch exactly once, under every reading of the interface and every fault.
 
 use std::sync::Mutex;
 
@@ -163,7 +163,7 @@ fn tokens_with_limited_uses_are_renewed() {
 
 #[test]
 fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
-    // Each token is taken once, and then the answer breaks off: no token is refused twice in a row.
+    // Each token is accepted once, and then the response is cut: no token is refused twice in a row.
     for fault in ["truncate:0.5", "reset:0.5"] {
         assert_whole(&["--page-size", "10"], &["token-uses:1", fault], &PATIENT);
     }
@@ -171,7 +171,7 @@ fn a_token_accepted_for_a_truncated_response_may_be_used_up_again() {
 
 #[test]
 fn a_token_that_expires_during_an_outage_is_renewed_again() {
-    // What the batches are answered, one after another: every token is taken before it expires.
+    // The responses for batches, in order: every token is accepted before it expires.
     let statuses = Mutex::new([401, 503, 503, 401, 503, 200].into_iter());
     let stub = Stub::start(move |request| match request {
         "GET /v2/batches" => match statuses.lock().unwrap().next() {

@@ -1,4 +1,4 @@
-//! Answers without end: bounded in memory and in what is shown of them.
+//! Endless responses: bounded in memory and in messages.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::scripted::{Answer, Scripted, bomb};
 
-/// Runs an export and returns the most memory it had, in kilobytes.
+/// Runs an export and returns its peak memory in kilobytes.
 fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
     let record = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new("/usr/bin/time");
@@ -22,7 +22,7 @@ fn measured(service: &Scripted, args: &[&str]) -> (Exported, u64) {
     (exported, peak)
 }
 
-/// Tells whether `/usr/bin/time` is the one that measures memory.
+/// Returns whether `/usr/bin/time` can measure memory.
 fn can_measure() -> bool {
     let probe = Command::new("/usr/bin/time")
         .args(["-f", "%M", "true"])

@@ -1,4 +1,4 @@
-//! Cursors that lead nowhere: a walk through pages ends, whatever the service says.
+//! Cursors that lead nowhere: a walk always ends, whatever the service sends.
 
 use tempfile::TempDir;
 
@@ -7,11 +7,11 @@ use crate::export::with;
 use crate::harness::{Ended, export as export_from, trayscan};
 use crate::scripted::{Answer, Scripted};
 
-/// More requests than a client may send, even if it reads ahead; what follows is another error.
+/// More requests than a client may send, even if it reads ahead. Later requests get a different error.
 const TOO_MANY: usize = 2000;
 
-/// A service of version 2 that takes no dates. Its pages hold the batches that `ids` names for their
-/// numbers, and each has a new cursor, but for the page with the number `last`.
+/// A version 2 service that refuses dates. Page `n` contains the batches `ids(n)`, and every page except
+/// `last` has a new cursor.
 fn service(ids: fn(usize) -> Vec<usize>, last: usize) -> Scripted {
     Scripted::start(move |asked| {
         if asked.path() == "/v2/auth" {
@@ -33,18 +33,18 @@ fn service(ids: fn(usize) -> Vec<usize>, last: usize) -> Scripted {
     })
 }
 
-/// The first page for ever.
+/// The first page, repeated for ever.
 fn first_page(_: usize) -> Vec<usize> {
     vec![0, 1, 2]
 }
 
-/// Pages that begin again after the twenty-fifth.
+/// Pages that start again after the 25th.
 fn circle(number: usize) -> Vec<usize> {
     let first = number % 25 * 3;
     (first..first + 3).collect()
 }
 
-/// Pages that begin again at the twentieth after the thirtieth, with empty ones between them.
+/// Pages that jump back to the 20th after the 30th, with empty pages in between.
 fn circle_after_a_lead_in(number: usize) -> Vec<usize> {
     match number / 2 {
         _ if number % 2 == 1 => Vec::new(),
@@ -83,7 +83,7 @@ fn ten_pages_without_new_batches_fail() {
 
 #[test]
 fn nine_pages_without_new_batches_are_allowed() {
-    // Each new batch comes on ten pages, with an empty one among them.
+    // Each batch is on ten pages in a row, with an empty page among them.
     fn slow(number: usize) -> Vec<usize> {
         match number % 11 {
             5 => Vec::new(),
@@ -152,7 +152,7 @@ fn the_embedded_service_can_ignore_cursors() {
 
 #[test]
 fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
-    // Both kinds: new cursors, and the same one for ever.
+    // Both kinds: always new cursors, and always the same cursor.
     let same_cursor = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::ok(page(

@@ -1,11 +1,11 @@
-//! Answers that are cut short, whatever the framing: asked for again, and never taken for whole.
+//! Truncated responses, with every framing: retried, and never accepted as complete.
 
 use serde_json::json;
 
 use super::{CURSOR, TOKEN, batch, cursor, export, in_parallel, one_page, page, service, token};
 use crate::scripted::{Answer, Framing, Scripted};
 
-/// Pages of one small batch each, the first answer to page `k` cut at byte `k`, and one whole page.
+/// Pages of one small batch each. The first response for page `k` is cut at byte `k`, except for the last page.
 fn cut_pages(framing: Framing, reset: bool, pages: usize) -> Scripted {
     Scripted::start(move |asked| {
         if asked.path().ends_with("/auth") {
@@ -73,7 +73,7 @@ fn a_page_that_is_always_truncated_is_never_accepted() {
         let whole = Answer::framed(200, framing, page(&[], None).as_bytes());
         let exported = export(&service([whole.clone()]), &[]).expect(0);
         assert_eq!(exported.ids(), [""; 0], "{framing:?}");
-        // Cut at another byte each time, so that one run tries them all.
+        // Cut at a different byte each time, so that one run covers them all.
         let service = service((0..whole.len()).map(|place| whole.clone().cut_at(place)));
         let retries = (whole.len() - 1).to_string();
         let exported = export(&service, &["--retries", &retries]);
@@ -148,7 +148,7 @@ fn a_page_with_a_wrong_content_length_is_rejected() {
 fn a_page_with_a_wrong_gzip_checksum_is_rejected() {
     let body = page(&[batch("b1")], None);
     let good = Answer::framed(200, Framing::GzipLength, body.as_bytes());
-    // Nothing is cut, yet the checksum is not that of the text.
+    // Nothing is truncated, but the checksum is wrong.
     let mut packed = packed(&body);
     let place = packed.len() - 8;
     packed[place] ^= 1;
@@ -166,7 +166,7 @@ fn a_response_that_never_decompresses_is_a_protocol_error() {
     assert_eq!(service.asked_for("/batches").len(), 2, "tried again first");
 }
 
-/// Packs `text` alone.
+/// Compresses `text` with gzip.
 fn packed(text: &str) -> Vec<u8> {
     use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! HTTP/2: requests that a server never took are sent again at once.
+//! HTTP/2: requests that the server did not process are resent at once.
 //!
 //! The server writes its frames by hand, because a library would not close a connection at the worst moment.
 
@@ -15,33 +15,33 @@ use super::{Exported, TOKEN, batch, configured, cursor, page, run};
 use crate::harness::trayscan;
 use crate::tls::Identity;
 
-/// Types of frames.
+/// Frame types.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 
-/// Flags of frames.
+/// Frame flags.
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Codes of errors.
+/// Error codes.
 const NO_ERROR: u32 = 0;
 const INTERNAL_ERROR: u32 = 2;
 const REFUSED_STREAM: u32 = 7;
 
-/// `:status: 200` and `:method: POST`, as in the static table of HPACK.
+/// `:status: 200` and `:method: POST` in the static table of HPACK.
 const STATUS_200: u8 = 0x88;
 const METHOD_POST: u8 = 0x83;
 
-/// What happens to a request beyond those that a connection takes.
+/// What happens to a request beyond the limit of a connection.
 #[derive(Clone, Copy)]
 enum Excess {
-    /// The connection is closed, and the request was never taken (nginx, `keepalive_requests`).
+    /// The connection is closed without processing the request (nginx, `keepalive_requests`).
     GoAway(u32),
-    /// The stream alone is refused, the next one is taken.
+    /// Only this stream is refused; the next one is processed.
     Refuse,
 }
 
@@ -53,13 +53,13 @@ pub(super) struct Closing {
 }
 
 struct Shared {
-    /// Requests that a connection takes.
+    /// The number of requests that a connection processes.
     per_connection: usize,
     excess: Excess,
     pages: usize,
-    /// Pages that were sent.
+    /// The number of pages sent.
     sent: Mutex<usize>,
-    /// Requests that came, taken or not.
+    /// The number of requests received, processed or not.
     came: AtomicUsize,
 }
 
@@ -87,7 +87,7 @@ impl Closing {
                 let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
                 let tls = StreamOwned::new(connection, stream);
                 let serving = Arc::clone(&serving);
-                // The client may leave at any moment.
+                // The client may disconnect at any time.
                 thread::spawn(move || serving.serve(tls));
             }
         });
@@ -187,12 +187,12 @@ fn frame(
 fn an_unprocessed_request_is_resent_without_counting_as_a_retry() {
     for excess in [Excess::GoAway(NO_ERROR), Excess::Refuse] {
         let service = Closing::with("localhost", 4, 20, excess);
-        // Without retries, any that was counted would end the run.
+        // Without retries, a counted one would fail the run.
         let exported = service.export(&["--retries", "0"]).expect(0);
         assert_eq!(exported.ids().len(), 20);
         assert!(!exported.has("warning"), "{}", exported.stderr);
         assert!(!exported.has("trying again"), "{}", exported.stderr);
-        // 21 were taken, four on each connection, and the fifth on each of the first five was not.
+        // 21 were processed, four on each connection; the fifth on each of the first five was not.
         assert_eq!(service.came(), 26, "{}", exported.stderr);
 
         let service = Closing::with("localhost", 4, 8, excess);

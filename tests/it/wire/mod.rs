@@ -1,48 +1,48 @@
-//! `export` against answers that are cut, broken, hostile or slow.
+//! `export` with responses that are truncated, malformed, hostile or slow.
 //!
-//! Every export here writes a file, and every one is checked for what holds always: a failure
-//! publishes nothing and leaves no litter, and no secret, token or cursor is ever printed.
+//! Every export here writes a file and is checked for what must always be true: a failure publishes
+//! nothing and leaves no temporary files, and no secret, token or cursor is ever printed.
 
-// Bodies that end too soon.
+// Truncated bodies.
 mod cut;
 
-// What is no page, and no batch.
+// Invalid pages and batches.
 mod pages;
 
 // Cursors that lead nowhere.
 mod circles;
 
-// More than anybody should have to hold.
+// Responses too large for memory.
 mod bounds;
 
 // Long names, many fields, deep nesting.
 mod sizes;
 
-// What a person gets to see.
+// Messages: control characters escaped, secrets redacted.
 mod shown;
 
-// Being sent elsewhere.
+// Redirects.
 mod redirects;
 
-// Proxies: used, refusing, unusable.
+// Proxies: working, refusing, unusable.
 mod proxies;
 
-// HTTP/2 connections that a server closes.
+// HTTP/2 connections closed by the server.
 mod http2;
 
-// Waiting, and asking again.
+// Retries and delays.
 mod retries;
 
-// Tokens that are refused, odd or short-lived.
+// Tokens that are refused, invalid or short-lived.
 mod tokens;
 
-// Which version is asked.
+// Which version of the interface is used.
 mod versions;
 
-// Version 1 where one second is too much.
+// Version 1 if one second has too many batches for a response.
 mod seconds;
 
-// What is sent, and to whom.
+// The content and destination of requests.
 mod requests;
 
 use std::process::{Command, Stdio};
@@ -55,15 +55,15 @@ use serde_json::{Value, json};
 use crate::harness::trayscan;
 use crate::scripted::{Answer, Scripted};
 
-/// Holds what JSON, forms and addresses write differently.
+/// Contains characters that JSON, forms and URLs encode differently.
 const SECRET: &str = "s3cret\"/+&x\u{f6}-9f2";
 const TOKEN: &str = "token-4711-abcdefgh";
-/// Every cursor begins like this.
+/// The start of every cursor.
 const CURSOR: &str = "crsr-";
-/// No export here may take longer, whatever it is told.
+/// The longest time that any export here may take.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// What an export left behind.
+/// The result of an export.
 struct Exported {
     code: i32,
     stderr: String,
@@ -100,7 +100,7 @@ impl Exported {
     }
 }
 
-/// The program, told to ask `base_url` in the environment.
+/// Sets `base_url` and credentials in the environment of `command`.
 fn configured(mut command: Command, base_url: &str) -> Command {
     command
         .env("TRAYSCAN_BASE_URL", base_url)
@@ -112,7 +112,7 @@ fn configured(mut command: Command, base_url: &str) -> Command {
     command
 }
 
-/// Runs an export into a file and checks what holds for all of them.
+/// Runs an export into a file and checks what must be true of every export.
 #[track_caller]
 fn run(mut command: Command, args: &[&str]) -> Exported {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn batch(id: &str) -> String {
     object(&fields(id))
 }
 
-/// A batch that is right but for `field`, which holds `value`, or is not there.
+/// A valid batch except for `field`, which is `value`, or absent.
 fn batch_with(id: &str, field: &str, value: Option<&str>) -> String {
     let mut fields = fields(id);
     let place = fields.iter().position(|(name, _)| name == field);
@@ -248,7 +248,7 @@ pub(crate) fn token() -> Answer {
     Answer::ok(json!({ "access_token": TOKEN, "token_type": "bearer" }).to_string())
 }
 
-/// A service whose batches answers are these; the last repeats.
+/// A service that returns these responses for batches; the last one repeats.
 fn service(batches: impl IntoIterator<Item = Answer>) -> Scripted {
     Scripted::answering(vec![token()], batches.into_iter().collect())
 }
@@ -271,7 +271,7 @@ fn in_parallel<T: Sync>(items: &[T], job: impl Fn(&T) + Sync) {
     });
 }
 
-/// As an auth answer.
+/// A service that returns `answer` for auth.
 fn for_auth(answer: Answer) -> Scripted {
     Scripted::answering(vec![answer], vec![one_page()])
 }

@@ -1,4 +1,4 @@
-//! Pages and batches that break the interface: refused with their place named, or carried on with `--lenient`.
+//! Invalid pages and batches: refused with their location, or kept with `--lenient`.
 
 use serde_json::json;
 
@@ -66,14 +66,14 @@ fn a_body_that_is_not_a_json_page_is_a_protocol_error() {
     });
 }
 
-/// Writes text with one byte for each character.
+/// Encodes text with one byte per character.
 fn latin1(text: &str) -> Vec<u8> {
     text.chars()
         .map(|character| u8::try_from(u32::from(character)).unwrap())
         .collect()
 }
 
-/// Batches with one flaw each, and the field that has it.
+/// Batches with one invalid field each, and the name of the field.
 fn flawed(id: &str) -> Vec<(String, &'static str)> {
     let mut flawed = Vec::new();
     let required = [
@@ -161,7 +161,7 @@ fn lenient_keeps_invalid_batches_as_received_and_counts_them() {
         let id = format!("id-{number}");
         let text = text.replace("\"b1\"", &json!(id).to_string());
         batches.push(text.clone());
-        // A repeated identifier is one nevertheless.
+        // A repeated id still counts as one batch.
         if *field == "batch_id" && !text.contains(&id) {
             skipped += 1;
         } else {
@@ -304,7 +304,7 @@ fn an_empty_page_with_a_cursor_is_not_the_end() {
 
 #[test]
 fn lenient_counts_batches_sent_by_version_1_rather_than_kept() {
-    // 1500 batches, one each half minute; one has no identifier, and 1000 is all it answers.
+    // 1500 batches, one every 30 seconds; one has no id, and a response has at most 1000.
     let script = |asked: &Asked| {
         if asked.path().ends_with("/auth") {
             return token();

@@ -1,4 +1,4 @@
-//! Proxies: used where they are set, told where they refuse, and never passed by.
+//! Proxies: used if set, reported if they refuse, and never bypassed.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::harness::{Ended, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::tls::Identity;
 
-/// A host that is not this machine, so that a proxy is used; nobody can have this name.
+/// A host that is not this machine, so that a proxy is used. The name is reserved and never resolves.
 const HOST: &str = "scan.test.invalid";
 const PASSWORD: &str = "hunter2-proxy";
 
@@ -52,7 +52,7 @@ fn an_unusable_proxy_is_a_usage_error_and_nothing_is_sent() {
             ("https://scan.test.invalid", "ALL_PROXY"),
             ("http://scan.test.invalid", "HTTP_PROXY"),
         ] {
-            // Another proxy is no way out.
+            // Another proxy is not used instead.
             let variables = [(variable, value), ("all_proxy", &own_address)];
             let exported = export_with(base_url, &variables, &["--allow-http"]).expect(2);
             assert!(exported.has(variable), "{}", exported.stderr);
@@ -60,7 +60,7 @@ fn an_unusable_proxy_is_a_usage_error_and_nothing_is_sent() {
         }
     }
     assert_eq!(trap.connections(), 0, "{:?}", trap.names());
-    // Where no proxy is used, its value does not matter.
+    // If no proxy is used, its value does not matter.
     let unusable = [("HTTP_PROXY", "ftp://x"), ("ALL_PROXY", "ftp://x")];
     let exported = export_with(&trap.base_url(), &unusable, &[]).expect(0);
     assert_eq!(exported.ids(), ["b1"]);
@@ -99,7 +99,7 @@ fn a_proxy_that_refuses_is_reported_and_not_retried() {
         let step = format!("FAILED  connection    {says}");
         assert!(checked.stdout.contains(&step), "{checked:?}");
         assert!(!checked.stdout.contains(PASSWORD), "{checked:?}");
-        // Once for the request, and once to learn the status; the same for `check`.
+        // One for the request and one to find the status; the same for `check`.
         let asked = proxy.asked();
         assert_eq!(asked.len(), 4, "{:?}", proxy.names());
         for asked in asked {
@@ -171,7 +171,7 @@ fn plain_requests_go_through_the_proxy_or_fail() {
     assert_eq!(proxy.asked().len(), 1);
 }
 
-/// Makes the tunnels that it is asked for, all to `service`; records what it was asked.
+/// Starts a proxy that opens every tunnel to `service` and records the requests.
 fn tunnel_to(service: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -217,13 +217,13 @@ fn https_goes_through_a_tunnel() {
         asked[0].contains("Basic bWU6aHVudGVyMi1wcm94eQ=="),
         "{asked:?}"
     );
-    // The certificate of the service is checked all the same.
+    // The certificate of the service is still checked.
     let exported = export_with("https://other.test.invalid", &variables, &args).expect(13);
     let says = "the certificate of the service is not trusted";
     assert!(exported.has(says), "{}", exported.stderr);
 }
 
-/// A proxy that speaks TLS and asks for a password. The text of the HTTP client is all that tells why.
+/// A TLS proxy that requires a password. Only the error text of the HTTP client gives the reason.
 #[test]
 fn a_tls_proxy_that_refuses_the_password_is_reported() {
     let identity = Identity::of("localhost", &[]);

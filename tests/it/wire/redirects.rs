@@ -1,4 +1,4 @@
-//! Redirects: within the service only, and never with the credentials.
+//! Redirects: followed only within the service, and never with the credentials.
 
 use super::{TOKEN, cursor, export, for_auth, in_parallel, one_page, service, token};
 use crate::scripted::{Answer, Scripted};
@@ -101,7 +101,7 @@ fn a_redirect_loop_fails() {
         "{}",
         service.asked().len()
     );
-    // Without ever coming back to where it was.
+    // Every redirect leads to a new address.
     let service = Scripted::start(|asked| match asked.path() {
         "/v2/auth" => token(),
         _ => Answer::redirect(302, &format!("/v2/batches?round={}", asked.nth)),

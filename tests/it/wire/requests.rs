@@ -1,4 +1,4 @@
-//! Requests: what they say, where they go, and services that are slow or silent.
+//! Requests: their content and destination, and services that are slow or silent.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ fn a_service_that_never_answers_times_out() {
     let cases = [
         for_auth(Answer::silence()),
         service([Answer::silence()]),
-        // In the middle of the head, and of the body.
+        // Stalls in the middle of the head, and of the body.
         service([one_page().cut_at(30).dripping(b'x', Duration::from_mins(1))]),
         service([one_page()
             .cut_at(200)
@@ -184,7 +184,7 @@ fn a_service_that_sends_one_byte_at_a_time_for_ever_times_out() {
 #[test]
 fn a_slow_service_that_keeps_sending_does_not_time_out() {
     in_parallel(&Framing::ALL, |&framing| {
-        // Longer than the time-out in all, and never so long without a byte.
+        // Longer than the timeout in total, but each gap between bytes is shorter.
         let body = page(&[batch("b1"), batch("b2")], None);
         let whole = Answer::framed(200, framing, body.as_bytes());
         let size = whole.len() / 10;

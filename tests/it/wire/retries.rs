@@ -1,4 +1,4 @@
-//! Which faults are tried again, and how long that waits.
+//! Which errors are retried, and with what delays.
 
 use std::time::{Duration, SystemTime};
 
@@ -129,7 +129,7 @@ fn only_retryable_statuses_are_retried() {
         assert_eq!(exported.code, code, "{status} {auth}: {}", exported.stderr);
         let wanted = match status {
             429 | 500 | 502 | 503 | 504 => 3,
-            // Once more, with a new token.
+            // Repeated with a new token.
             401 | 403 if !auth => 2,
             _ => 1,
         };

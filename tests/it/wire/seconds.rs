@@ -1,5 +1,5 @@
-//! Version 1 where one second holds more than an answer may: whatever can be had comes, and what cannot
-//! is told.
+//! Version 1 if one second has more batches than a response may contain: everything available is exported,
+//! and the rest is reported.
 
 use chrono::{DateTime, Utc};
 
@@ -10,14 +10,14 @@ const MOST: usize = 1000;
 /// The first of the seconds, in milliseconds.
 const FIRST: i64 = 1_772_506_990_000;
 
-/// What becomes of an answer that would be too long.
+/// What the service does with a response that would be too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TooMuch {
     IsCut,
     IsRefused(u16),
 }
 
-/// A service that has so many batches at each of these milliseconds.
+/// A service with the given number of batches at each millisecond.
 fn serve(batches: &[(i64, usize)], too_much: TooMuch) -> Scripted {
     let mut texts = Vec::new();
     for &(offset, count) in batches {
@@ -72,7 +72,7 @@ fn adjacent_seconds_too_large_together_are_fetched_separately() {
     let all = TooMuch::IsCut;
     for too_much in [all, TooMuch::IsRefused(413), TooMuch::IsRefused(422)] {
         for workers in ["1", "8"] {
-            // Two, and ten in a row, each just small enough.
+            // Two seconds, and ten in a row, each just small enough.
             let ten: Vec<(i64, usize)> = (0..10).map(|second| (second * 1000, 999)).collect();
             for batches in [&[(0, 600), (1000, 600)][..], &ten] {
                 let service = serve(batches, too_much);
@@ -111,7 +111,7 @@ fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
 
 #[test]
 fn lost_fractions_between_two_seconds_are_reported() {
-    // Only a window of both seconds is answered with what lies between them.
+    // Only a window of both seconds returns the batches between them.
     let between = [(0, 5), (500, 1200), (1000, 5)];
     let exported_cut = exported(&serve(&between, TooMuch::IsCut), &[]).expect(0);
     assert!(exported_cut.has("version 1 may have returned only some"));
@@ -125,7 +125,7 @@ fn lost_fractions_between_two_seconds_are_reported() {
         "{}",
         refused.stderr
     );
-    // As many as fit are no reason for anything.
+    // Batches that fit cause no warning.
     let calm = [(0, 5), (500, 900), (1000, 5)];
     let calm = exported(&serve(&calm, TooMuch::IsRefused(413)), &[]).expect(0);
     assert_eq!(calm.ids().len(), 910);

@@ -1,4 +1,4 @@
-//! What the service says is shown as text that does nothing, and never with a secret, token or cursor in it.
+//! Texts from the service are shown escaped, and with every secret, token and cursor redacted.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 use crate::harness::trayscan;
 use crate::scripted::{Answer, Scripted};
 
-/// Characters that a terminal would obey.
+/// Characters that control a terminal.
 const HOSTILE: &str = "a\u{1b}[31mred\u{7}\u{9b}2J\u{8}\u{7f}\u{202e}evil\u{2066}x\u{200f}";
 
 #[track_caller]
@@ -53,7 +53,7 @@ fn json_errors_contain_no_terminal_control_sequences() {
     for body in bodies {
         let service = service([Answer::status(422, body)]);
         let exported = export(&service, &["--error-format", "json"]).expect(6);
-        // A program reads them all the same.
+        // A program that parses the JSON still gets them.
         assert!(
             exported.error()["detail"].to_string().contains("evil"),
             "{}",
@@ -87,7 +87,7 @@ fn the_service_cannot_forge_message_lines() {
     }
 }
 
-/// Puts what must not be shown into everything that an error can hold.
+/// Returns errors that contain `secret` in every possible place.
 fn echoes(secret: &str) -> Vec<Answer> {
     let mut echoes = Vec::new();
     let words = format!("I got <{secret}>, sorry");
@@ -117,14 +117,14 @@ fn echoes(secret: &str) -> Vec<Answer> {
     echoes
 }
 
-/// Writes every character as JSON may escape it.
+/// Escapes every character as in JSON.
 fn escapes(text: &str) -> String {
     text.chars().fold(String::new(), |escaped, character| {
         escaped + &format!("\\u{:04x}", u32::from(character))
     })
 }
 
-/// Exports with `make(echo)` for each echo and looks for every one of `hidden`.
+/// Exports from `make(echo)` for each echo and asserts that nothing in `hidden` is printed.
 fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> Scripted + Sync) {
     in_parallel(echoes, |echo| {
         for format in ["text", "json"] {
@@ -137,7 +137,7 @@ fn assert_hidden(echoes: &[Answer], hidden: &[&str], make: impl Fn(Answer) -> Sc
     });
 }
 
-/// As the answer to the second page, asked for with a cursor.
+/// A service that returns `answer` for the second page.
 fn for_page_two(answer: Answer) -> Scripted {
     Scripted::start(move |asked| {
         if asked.path().ends_with("/auth") {
@@ -288,7 +288,7 @@ fn a_token_is_still_redacted_after_hundreds_of_cursors() {
     let last = Answer::error(409, &format!("the header was Bearer {TOKEN}"));
     let pages = (0..PAGES)
         .map(|number| Answer::ok(page(&[batch(&format!("b{number}"))], Some(&cursor(number)))));
-    // `export` looks for the token in what was printed.
+    // `export` asserts that the token is not printed.
     let exported = export(&service(pages.chain([last])), &[]).expect(6);
     assert!(
         exported.has("the header was Bearer …"),

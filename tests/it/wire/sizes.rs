@@ -1,4 +1,4 @@
-//! Long names, many fields, deep nesting: linear time, limits, and messages that name the place.
+//! Long names, many fields, deep nesting: linear time, limits, and messages that name the location.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ fn exported(batches: &[String], args: &[&str]) -> super::Exported {
     export(&service([Answer::ok(page(batches, None))]), args)
 }
 
-/// A batch with a field that the interface does not know, before all others.
+/// A batch with an unknown field before all others.
 fn with_field(id: &str, name: &str, value: &str) -> String {
     batch(id).replacen('{', &format!("{{\"{name}\":{value},"), 1)
 }
 
 #[test]
 fn a_field_name_of_backslashes_takes_linear_time() {
-    // Half a million backslashes took a minute when time was quadratic.
+    // With quadratic time, half a million backslashes took a minute.
     let name = "\\\\".repeat(250_000);
     let odd = with_field("b2", &name, "1");
     let refused = exported(&[batch("b1"), odd.clone()], &[]).expect(7);

@@ -1,4 +1,4 @@
-//! Tokens: renewed once, in time, and never trusted to be what they should.
+//! Tokens: renewed once and in time, and validated.
 
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ fn refused_credentials_do_not_mention_ranges_or_cursors() {
         export(&service, &["--api", api]).expect(6);
         assert_eq!(service.asked().len(), 1, "{api}");
     }
-    // In mid-run: the renewal is refused, and that is that.
+    // During the run: a refused renewal is final.
     let first = Answer::ok(page(&[batch("b1")], Some(&cursor(1))));
     let service = Scripted::answering(
         vec![token(), refusal()],

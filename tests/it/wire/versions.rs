@@ -1,9 +1,9 @@
-//! Version 1 where version 2 is not there, and nowhere else.
+//! Version 1 is used only if version 2 is missing.
 
 use super::{batch, cursor, export, page, service, token};
 use crate::scripted::{Answer, Scripted};
 
-/// A service whose version 2 answers `status`, to auth or to batches, and whose version 1 works.
+/// A service whose version 2 returns `status`, for auth or for batches, and whose version 1 works.
 fn without_version_2(status: u16, auth: bool) -> Scripted {
     Scripted::start(move |asked| match asked.path() {
         "/v2/auth" if auth => Answer::error(status, "no"),
