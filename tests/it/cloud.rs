@@ -1,10 +1,10 @@
-//! Object storage: exports to real servers of it, read back by others.
+//! Object storage: exports to real servers, read back with other clients.
 //!
-//! `tests/object-storage/servers.py` starts moto and Azurite, which are installed once from the package
-//! registries, and a small server of Google's of the tests' own, and reads with the clients of Amazon, Google and
-//! Microsoft. Where they cannot be installed, these tests say so and are skipped.
+//! `tests/object-storage/servers.py` starts moto, Azurite and a small Google Cloud Storage server (`gcs.py`), and reads
+//! with the clients of Amazon, Google and Microsoft. moto, Azurite and the clients are installed once from the package
+//! registries. If that fails, these tests print a message and are skipped.
 
-// Stores that misbehave, and who makes them.
+// Stores that fail, and lakes.
 mod faults;
 mod lakes;
 mod proxy;
@@ -25,32 +25,32 @@ use crate::harness::{Ended, Server, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{fields, object, page, token};
 
-/// What must not be printed; the second is Azurite's own.
+/// Must never be printed.
 const SECRET: &str = "wJalrXUtnFEMI-not-a-key";
-/// Larger than a part, which holds about 12,500 batches of ndjson.
+/// Larger than one part, which has room for about 12,500 batches of NDJSON.
 const LARGE: [&str; 4] = ["--batches", "15000", "--page-size", "1000"];
 
-/// The servers, and whom to ask what is in them.
+/// The servers, and the process that reads from them.
 struct Servers {
     talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
     s3: String,
     google: String,
     /// The file with the key of the service account.
     google_account: String,
-    /// Nothing where Azurite is not here.
+    /// `None` if Azurite is not installed.
     azure: Option<String>,
     account: String,
     key: String,
     _child: Child,
 }
 
-/// Runs a command to its end, and tells whether it did what it should.
+/// Runs a command and returns whether it succeeded.
 fn succeeds(command: &mut Command) -> bool {
     let done = command.stdin(Stdio::null()).output();
     done.is_ok_and(|done| done.status.success())
 }
 
-/// Returns a Python that has what is needed, installed where it stays from run to run.
+/// Returns a Python with the required packages, installed once and kept between runs.
 fn python() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("object-storage");
     let python = folder.join("venv/bin/python");
@@ -78,7 +78,7 @@ fn python() -> Option<PathBuf> {
     is_ready().then_some(python)
 }
 
-/// Returns where Azurite begins, installed likewise.
+/// Returns the entry point of Azurite, installed in the same way.
 fn azurite() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("object-storage");
     let main = folder.join("node_modules/azurite/dist/src/blob/main.js");
@@ -95,7 +95,7 @@ fn azurite() -> Option<PathBuf> {
     main.exists().then_some(main)
 }
 
-/// Returns the servers; nothing where they cannot be had.
+/// Returns the servers; `None` if they are not available.
 fn servers() -> Option<&'static Servers> {
     static SERVERS: OnceLock<Option<Servers>> = OnceLock::new();
     let start = || {
@@ -117,7 +117,7 @@ fn servers() -> Option<&'static Servers> {
             .args(azurite)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Where a request is cut off, moto tells at length.
+            // moto prints a long traceback for every connection that is cut.
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -152,7 +152,7 @@ impl Servers {
     }
 }
 
-/// A bucket of its own for a test.
+/// A bucket for one test.
 struct Bucket {
     servers: &'static Servers,
     scheme: &'static str,
@@ -161,7 +161,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Makes one; nothing where the server is not here.
+    /// Creates a bucket; `None` if the server is not available.
     fn new(scheme: &'static str, kind: &str) -> Option<Self> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let servers = servers()?;
@@ -179,7 +179,7 @@ impl Bucket {
         Some(bucket)
     }
 
-    /// Returns one of each kind that is here.
+    /// Returns one bucket for each available kind of server.
     fn all() -> Vec<Self> {
         let schemes = ["s3", "gs", "az"];
         schemes
@@ -208,14 +208,14 @@ impl Bucket {
             .collect()
     }
 
-    /// Expects that no upload is left unfinished, where there is a way to know.
+    /// Asserts that no incomplete upload is left, if the server can list them.
     fn assert_no_litter(&self) {
         if self.scheme != "az" {
             assert_eq!(self.ask("uploads", "", &[]), json!([]), "{}", self.name);
         }
     }
 
-    /// Counts the uploads of an object that are not completed.
+    /// Counts the incomplete uploads of an object.
     fn uploads_of(&self, key: &str) -> usize {
         let uploads = self.ask("uploads", "", &[]);
         let uploads = uploads.as_array().unwrap().iter();
@@ -230,7 +230,7 @@ impl Bucket {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Returns where the store is.
+    /// Returns the URL of the store.
     fn endpoint(&self) -> String {
         match self.scheme {
             "s3" => self.servers.s3.clone(),
@@ -239,7 +239,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the same bucket once more.
+    /// Returns the same bucket with another local folder.
     fn twin(&self) -> Self {
         Self {
             name: self.name.clone(),
@@ -248,7 +248,7 @@ impl Bucket {
         }
     }
 
-    /// Gives a command what the cloud's own tools would need.
+    /// Sets the usual environment variables of the cloud provider.
     fn with_keys<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let servers = self.servers;
         match self.scheme {
@@ -268,7 +268,7 @@ impl Bucket {
         self.use_endpoint(command, &self.endpoint())
     }
 
-    /// Has a command look for the store at `endpoint`.
+    /// Sets the endpoint of the store.
     fn use_endpoint<'a>(&self, command: &'a mut Command, endpoint: &str) -> &'a mut Command {
         let variable = match self.scheme {
             "s3" => "AWS_ENDPOINT_URL",
@@ -278,7 +278,7 @@ impl Bucket {
         command.env(variable, endpoint)
     }
 
-    /// Gives a command the address and the credentials of the service.
+    /// Sets the address and credentials of the service.
     fn with_service<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
         command
             .env("TRAYSCAN_BASE_URL", format!("http://{}", server.address))
@@ -304,7 +304,7 @@ impl Bucket {
         self.ended(&mut self.export_command(server, args))
     }
 
-    /// Runs to the end, and looks for secrets in what was printed.
+    /// Runs a command and asserts that no secret is printed.
     fn ended(&self, command: &mut Command) -> Ended {
         let ended = Ended::of(command.output().unwrap());
         for secret in [
@@ -334,7 +334,7 @@ fn assert_code(ended: &Ended, code: i32) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
 }
 
-/// Every name that an export can have, and whether two of them are alike to the byte.
+/// Names with every extension, and whether two exports of the format are identical.
 const NAMES: [(&str, bool); 9] = [
     ("a.json", true),
     ("a.ndjson.zst", true),
@@ -365,7 +365,7 @@ fn every_format_is_written_to_every_store_and_verifies() {
             assert_code(&bucket.export(&server, &["-o", &file]), 0);
             let bytes = bucket.get(&format!("exports/{name}"));
             assert!(!alike || bytes == fs::read(&file).unwrap(), "{address}");
-            // What others read from there is what the manifest tells.
+            // The manifest describes what other clients read.
             let told: Value = serde_json::from_slice(&bucket.get("m.json")).unwrap();
             assert_eq!(told["files"][0]["path"], json!(address));
             assert_eq!(told["files"][0]["bytes"], json!(bytes.len()));
@@ -451,7 +451,7 @@ fn a_large_export_uses_a_multipart_upload() {
         let parts = bucket.ask("parts", "large.ndjson", &[]);
         assert_eq!(parts, json!(size.div_ceil(8 << 20)), "{size} bytes");
         bucket.assert_no_litter();
-        // Too large to be written on a condition: looked for, and then completed.
+        // Too large for a conditional write: checked first, and then completed.
         let kept = bucket.export(&server, &["-o", &address, "--no-clobber"]);
         assert_code(&kept, 8);
         let other = bucket.address("other.ndjson");
@@ -590,7 +590,7 @@ fn no_clobber_keeps_an_object_created_during_the_run() {
 #[test]
 fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
     let slow = Server::start(&SLOW);
-    // Slow enough that a part is on its way when it fails.
+    // Slow enough that a part is being uploaded when it fails.
     let faults = [
         "--batches=20000",
         "--page-size=1000",
@@ -619,7 +619,7 @@ fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
         }
         let before = bucket.list();
         let address = bucket.address("a.ndjson");
-        // It fails once.
+        // Each server fails only once.
         let failing = Server::start(&faults);
         let failed = bucket.export(&failing, &["-o", &address, "--parallel", "1"]);
         assert_code(&failed, 5);
@@ -677,7 +677,7 @@ fn unwritable_targets_are_detected_before_the_first_request() {
             assert_code(&failed, code);
             assert!(failed.stderr.contains(words), "{failed:?}");
         }
-        // Nobody asks the machine that runs the tests who it is.
+        // The metadata service of the test machine must not be used.
         let mut command = bucket.export_command(&server, &["-o", &address]);
         for name in [
             "AWS_EC2_METADATA_DISABLED",
@@ -854,7 +854,7 @@ fn a_full_disk_for_the_temporary_file_is_reported_and_nothing_is_sent() {
             bucket.ask("put", name, b"old");
             let address = bucket.address(name);
             let inner = bucket.export_command(&server, &["-o", &address]);
-            // The mount is seen by this shell alone, and goes when it ends.
+            // Only this shell sees the mount, which disappears when it exits.
             let script = "mount -t tmpfs -o size=64k tmpfs \"$TMPDIR\" 2>/dev/null || exit 77
                 \"$0\" \"$@\"; code=$?; ls -A \"$TMPDIR\"; exit $code";
             let mut outer = Command::new("unshare");

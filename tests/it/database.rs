@@ -1,4 +1,4 @@
-//! A real PostgreSQL for tests: one for the whole run, gone with it whatever happens.
+//! A real PostgreSQL server for tests: one for the whole run, always removed with it.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 use crate::harness::PATIENCE;
 
-/// The password of the user `guarded`, who alone needs one.
+/// The password of `guarded`, the only user who needs one.
 pub(crate) const PASSWORD: &str = "germinate-quietly";
 
-/// A shell that stops the server and clears up once nobody holds its input any more: not even a test
-/// that is killed leaves anything behind.
+/// A shell script that stops the server and removes its files when its input is closed, so that even a
+/// killed test leaves nothing behind.
 const KEEPER: &str = r#"
 "$@" >"$LOG" 2>&1 &
 server=$!
@@ -30,16 +30,16 @@ rm -rf "$FOLDER"
 "#;
 
 pub(crate) struct Database {
-    /// Stops the server once its input, which is never written to, is let go.
+    /// Stops the server when its input is closed; nothing is ever written to it.
     keeper: Child,
     folder: PathBuf,
     pub(crate) port: u16,
-    /// What to trust to trust the server.
+    /// The certificate of the server.
     pub(crate) certificate: PathBuf,
     count: AtomicUsize,
 }
 
-/// Returns the server of this run; nothing, and says so, where PostgreSQL is not installed.
+/// Returns the server of this run; `None`, with a message, if PostgreSQL is not installed.
 pub(crate) fn shared() -> Option<&'static Database> {
     static SHARED: OnceLock<Option<Database>> = OnceLock::new();
     SHARED.get_or_init(Database::start).as_ref()
@@ -51,7 +51,7 @@ impl Database {
             eprintln!("skipped: PostgreSQL (initdb, postgres, psql) is not installed");
             return None;
         };
-        // Cleared up by the keeper.
+        // Removed by the keeper.
         let folder = TempDir::with_prefix("pg").unwrap().keep();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
         let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -70,7 +70,7 @@ impl Database {
         let rules =
             "local all all trust\nhost all guarded all scram-sha-256\nhost all all all trust\n";
         fs::write(data.join("pg_hba.conf"), rules).unwrap();
-        // Let go at once, for the server to take.
+        // Released at once, so that the server can use it.
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -126,7 +126,7 @@ impl Database {
         Some(database)
     }
 
-    /// Makes a database and returns its name.
+    /// Creates a database and returns its name.
     pub(crate) fn fresh(&self) -> String {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let name = format!("plants{number}");
@@ -167,7 +167,7 @@ impl Database {
         psql.output().unwrap()
     }
 
-    /// Runs `sql` with psql, and returns what it printed.
+    /// Runs `sql` with psql and returns its output.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let output = self.try_sql(database, sql);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -178,7 +178,7 @@ impl Database {
             .to_owned()
     }
 
-    /// Ends the server without a word to anybody.
+    /// Kills the server without a clean shutdown.
     pub(crate) fn kill(&self) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         let pid = pid.lines().next().unwrap().to_owned();
@@ -188,13 +188,13 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Only a server of one test alone comes here; the shared one ends with the run.
+        // Only for a server of a single test; the shared one stops with the run.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
 }
 
-/// Finds the folder with the programs of the server.
+/// Finds the folder with the PostgreSQL programs.
 fn programs() -> Option<PathBuf> {
     let has_all = |folder: &PathBuf| {
         ["initdb", "postgres"]
@@ -216,7 +216,7 @@ fn is_root() -> bool {
     id.stdout == b"0\n"
 }
 
-/// Returns a command that runs as somebody whom PostgreSQL lets run it, which is not root.
+/// Returns a command that does not run as root, because PostgreSQL refuses that.
 pub(crate) fn servant(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);

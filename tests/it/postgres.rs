@@ -1,6 +1,6 @@
-//! Exports into PostgreSQL, read back by psql, and by `verify`.
+//! Exports into PostgreSQL, read back with psql and `verify`.
 
-// Servers and connections as they are in the wild.
+// Locks, poolers, triggers, and connections that fail.
 mod faults;
 mod holder;
 mod locks;
@@ -25,7 +25,7 @@ use crate::harness::{Ended, PATIENCE, Server, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{cursor, fields, object, page, token};
 
-/// Everything about one export but its place.
+/// The address and credentials of the service to export from.
 struct Service {
     address: SocketAddr,
     secret: String,
@@ -69,7 +69,7 @@ impl Service {
         self.run(&[&["export", "-o", address], args].concat())
     }
 
-    /// Exports, which must succeed, and returns the last line.
+    /// Runs an export, which must succeed, and returns the last line of its output.
     fn load(&self, address: &str, args: &[&str]) -> String {
         let ended = self.export(address, args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -77,7 +77,7 @@ impl Service {
     }
 }
 
-/// A service with batches that are right but for these fields.
+/// A service with valid batches except for these fields.
 fn serving(batches: &[&[(&str, &str)]]) -> Scripted {
     let batches: Vec<String> = (1..)
         .zip(batches)
@@ -95,7 +95,7 @@ fn changed(id: &str, other: &[(&str, &str)]) -> String {
     object(&fields)
 }
 
-/// A place for files.
+/// A folder for files.
 struct Files(TempDir);
 
 impl Files {
@@ -112,7 +112,7 @@ impl Files {
     }
 }
 
-/// Reads a CSV file, without its names.
+/// Reads a CSV file without its header.
 fn csv(path: &str) -> Vec<Vec<String>> {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let row = |record: csv::StringRecord| record.iter().map(String::from).collect();
@@ -122,7 +122,7 @@ fn csv(path: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// What psql makes of the table, as CSV with the dates of the service.
+/// Returns the table as psql prints it in CSV, with dates in the format of the service.
 fn table_as_csv(database: &Database, name: &str, table: &str) -> Vec<Vec<String>> {
     let columns = database.sql(
         name,
@@ -226,7 +226,7 @@ fn types_are_exact() {
         );
         assert_eq!(found, format!("{sum}|t"));
     }
-    // Instants, whatever the zone of whoever asks.
+    // The instant does not depend on the time zone of the session.
     let (first, date) = (&rows[0][0], &rows[0][2]);
     let found = database.sql(&name, &format!("set timezone = 'Asia/Tokyo'; select batch_creation_date = '{date}' from batches where batch_id = '{first}'"));
     assert_eq!(found, "t");
@@ -364,7 +364,7 @@ fn nulls_and_hostile_text_round_trip() {
     let address = database.address(&name, "batches");
     let ended = service.export(&address, &["--manifest", &files.at("m.json")]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Two texts with U+0000 or its escape, in three fields and one of the service's own each.
+    // Two texts with U+0000 or its escape, each in three known fields and an unknown one.
     let told = "8 text cells contain control characters that postgres cannot store";
     assert!(ended.stderr.contains(told), "{ended:?}");
 
@@ -465,7 +465,7 @@ fn a_hundred_thousand_batches_are_loaded() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// A service that gives pages of 5000 batches for ever, but for what `last` says at the end.
+/// A service with `pages` pages of 5000 batches, followed by the response of `last`.
 fn long(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scripted {
     Scripted::start(move |asked| {
         if asked.path().ends_with("/auth") {
@@ -486,7 +486,7 @@ fn long(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scri
     })
 }
 
-/// Waits until `holds`.
+/// Waits until `holds` returns true.
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -530,7 +530,7 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
         let service = long(2, Answer::silence);
         let child = begin(&Service::scripted(&service), &address);
         wait_for("the last page is asked for", || service.asked().len() == 4);
-        // No session is kept while the service is awaited.
+        // No database session stays open while the export waits for the service.
         wait_for("the rehearsal ends", || {
             database.sql("postgres", &sessions) == "0"
         });
@@ -580,7 +580,7 @@ fn a_server_crash_ends_with_code_5() {
     let Some(database) = Database::start() else {
         return;
     };
-    // It ends with this run, as the shared one does.
+    // Stops with this run, like the shared server.
     let database: &'static Database = Box::leak(Box::new(database));
     let name = database.fresh();
     let service = long(1, || {
@@ -783,7 +783,7 @@ fn unwritable_tables_are_detected_before_the_first_request() {
         assert_eq!(scripted.asked().len(), 0, "{address}");
     }
     assert_eq!(database.sql(&name, "select to_regclass('a') is null"), "t");
-    // What the message says mends it.
+    // The statement in the message fixes the problem.
     let scripted = serving(&[&[]]);
     let ended = Service::scripted(&scripted).export(&strong("unfit"), &[]);
     let (_, rest) = ended.stderr.split_once("change it with: ").unwrap();
@@ -825,7 +825,7 @@ fn an_existing_user_table_is_used_as_it_is() {
     );
     assert_eq!(found, "b1|b|B|kept|87.50|1\nb2|||kept|-9999999999.99|2");
 
-    // It would round, and must not.
+    // The column would round this value, so it must be refused.
     let finer = serving(&[&[], &[("avg_germination_rate", "\"87.505\"")]]);
     let ended = Service::scripted(&finer).export(&address, &fields);
     assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -985,7 +985,7 @@ fn certificates_are_checked_according_to_sslmode() {
 
 #[test]
 fn a_remote_host_must_offer_tls() {
-    // Whoever answers: it says that it has no TLS.
+    // The server answers that it has no TLS.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Stores that misbehave: busy, silent, or done with the work and never heard of again.
+//! Failing stores: busy, silent, or with responses lost after the request was processed.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::{Bucket, LARGE, assert_code};
 use crate::files::Running;
 use crate::harness::{Ended, Server};
 
-/// Fast enough for tests, with more than one retry.
+/// Short delays for tests, with more than one retry.
 const FAST: [&str; 4] = ["--retries", "3", "--retry-wait", "20ms"];
 
 /// A bucket behind a proxy.
@@ -56,12 +56,12 @@ impl Behind {
             .ended(&mut self.command(self.bucket.command(&words)))
     }
 
-    /// Has `times` requests go wrong that write the whole object, not a part of it.
+    /// Applies `fault` to the next `times` requests that write a whole object.
     fn rule_for_whole(&self, times: usize, fault: Fault) {
         self.proxy.rule(times, fault, is_whole_put);
     }
 
-    /// Has `times` requests go wrong that make one object of all parts.
+    /// Applies `fault` to the next `times` requests that complete a multipart upload.
     fn rule_for_end(&self, times: usize, fault: Fault) {
         self.proxy.rule(times, fault, is_completion);
     }
@@ -100,7 +100,7 @@ fn a_busy_store_is_retried_according_to_the_settings() {
         }
         assert!(behind.bucket.get("a.csv") != b"old");
 
-        // As often as the settings say, and no more.
+        // No more retries than configured.
         behind.bucket.ask("put", "a.csv", b"old");
         behind.rule_for_whole(9, slow_down());
         behind.proxy.requests();
@@ -253,15 +253,15 @@ fn a_store_that_never_responds_times_out() {
         for behind in Behind::all() {
             scope.spawn(move || {
                 let server = Server::start(&["--batches", "20"]);
-                // Before anything was asked of the service. Nobody waits once more to look for an upload
-                // that may be left.
+                // Before the first request to the service. Looking for an upload that may be left does not
+                // wait again.
                 let is_first = |line: &str| line.contains("uploads") || line.contains("comp=list");
                 let times = if behind.bucket.scheme == "az" { 2 } else { 3 };
                 behind.proxy.rule(times, Fault::Stall, is_first);
                 let failed = given_up(&behind, &server, "1");
                 let waits = failed.stderr.matches("trying again").count();
                 assert_eq!(waits, 1, "{failed:?}");
-                // And at the end.
+                // At the end.
                 behind.rule_for_whole(1, Fault::Stall);
                 given_up(&behind, &server, "0");
                 assert!(behind.bucket.list().is_empty());
@@ -273,7 +273,7 @@ fn a_store_that_never_responds_times_out() {
 #[test]
 fn a_stalled_slow_or_truncated_response_is_retried() {
     let is_read = |line: &str| line.starts_with("GET ") && line.contains("csv");
-    // Tries enough for a busy machine.
+    // Enough retries for a busy machine.
     let patient = [
         "--timeout",
         "500ms",
@@ -290,7 +290,7 @@ fn a_stalled_slow_or_truncated_response_is_retried() {
                 assert_code(&behind.export(&server, &["-o", &address]), 0);
                 let mut faults = vec![Fault::StallInBody, Fault::CutInBody, Fault::Cut];
                 if behind.bucket.scheme == "s3" {
-                    // This one takes ten times the time-out.
+                    // This one takes ten times the timeout.
                     faults.push(Fault::Drip);
                 }
                 for fault in faults {
@@ -319,7 +319,7 @@ fn a_lost_response_is_not_an_error_if_the_object_exists() {
             behind.proxy.assert_done();
         }
         assert!(bucket.get("kept.csv") == bucket.get("new.csv"));
-        // The store has all parts together, and does not know the upload any more.
+        // The store has completed the upload and no longer knows it.
         for times in [1, 2] {
             behind.rule_for_end(times, Fault::Lose);
             let name = format!("large-{times}.ndjson");
@@ -396,7 +396,7 @@ fn a_large_export_keeps_an_object_written_by_another_before_a_retry() {
         }
         bucket.assert_no_litter();
 
-        // Our own object is no other.
+        // Our own object does not count as another writer's.
         behind.rule_for_end(1, Fault::Lose);
         let address = bucket.address("ours.ndjson");
         let args = ["-o", &*address, "--no-clobber"];
@@ -451,7 +451,7 @@ fn small_objects_are_uploaded_in_one_request_each() {
             0
         );
         assert_eq!(count(is_completion), 0);
-        // Two runs find out whether they can write, and leave nothing.
+        // Two runs check whether they can write, and leave nothing.
         let begun = if bucket.scheme == "az" { 0 } else { 2 };
         assert_eq!(count(|line| line.contains("uploads")), begun);
         assert_eq!(count(|line| line.starts_with("DELETE ")), begun);
@@ -605,7 +605,7 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
         let bucket = &behind.bucket;
         let address = bucket.address("in/a b&c.ndjson");
         let args = [&["-o", &*address], &FAST[..]].concat();
-        // The first is there to find out whether it can be written, the second for the parts.
+        // The first upload checks whether the target is writable, the second is for the parts.
         for (server, place) in [(&small, 0), (&large, 1)] {
             let begun = AtomicUsize::new(0);
             let is_meant = move |line: &str| {
@@ -618,14 +618,14 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
             assert!(!done.stderr.contains(left), "{done:?}");
             bucket.assert_no_litter();
         }
-        // Also where it fails.
+        // Also if the run fails.
         behind.proxy.rule(1, Fault::Lose, is_beginning);
         behind.rule_for_whole(1, answer("403 Forbidden", "", "AccessDenied", ""));
         assert_code(&behind.export(&small, &args), 8);
         behind.proxy.assert_done();
         bucket.assert_no_litter();
 
-        // Who may not list is told.
+        // Missing permission to list uploads is reported.
         let denied = answer("403 Forbidden", "", "AccessDenied", "");
         let is_list = |line: &str| line.starts_with("GET ") && line.contains("uploads=");
         behind.proxy.rule(1, denied, is_list);
@@ -636,7 +636,7 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
         assert!(done.stderr.contains(left), "{done:?}");
         assert_eq!(bucket.uploads_of("in/a b&c.ndjson"), 1);
 
-        // Another run is at work on the same object: it has a part, or it cannot be told from ours.
+        // Another run uploads the same object: it has a part, or cannot be distinguished from ours.
         for (part, lost, expected) in [(&b"part"[..], false, 1), (b"", true, 2)] {
             let twin = bucket.twin();
             let key = if lost { "unclear.csv" } else { "clear.csv" };
@@ -667,7 +667,7 @@ fn a_slow_upload_that_makes_progress_does_not_time_out() {
     let Some(behind) = Behind::new("s3") else {
         return;
     };
-    // All of it takes longer than the time-out.
+    // The whole upload takes longer than the timeout.
     let slow = Fault::Slow(190 << 10);
     behind
         .proxy
@@ -763,7 +763,7 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
         running.signal("TERM");
         all.push((behind, running, told));
     }
-    // They wait a while for the answer.
+    // They wait some time for the response.
     for (_behind, mut running, told) in all {
         let ended = running.ends_within(Duration::from_secs(60));
         assert_eq!(ended.unwrap().code(), Some(143));
@@ -780,7 +780,7 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
     }
 }
 
-/// A minute of work.
+/// Takes about a minute.
 #[test]
 #[ignore = "slow"]
 fn small_objects_too_large_for_memory_use_multipart_uploads() {

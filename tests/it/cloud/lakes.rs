@@ -7,7 +7,7 @@ use crate::archives::Shelf;
 use crate::harness::Ended;
 use crate::nursery::{Item, Nursery, second};
 
-/// A batch of each of three months.
+/// One batch in each of three months.
 fn nursery() -> Nursery {
     let nursery = Nursery::open();
     for month in 1..=3 {
@@ -49,7 +49,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         assert_eq!(listed, with(&[1, 2, 3]));
         told(&run(), "nothing has changed");
 
-        // Something that only a run that writes the object would replace.
+        // Changed content of the same size shows whether the object is rewritten.
         let untouched = bucket.get(&month(3));
         let mut other = untouched.clone();
         other.reverse();
@@ -66,7 +66,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         let text = String::from_utf8(bucket.get(&month(1))).unwrap();
         assert!(text.contains("seen"), "{text}");
 
-        // An object of another size, and one that is gone.
+        // An object of a different size, and a deleted one.
         bucket.ask("put", &month(3), b"{}");
         bucket.ask("delete", &month(4), &[]);
         told(&run(), "2 files rewritten");

@@ -1,5 +1,5 @@
-//! A proxy between trayscan and a store that misbehaves on purpose: it loses answers after the store has done
-//! the work, answers from a script, stalls, or cuts connections.
+//! A proxy between trayscan and a store that injects faults: it drops responses after the store has processed
+//! the request, sends scripted responses, stalls, or cuts connections.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,32 +8,32 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a connection may live, should all else fail.
+/// The longest time that a connection stays open.
 const LIFETIME: Duration = Duration::from_secs(40);
 
 /// What happens to a request.
 pub(crate) enum Fault {
-    /// The store does the work, and its answer is lost.
+    /// The store processes the request, and its response is lost.
     Lose,
-    /// The store never hears of it, and the connection is cut.
+    /// The connection is cut before the request reaches the store.
     Cut,
-    /// Like [`Fault::Cut`], after something else was done.
+    /// Like [`Fault::Cut`], after running a function.
     CutAfter(Box<dyn Fn() + Send + Sync>),
-    /// The store never hears of it: this is the answer.
+    /// This response is sent, and the request never reaches the store.
     Answer(String),
-    /// Nothing is ever answered.
+    /// There is never a response.
     Stall,
-    /// The store's answer ends behind its head, and the connection stays.
+    /// The response stops after its head, and the connection stays open.
     StallInBody,
-    /// The store's answer is cut in the middle of its body.
+    /// The response is cut in the middle of its body.
     CutInBody,
-    /// The store's answer comes byte by byte, and never ends.
+    /// The response is sent byte by byte and never ends.
     Drip,
-    /// The request is taken slowly: so many bytes in a tenth of a second.
+    /// The request is read slowly, at this number of bytes per 100 ms.
     Slow(usize),
 }
 
-/// An answer with a status, headers and an error as S3 writes it.
+/// A response with a status, headers and an error in the format of S3.
 pub(crate) fn answer(status: &str, headers: &str, code: &str, more: &str) -> Fault {
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>Because.</Message>{more}</Error>"
@@ -49,7 +49,7 @@ pub(crate) fn slow_down() -> Fault {
 }
 
 struct Rule {
-    /// Of the request line, such as `PUT /bucket/key?partNumber=1&…`.
+    /// Matches the request line, such as `PUT /bucket/key?partNumber=1&…`.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     times: usize,
     fault: Arc<Fault>,
@@ -71,7 +71,7 @@ impl Proxy {
     /// Starts a proxy to the store at `url`.
     pub(crate) fn start(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // What waits in buffers here would look as if it had arrived.
+        // Bytes in buffers here would look as if they had been received.
         let small = socket2::SockRef::from(&listener).set_recv_buffer_size(64 << 10);
         small.unwrap();
         let address = listener.local_addr().unwrap();
@@ -101,7 +101,7 @@ impl Proxy {
         url.replace(&store, &self.address.to_string())
     }
 
-    /// Has the next `times` requests that are meant go wrong.
+    /// Applies `fault` to the next `times` requests that match.
     pub(crate) fn rule(
         &self,
         times: usize,
@@ -115,12 +115,12 @@ impl Proxy {
         });
     }
 
-    /// Returns all request lines so far, and forgets them.
+    /// Returns all request lines so far and clears them.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.shared.log.lock().unwrap())
     }
 
-    /// Waits until a request that is meant has come.
+    /// Waits until a matching request is received.
     pub(crate) fn wait_for(&self, is_meant: impl Fn(&str) -> bool) {
         let began = Instant::now();
         let has_come = || {
@@ -133,7 +133,7 @@ impl Proxy {
         }
     }
 
-    /// Expects that every rule was used up.
+    /// Asserts that every rule was used up.
     pub(crate) fn assert_done(&self) {
         let rules = self.shared.rules.lock().unwrap();
         let left: Vec<usize> = rules.iter().map(|rule| rule.times).collect();
@@ -144,7 +144,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::Relaxed);
-        // Whoever waits for a connection looks up.
+        // Wakes the thread that waits for a connection.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -153,7 +153,7 @@ impl Shared {
     fn serve(&self, client: TcpStream) {
         client.set_read_timeout(Some(LIFETIME)).unwrap();
         let mut reader = BufReader::new(client.try_clone().unwrap());
-        // It closes each connection, so there is one request on it.
+        // Every connection is closed after one request.
         let Some((line, head, length)) = read_head(&mut reader) else {
             return;
         };
@@ -200,7 +200,7 @@ impl Shared {
         let _ = client.shutdown(Shutdown::Both);
     }
 
-    /// Decides what happens to a request.
+    /// Returns the fault for a request.
     fn fault(&self, meant: &str) -> Option<Arc<Fault>> {
         let mut rules = self.rules.lock().unwrap();
         let mut rules = rules.iter_mut().filter(|rule| rule.times > 0);
@@ -209,7 +209,7 @@ impl Shared {
         Some(Arc::clone(&rule.fault))
     }
 
-    /// Asks the store, and returns its answer.
+    /// Sends the request to the store and returns its response.
     fn forward(&self, line: &str, head: &[String], body: &[u8]) -> Vec<u8> {
         let mut store = TcpStream::connect(self.store).unwrap();
         store.set_read_timeout(Some(LIFETIME)).unwrap();
@@ -223,7 +223,7 @@ impl Shared {
         let _ = store.write_all(body);
         let mut answer = Vec::new();
         let _ = store.read_to_end(&mut answer);
-        // The client must not use a connection again that ends here.
+        // The client must not reuse this connection.
         if let Some(end) = answer.windows(2).position(|two| two == b"\r\n") {
             answer.splice(end..end, *b"\r\nConnection: close");
         }
@@ -244,7 +244,7 @@ fn head_end(answer: &[u8]) -> usize {
     end.expect("a head") + 4
 }
 
-/// Reads the request line, the headers but for `Connection`, and the length of the body.
+/// Reads the request line, the headers except `Connection`, and the length of the body.
 fn read_head(reader: &mut impl BufRead) -> Option<(String, Vec<String>, usize)> {
     let mut line = String::new();
     if reader.read_line(&mut line).ok()? == 0 {

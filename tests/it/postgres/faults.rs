@@ -1,4 +1,4 @@
-//! Connections that fail, and answers that never come.
+//! Failing connections and missing responses.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn a_server_that_refuses_connections_is_retried() {
     let scripted = serving(&[&[], &[]]);
     let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Before the first request, and again at the end.
+    // Retried before the first request, and again at the end.
     let tried = ended.stderr.matches("trying again in 0.0 s").count();
     assert_eq!(tried, 3, "{ended:?}");
     assert_eq!(ended.stderr.matches("(1 of 5)").count(), 2, "{ended:?}");
@@ -72,7 +72,7 @@ fn a_server_that_never_responds_times_out() {
     assert_eq!(scripted.asked().len(), 0);
     assert!(begun.elapsed() < SOON);
 
-    // It takes part, and then falls silent: at the first words of a session, or with rows on their way.
+    // The server accepts the connection and then stalls: at the start of the session, or while copying rows.
     for (silence, limit) in [(&b"begin "[..], "0.5 s"), (COPY, "6.0 s")] {
         let proxy = Proxy::start(database.port, move |_| Fault::Stalled(silence));
         let scripted = serving(&[&[]]);
@@ -118,20 +118,20 @@ fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Ended, S
 fn a_lost_commit_response_is_resolved() {
     let Some(database) = shared() else { return };
     let all = "(2 new, 0 changed, 0 unchanged)";
-    // It came into force, and only the answer was lost: the server says so.
+    // The commit succeeded and only the response was lost: the server confirms it.
     let (ended, name, connections) = faulty(database, Fault::CutAfter(COMMIT), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_tells(&ended, &[all, "asking the server for the result"]);
     assert!(!ended.stderr.contains("trying again"), "{ended:?}");
     assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
 
-    // It never reached the server: everything is done again.
+    // The commit never reached the server: everything is repeated.
     let (ended, name, connections) = faulty(database, Fault::CutBefore(COMMIT), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_tells(&ended, &[all, "trying again in 0.0 s (1 of 5)"]);
     assert_eq!((count(database, &name).as_str(), connections), ("2", 4));
 
-    // It is under way for a while.
+    // The commit reaches the server late.
     let delay = Duration::from_millis(1500);
     let (ended, name, connections) = faulty(database, Fault::Delayed(COMMIT, delay), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -139,7 +139,7 @@ fn a_lost_commit_response_is_resolved() {
     assert!(!ended.stderr.contains("trying again"), "{ended:?}");
     assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
 
-    // The answer does not come in time, and the server still waits for the rest.
+    // The response is late, and the server is still waiting for the commit.
     let args = ["--timeout", "500ms"];
     let (ended, _, _) = faulty(database, Fault::Stalled(COMMIT), &args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -196,7 +196,7 @@ fn terminated_sessions_are_restarted() {
     let service = Service::scripted(once);
     let address = database.address(&name, "batches");
     service.load(&address, &[]);
-    // A sequence is not rolled back: only the first try meets the error.
+    // A sequence is not rolled back, so only the first attempt fails.
     for (number, what) in [
         "pg_terminate_backend(pg_backend_pid())",
         "raise_error('40001')",

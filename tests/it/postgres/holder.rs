@@ -1,4 +1,4 @@
-//! A session of somebody else, that holds what it has locked.
+//! Another session that keeps its locks.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -6,15 +6,15 @@ use std::process::{Child, Command, Stdio};
 use super::wait_for;
 use crate::database::Database;
 
-/// psql with a transaction open. Dropped, it ends.
+/// psql with an open transaction, which ends on drop.
 pub(super) struct Holder {
     psql: Child,
-    /// The process on the server.
+    /// The server process of the session.
     pub(super) pid: String,
 }
 
 impl Holder {
-    /// Does `statements` in a transaction and stays in it.
+    /// Runs `statements` in a transaction and leaves it open.
     pub(super) fn start(database: &Database, name: &str, statements: &str) -> Self {
         let mut psql = Command::new("psql")
             .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])

@@ -1,4 +1,4 @@
-//! Tables that others have locked, and limits that others have set.
+//! Tables locked by other sessions, and timeouts set by the user.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn waiting_for_a_lock_is_reported_and_then_continues() {
     Service::scripted(&first).load(&address, &[]);
     let more = serving(&[&[("comment", "\"new\"")], &[]]);
     let service = Service::scripted(&more);
-    // Writers, whoever reads rows to change them, and whoever changes the table itself.
+    // Locks by writers, by readers that intend to update, and by changes of the table itself.
     for (number, statements) in [
         "update batches set comment = comment",
         "select 1 from batches for update",
@@ -66,7 +66,7 @@ fn a_lock_that_is_never_released_ends_with_code_5() {
     let holder = Holder::start(database, &name, "update batches set comment = comment");
     let more = serving(&[&[("comment", "\"new\"")]]);
     let service = Service::scripted(&more);
-    // Ours, and the user's own.
+    // The default lock timeout, and the user's.
     let own = format!("{address}&options=-c%20lock_timeout%3D100ms");
     for (address, waited, is_told) in [(&address, "3 s", true), (&own, "100ms", false)] {
         let args = ["--timeout", "300ms", "--error-format", "json"];
@@ -103,7 +103,7 @@ fn a_locked_table_skips_the_early_check_and_is_waited_for_at_the_end() {
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.stderr.contains("is locked"), "{ended:?}");
     assert!(scripted.asked().len() > asked, "the service was asked");
-    // The same where somebody else is making the table.
+    // The same if another session is creating the table.
     let other = database.address(&name, "other");
     let _maker = Holder::start(database, &name, "create table other (a text)");
     let ended = service.export(&other, &["--timeout", "300ms"]);
@@ -120,7 +120,7 @@ fn nothing_is_locked_if_nothing_is_written() {
     let scripted = serving(&[&[], &[]]);
     let service = Service::scripted(&scripted);
     service.load(&address, &[]);
-    // Neither a writer of other rows nor one that locks these is in the way.
+    // Neither a writer of other rows nor a lock on these rows blocks the export.
     for statements in [
         "insert into batches select 'other', batch_name, batch_creation_date, null, 1, null, null, null, null, null, \
          null, null, null, null, null, null, null, true from batches limit 1",
@@ -142,7 +142,7 @@ fn user_timeouts_apply() {
     let address = database.address(&name, "batches");
     let first = serving(&[&[]]);
     Service::scripted(&first).load(&address, &[]);
-    // The role's own limits are no limits for an export, but for the one on locks.
+    // Of the role's timeouts, only the lock timeout applies to an export.
     database.sql(
         &name,
         "create role hurried login superuser; alter role hurried set statement_timeout = '7s'; \

@@ -1,4 +1,4 @@
-//! PgBouncer in transaction mode: each transaction may come to another session of the server.
+//! PgBouncer in transaction mode: each transaction may run in a different server session.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use super::{Files, Service, begin, end, serving, wait_for};
 use crate::database::{Database, servant, shared};
 use crate::harness::Server;
 
-/// A pooler with one session on the server for each database.
+/// A pooler with one server session per database.
 struct Pooler {
     pgbouncer: Child,
     port: u16,
@@ -22,7 +22,7 @@ struct Pooler {
 }
 
 impl Pooler {
-    /// Returns nothing, and says so, where PgBouncer is not installed.
+    /// Returns `None`, with a message, if PgBouncer is not installed.
     fn start(database: &Database, more: &str) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut folders: Vec<_> = std::env::split_paths(&path).collect();
@@ -34,7 +34,7 @@ impl Pooler {
         };
         let folder = TempDir::with_prefix("pgbouncer").unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        // Let go at once, for the pooler to take.
+        // Released at once, so that the pooler can use it.
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -96,7 +96,7 @@ impl Drop for Pooler {
     }
 }
 
-/// What a session could have left to the next: settings, tables, statements and locks.
+/// State that a session could leave to the next: settings, tables, statements and locks.
 const LEGACY: &str = "select (select string_agg(setting, ',' order by name) from pg_settings where name in \
     ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', \
     'client_connection_check_interval', 'default_transaction_isolation', 'search_path')), \
@@ -143,7 +143,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
     assert_eq!(pooler.sql(&name, LEGACY), before);
     assert_eq!(pooler.sql(&name, pid), session, "all in one session");
 
-    // Several at once share the one session.
+    // Several concurrent exports share the one session.
     let children: Vec<Child> = (0..3).map(|_| begin(&service, &address)).collect();
     for child in children {
         let ended = end(child);
@@ -191,7 +191,7 @@ fn a_pooler_that_rejects_options_is_reported() {
     };
     let name = database.fresh();
     let scripted = serving(&[&[]]);
-    // No pooler keeps track of this one.
+    // PgBouncer does not support this parameter.
     let address = format!("{}&options=-c%20geqo%3Doff", pooler.address(&name));
     let ended = Service::scripted(&scripted).export(&address, &[]);
     assert_eq!(ended.code, Some(8), "{ended:?}");

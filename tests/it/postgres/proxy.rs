@@ -1,4 +1,4 @@
-//! A proxy before PostgreSQL that loses, stalls and cuts what goes through it.
+//! A proxy in front of PostgreSQL that drops, stalls and cuts connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,24 +9,24 @@ use std::time::Duration;
 
 /// The message that ends a transaction.
 pub(super) const COMMIT: &[u8] = b"Q\0\0\0\x0bcommit\0";
-/// In every message that copies batches.
+/// Part of every message that copies batches.
 pub(super) const COPY: &[u8] = b"insert into pg_temp.trayscan_staging";
 
 /// What happens to a connection.
 #[derive(Clone, Copy)]
 pub(super) enum Fault {
     None,
-    /// It is cut at once.
+    /// The connection is closed at once.
     Refused,
-    /// Nothing is ever answered.
+    /// There is never a response.
     Silence,
-    /// From this message on nothing is answered; the server gets nothing more.
+    /// From this message on nothing is forwarded in either direction.
     Stalled(&'static [u8]),
     /// Cut before this message reaches the server.
     CutBefore(&'static [u8]),
-    /// Cut when the server has answered this message.
+    /// Cut after this message reaches the server, before its response.
     CutAfter(&'static [u8]),
-    /// Cut at this message, which the server gets that much later.
+    /// Cut at this message, which reaches the server after the delay.
     Delayed(&'static [u8], Duration),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// Hands connections on to `server`; `fault` says what happens to each, counted from 1.
+    /// Forwards connections to `server`; `fault` selects the fault of each, counted from 1.
     pub(super) fn start(
         server: u16,
         fault: impl Fn(usize) -> Fault + Send + Sync + 'static,
@@ -109,7 +109,7 @@ fn serve(mut client: TcpStream, port: u16, fault: Fault) {
     let _ = answers.join();
 }
 
-/// Does what is to be done at the message.
+/// Applies the fault at the message.
 fn strike(mut client: &TcpStream, server: &mut TcpStream, message: &[u8], fault: Fault) {
     match fault {
         Fault::Stalled(_) => {
@@ -117,10 +117,10 @@ fn strike(mut client: &TcpStream, server: &mut TcpStream, message: &[u8], fault:
             while client.read(&mut bytes).is_ok_and(|length| length > 0) {}
         }
         Fault::CutAfter(_) => {
-            // The client hears nothing from here on: not even what is on its way.
+            // The client receives nothing from here on, not even what is in flight.
             client.shutdown(Shutdown::Both).unwrap();
             server.write_all(message).unwrap();
-            // The server works it off before it sees that there is nobody.
+            // The server processes it before it notices the closed connection.
             server.shutdown(Shutdown::Write).unwrap();
             return;
         }

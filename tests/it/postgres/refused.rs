@@ -1,4 +1,4 @@
-//! Tables that do not keep what is written to them, and tables that appear during an export.
+//! Tables that reject or change rows, and tables that are created during an export.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,7 @@ fn rows_rejected_by_the_table_are_an_error() {
         let rows = "select string_agg(batch_id || ' ' || xmin || ' ' || ctid, ', ' order by 1) from batches";
         let before = database.sql(&name, rows);
         let address = database.address_of(&format!("{whom}@127.0.0.1"), &name, "batches");
-        // Nothing differs, so nothing is kept out.
+        // Nothing has changed, so nothing is rejected.
         let last = Service::scripted(&first).load(&address, &[]);
         assert!(last.contains("2 unchanged)"), "{last}");
         let ended = Service::scripted(&more).export(&address, &[]);
@@ -131,7 +131,7 @@ fn a_temporary_table_is_refused() {
     }
 }
 
-/// Waits until a session in the database `name` waits for another.
+/// Waits until a session in the database `name` is blocked by another.
 fn wait_for_a_waiter(database: &Database, name: &str) {
     let waiting = format!(
         "select count(*) > 0 from pg_stat_activity where datname = '{name}' and wait_event_type = 'Lock'"
@@ -143,7 +143,7 @@ fn wait_for_a_waiter(database: &Database, name: &str) {
 
 const FIELDS: [&str; 2] = ["--fields", "batch_id,avg_germination_rate"];
 
-/// Exports to a table that another session creates with these columns: at the start, or while the service answers.
+/// Exports to a table that another session creates with these columns, at the start or while pages are fetched.
 fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) -> Ended {
     let name = database.fresh();
     let create = format!("create table batches ({columns})");

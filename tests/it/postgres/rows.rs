@@ -1,4 +1,4 @@
-//! Rows that are written, and those that are left alone.
+//! Which rows are written, and which are left alone.
 
 use super::{Service, long, serving};
 use crate::database::{Database, shared};
@@ -8,7 +8,7 @@ use crate::wire::page;
 
 #[test]
 fn unchanged_rows_are_neither_written_nor_locked() {
-    // Alone on its server: what others write to the log counts there.
+    // Needs its own server, because writes of other tests would count in the WAL.
     let Some(database) = Database::start() else {
         return;
     };
@@ -30,7 +30,7 @@ fn unchanged_rows_are_neither_written_nor_locked() {
                 count(*) filter (where xmax <> 0) from batches";
     let before = database.sql(&name, rows);
     assert!(before.ends_with("|0"), "{before}");
-    // Pages that are written for the first time since a checkpoint go to the log as a whole.
+    // The first write to a page after a checkpoint puts the whole page into the WAL.
     service.load(&address, &[]);
     database.sql(&name, "vacuum analyze");
     let begin = place();
@@ -46,7 +46,7 @@ fn unchanged_rows_are_neither_written_nor_locked() {
         "{again} of {first} bytes"
     );
 
-    // One row differs, and one is new: the others stay as they are.
+    // One row is changed and one is new; the others stay untouched.
     let ids = "(select batch_id from batches order by batch_id limit 2)";
     let others = "select md5(string_agg(xmin::text || ctid || xmax, ',' order by batch_id)) from batches \
                   where batch_id <> all (array(select id from touched))";
