@@ -9,10 +9,10 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// The first argument of a benchmark that is this client.
+/// The first argument that makes the benchmark run as this client.
 pub(crate) const ROLE: &str = "__follow";
 
-/// A connection that is kept alive, and a buffer that is used again.
+/// A keep-alive connection and a reused buffer.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     pub(crate) body: Vec<u8>,
@@ -28,7 +28,7 @@ impl Client {
         }
     }
 
-    /// Sends `request` and reads one answer into the buffer.
+    /// Sends `request` and reads one response into the buffer.
     pub(crate) fn exchange(&mut self, request: &str) {
         self.stream.get_mut().write_all(request.as_bytes()).unwrap();
         let mut status = String::new();
@@ -59,7 +59,7 @@ impl Client {
         answer["access_token"].as_str().unwrap().to_owned()
     }
 
-    /// Follows the cursor through all pages; `page` gets the address and the body of each.
+    /// Follows the cursor through all pages and calls `page` with the address and body of each.
     pub(crate) fn walk(&mut self, token: &str, mut page: impl FnMut(&str, &[u8])) {
         let mut target = "/v2/batches".to_owned();
         loop {
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// Exports as this client: the address, the id, the secret, and the file unless bodies are dropped.
+/// Runs as this client. Arguments: the address, the id, the secret, and the output file (without it, bodies are dropped).
 pub(crate) fn play(arguments: &[String]) {
     let [address, id, secret, file @ ..] = arguments else {
         panic!("{ROLE} ADDRESS ID SECRET [FILE]");

@@ -27,7 +27,7 @@ pub(crate) fn print(setup: &Setup) {
             |_| "not installed".to_owned(),
             |output| {
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                // `curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/…` goes on and on.
+                // Drops the long rest of `curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/…`.
                 text.split(" (").next().unwrap_or(&text).trim().to_owned()
             },
         )

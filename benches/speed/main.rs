@@ -27,10 +27,10 @@ mod rows;
 // Starts and stops `trayscan serve` with given batches and faults.
 mod server;
 
-// What all rows share: services, a folder for outputs, commands that are ready to run.
+// Shared by all rows: servers, a folder for outputs, prepared commands.
 mod setup;
 
-// Lines, goals and how they are printed.
+// The table: rows, goals, and how they are printed.
 mod table;
 
 use std::env;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     for argument in &arguments {
         match argument.as_str() {
             "--long" => long = true,
-            // Cargo says this on its own.
+            // Cargo adds this argument itself.
             "--bench" => {}
             word if word.starts_with('-') => {
                 println!("usage: cargo bench -- [--long] [WORD]...");

@@ -1,4 +1,4 @@
-//! Runs programs, and measures their time and memory.
+//! Runs programs and measures their time and memory.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::table;
 
-/// What one run of a program took.
+/// The time and memory of one run of a program.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Run {
     pub(crate) wall: Duration,
     pub(crate) cpu: Option<Duration>,
-    /// The most memory that was resident, in bytes; only [`watch`] looks.
+    /// Peak resident memory in bytes; measured only by [`watch`].
     pub(crate) peak: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Run {
     }
 }
 
-/// Whether a program can be run here.
+/// Returns whether a program is installed.
 pub(crate) fn installed(program: &str) -> bool {
     Command::new(program)
         .arg("--version")
@@ -32,7 +32,7 @@ pub(crate) fn installed(program: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a program to its end.
+/// Runs a program and waits for it.
 pub(crate) fn run(command: &mut Command) -> Run {
     timed(|| {
         let child = command.spawn().unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &mut Command) -> Run {
     })
 }
 
-/// Runs a program that writes into another.
+/// Runs a program whose output is piped into another.
 pub(crate) fn run_into(first: &mut Command, second: &mut Command) -> Run {
     timed(|| {
         let mut writer = first.stdout(Stdio::piped()).spawn().unwrap();
@@ -50,7 +50,7 @@ pub(crate) fn run_into(first: &mut Command, second: &mut Command) -> Run {
     })
 }
 
-/// Runs a program and looks at its memory every few milliseconds, so the time is not exact.
+/// Runs a program and samples its memory every few milliseconds, so the time is not exact.
 pub(crate) fn watch(command: &mut Command) -> Run {
     let mut peak = None;
     let mut run = timed(|| {
@@ -87,13 +87,13 @@ fn finish(command: &Command, mut child: Child) {
     );
 }
 
-/// Returns the CPU time of all children that have ended, to a hundredth of a second.
+/// Returns the CPU time of all finished child processes, in steps of 10 ms.
 fn children_cpu() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in brackets may hold spaces; the state, the third field, follows it.
+    // The name in brackets may contain spaces; the state, the third field, follows it.
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks = |at: usize| fields.split(' ').nth(at)?.parse::<u64>().ok();
-    // proc(5): fields 16 and 17, `cutime` and `cstime`, in what is everywhere hundredths.
+    // proc(5): fields 16 and 17, `cutime` and `cstime`, in clock ticks, which are 10 ms everywhere.
     Some(Duration::from_millis(10 * (ticks(13)? + ticks(14)?)))
 }
 
@@ -106,9 +106,9 @@ fn resident_peak(process: u32) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Runs programs in turn, so that a slow moment of the machine hits them alike.
+/// Runs programs in turn, so that a slow moment of the machine affects all of them.
 ///
-/// Each round begins with another program: none is always the one that comes after the heaviest.
+/// Each round starts with a different program, so that none always runs after the heaviest one.
 pub(crate) fn interleave<const N: usize>(
     rounds: usize,
     mut programs: [&mut dyn FnMut() -> Run; N],
@@ -124,26 +124,26 @@ pub(crate) fn interleave<const N: usize>(
     Rounds(rounds.collect())
 }
 
-/// The runs of some programs, round by round.
+/// The runs of several programs, by round.
 pub(crate) struct Rounds<const N: usize>(pub(crate) Vec<[Run; N]>);
 
 impl<const N: usize> Rounds<N> {
-    /// Returns the middle of what `figure` makes of each round.
+    /// Returns the median of `figure` over all rounds.
     pub(crate) fn median(&self, figure: impl Fn(&[Run; N]) -> f64) -> f64 {
         table::median(self.0.iter().map(figure))
     }
 
-    /// Returns how many times the time of `second` the time of `first` is.
+    /// Returns the median ratio of the time of `first` to that of `second`.
     pub(crate) fn ratio(&self, first: usize, second: usize) -> f64 {
         self.median(|runs| runs[first].seconds() / runs[second].seconds())
     }
 
-    /// Writes the time of one program.
+    /// Formats the time of one program.
     pub(crate) fn wall(&self, program: usize) -> String {
         table::time(self.median(|runs| runs[program].seconds()))
     }
 
-    /// Writes the CPU time of one program.
+    /// Formats the CPU time of one program.
     pub(crate) fn cpu(&self, program: usize) -> String {
         let mut times: Vec<_> = self.0.iter().map(|runs| runs[program].cpu).collect();
         times.sort_unstable();

@@ -15,7 +15,7 @@ pub(crate) struct Server {
     process: Child,
     pub(crate) batches: usize,
     pub(crate) faults: Vec<String>,
-    /// How long it took to make up the batches.
+    /// The time it took to generate the batches.
     pub(crate) ready_after: Duration,
     /// Host and port.
     pub(crate) address: String,
@@ -25,7 +25,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a service with pages of 1000; none where it does not know a fault.
+    /// Starts a service with pages of 1000; `None` if it does not know a fault.
     pub(crate) fn start(batches: usize, faults: &[&str]) -> Option<Self> {
         let started = Instant::now();
         let mut process = Command::new(TRAYSCAN)
@@ -52,7 +52,7 @@ impl Server {
         };
         if answer.unwrap() == 0 {
             let status = server.process.wait().unwrap();
-            // Wrong usage: this trayscan does not know the fault.
+            // Usage error: this trayscan does not know the fault.
             assert_eq!(status.code(), Some(2), "`trayscan serve` did not start");
             return None;
         }
@@ -75,7 +75,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already, and nothing is left to do if it cannot be ended.
+        // It may have exited already, and a failed kill cannot be handled here.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -17,27 +17,27 @@ use crate::programs::{self, Run};
 use crate::server::{Server, TRAYSCAN};
 
 pub(crate) struct Setup {
-    /// Whether rows that take long and much memory are wanted, too.
+    /// Whether to include rows that need much time and memory.
     pub(crate) long: bool,
     folder: TempDir,
     servers: RefCell<Vec<Rc<Server>>>,
-    /// The exports whose output was looked at.
+    /// The exports whose output was checked.
     checked: RefCell<HashSet<String>>,
 }
 
-/// A file that is deleted as soon as it is not needed.
+/// A file that is deleted on drop.
 pub(crate) struct Output(pub(crate) PathBuf);
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // The folder goes, too, at the end.
+        // The folder is deleted at the end anyway.
         let _ = fs::remove_file(&self.0);
     }
 }
 
 impl Setup {
     pub(crate) fn new(long: bool) -> Self {
-        // Memory, so that no disk is measured.
+        // In memory, so that the disk is not measured.
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() {
             memory.to_owned()
@@ -57,13 +57,13 @@ impl Setup {
         }
     }
 
-    /// Returns a service with so many batches in pages of 1000, started at its first use.
+    /// Returns a service with this number of batches in pages of 1000, started on first use.
     pub(crate) fn server(&self, batches: usize, faults: &[&str]) -> Rc<Server> {
         self.server_if_known(batches, faults)
             .expect("these faults are known")
     }
 
-    /// The same; none where the service does not know a fault.
+    /// The same with faults; `None` if the service does not know one of them.
     pub(crate) fn server_if_known(&self, batches: usize, faults: &[&str]) -> Option<Rc<Server>> {
         let mut servers = self.servers.borrow_mut();
         if let Some(server) = servers
@@ -81,7 +81,7 @@ impl Setup {
         self.folder.path().join(name)
     }
 
-    /// Returns a command that sees nothing of the user's settings and proxies.
+    /// Returns a command without the user's settings and proxies.
     pub(crate) fn command(&self, program: &str) -> Command {
         let home = self.path("home");
         let mut command = Command::new(program);
@@ -95,7 +95,7 @@ impl Setup {
         command
     }
 
-    /// Gives `command` access to the service.
+    /// Sets the address and credentials of the service for `command`.
     pub(crate) fn with_access(mut command: Command, server: &Server) -> Command {
         command
             .env("TRAYSCAN_BASE_URL", &server.base_url)
@@ -104,19 +104,19 @@ impl Setup {
         command
     }
 
-    /// Returns an export to standard output, which is dropped.
+    /// Returns an export to standard output, which is discarded.
     pub(crate) fn export_command(&self, server: &Server, arguments: &[&str]) -> Command {
         let mut command = Self::with_access(self.command(TRAYSCAN), server);
         command.args(["export", "-q"]).args(arguments);
         command
     }
 
-    /// Runs an export to a file with this ending, and deletes the file.
+    /// Runs an export to a file with this extension and deletes the file.
     pub(crate) fn export(&self, server: &Server, ending: &str, arguments: &[&str]) -> Run {
         self.export_kept(server, ending, arguments, programs::run).0
     }
 
-    /// Runs an export to a file with this ending under `measure`; checks the file the first time.
+    /// Runs an export to a file with this extension under `measure`; checks the file the first time.
     pub(crate) fn export_kept(
         &self,
         server: &Server,
@@ -135,12 +135,12 @@ impl Setup {
         (run, output)
     }
 
-    /// Follows the cursor with a raw client in a process of its own, the bodies dropped.
+    /// Follows the cursor with a raw client in a separate process, discarding the bodies.
     pub(crate) fn follow(&self, server: &Server) -> Run {
         programs::run(&mut self.raw_client(server))
     }
 
-    /// Follows the cursor likewise, and writes the bodies to a file as they are.
+    /// Follows the cursor in the same way and writes the unchanged bodies to a file.
     pub(crate) fn store(&self, server: &Server) -> Run {
         let output = Output(self.path("store"));
         programs::run(self.raw_client(server).arg(&output.0))
@@ -154,9 +154,9 @@ impl Setup {
         command
     }
 
-    /// Returns one curl for all pages of version 2, or for the one answer of version 1.
+    /// Returns one curl command for all pages of version 2, or for the single response of version 1.
     ///
-    /// It knows all addresses beforehand and uses one connection. The bodies go to `target`.
+    /// It gets all addresses in advance and uses one connection. The bodies go to `target`.
     pub(crate) fn curl(&self, server: &Server, version: &str, target: &str) -> Command {
         let (mut client, token) = server.log_in(version);
         let mut targets = vec!["/v1/batches".to_owned()];
@@ -193,11 +193,11 @@ fn count(path: &Path, ending: &str) -> usize {
         let length = piece.len();
         file.consume(length);
     }
-    // An array has a line for each bracket.
+    // In an array each bracket has its own line.
     if ending == "json" { lines - 2 } else { lines }
 }
 
-/// Whether two outputs have the same bytes.
+/// Returns whether two outputs have the same bytes.
 pub(crate) fn same(first: &Output, second: &Output) -> bool {
     let open = |output: &Output| BufReader::with_capacity(1 << 20, File::open(&output.0).unwrap());
     let (mut first, mut second) = (open(first), open(second));

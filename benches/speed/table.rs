@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a figure should come to.
+/// The goal of a figure.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal {
     smaller_is_better: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A figure with a goal; `measured` tells what else is worth knowing.
+    /// A figure with a goal; `measured` is additional information.
     pub(crate) fn judged(work: &str, value: f64, goal: Goal, measured: &str) -> Self {
         Self {
             work: work.to_owned(),
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// A goal whose figure cannot be had here.
+    /// A goal whose figure cannot be measured here.
     pub(crate) fn missing(work: &str, goal: Goal, why: &str) -> Self {
         Self {
             work: work.to_owned(),
@@ -78,7 +78,7 @@ impl Line {
         }
     }
 
-    /// A figure that nobody set a goal for.
+    /// A figure without a goal.
     pub(crate) fn told(work: &str, measured: &str) -> Self {
         Self {
             work: work.to_owned(),
@@ -112,7 +112,7 @@ impl Line {
     }
 }
 
-/// Lines are printed as soon as they are measured, so the widths are set beforehand.
+/// Lines are printed as soon as they are measured, so the widths are fixed.
 const WIDTHS: [usize; 5] = [49, 66, 13, 11, 8];
 
 fn print_cells(cells: [&str; 5]) {
@@ -130,7 +130,7 @@ pub(crate) fn print_head() {
     print_cells(dashes.each_ref().map(String::as_str));
 }
 
-/// Writes a number as `1,000,000`.
+/// Formats a number as `1,000,000`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -143,14 +143,14 @@ pub(crate) fn grouped(number: usize) -> String {
     text
 }
 
-/// Returns the middle of the values.
+/// Returns the median of the values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-/// Writes milliseconds where that is short enough, else seconds.
+/// Formats a short time in milliseconds, a longer one in seconds.
 pub(crate) fn time(seconds: f64) -> String {
     if seconds < 0.02 {
         format!("{:.2} ms", seconds * 1e3)
@@ -159,7 +159,7 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// Writes a time that may not be known.
+/// Formats a time that may be unknown.
 pub(crate) fn known(time_of: Option<Duration>) -> String {
     time_of.map_or_else(|| "not known".to_owned(), |it| time(it.as_secs_f64()))
 }

@@ -22,9 +22,9 @@ pub(crate) fn csv(setup: &Setup) -> Vec<Line> {
     to_file(setup, "csv", (3.5, 2.2), (2.0, 1.3))
 }
 
-/// Measures an export of 1,000,000 against curl and the raw client that stores what it gets.
+/// Compares an export of 1,000,000 batches with curl and with the raw client, which stores the bodies.
 ///
-/// Of both pairs the first is the bar, the second the moonshot.
+/// In both pairs the first value is the bar, the second the moonshot.
 fn to_file(setup: &Setup, ending: &str, of_curl: (f64, f64), of_store: (f64, f64)) -> Vec<Line> {
     let server = setup.server(1_000_000, &[]);
     let has_curl = programs::installed("curl");
@@ -55,7 +55,7 @@ fn to_file(setup: &Setup, ending: &str, of_curl: (f64, f64), of_store: (f64, f64
     vec![against_curl, against_store]
 }
 
-/// Runs a program that may be missing, and then takes no time.
+/// Runs a program if it is installed; otherwise the time is zero.
 fn if_installed(installed: bool, program: impl FnOnce() -> Run) -> Run {
     if installed { program() } else { Run::default() }
 }
@@ -115,14 +115,14 @@ pub(crate) fn jq(setup: &Setup) -> Vec<Line> {
     vec![Line::judged(work, rounds.ratio(1, 0), goal, &measured)]
 }
 
-/// The sizes whose times are compared, and how often each is run in a round.
+/// The sizes to compare, and the number of runs of each per round.
 ///
-/// A small export takes milliseconds, of which the start is a large part: one alone tells nothing.
+/// A small export takes milliseconds, mostly start-up, so a single run says little.
 const SIZES: [(usize, usize); 4] = [(1, 21), (10_000, 21), (100_000, 5), (1_000_000, 1)];
 
-/// Compares the time for each batch from size to size, without what the start takes.
+/// Compares the time per batch between sizes, without the start-up time.
 ///
-/// That is measured by an export of one batch, which starts, logs in and fetches one page.
+/// The start-up time is that of an export of one batch, which starts, logs in and fetches one page.
 pub(crate) fn growth(setup: &Setup) -> Vec<Line> {
     let servers = SIZES.map(|(batches, _)| setup.server(batches, &[]));
     let rounds: Vec<[f64; 4]> = (0..ROUNDS)
@@ -132,13 +132,13 @@ pub(crate) fn growth(setup: &Setup) -> Vec<Line> {
                 let at = (round + step) % SIZES.len();
                 let times = SIZES[at].1;
                 let export = |_| setup.export(&servers[at], "ndjson", &SEQUENTIAL).seconds();
-                // The mean, for a long run has its slow moments in it, too.
+                // The mean, because a long run includes slow moments as well.
                 seconds[at] = (0..times).map(export).sum::<f64>() / times as f64;
             }
             seconds
         })
         .collect();
-    // Microseconds for each batch.
+    // Microseconds per batch.
     let each = |round: &[f64; 4], at: usize| (round[at] - round[0]) * 1e6 / SIZES[at].0 as f64;
     [(1, 2), (2, 3)]
         .map(|(small, large)| {

@@ -8,10 +8,10 @@ use crate::table::{self, Goal, Line, grouped};
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// To find what comes twice, something of every batch must be kept.
+/// Memory per batch, because duplicate detection must keep something of every batch.
 const BYTES_A_BATCH: f64 = 16.0;
 
-/// From here on an output is dropped, for it would take the memory that the service needs.
+/// From this size on the output is dropped, because it would take the memory that the service needs.
 const TOO_LARGE: usize = 10_000_000;
 
 pub(crate) fn one_worker(setup: &Setup) -> Vec<Line> {
@@ -55,14 +55,14 @@ fn each_size(setup: &Setup, measure: impl Fn(&Server) -> Vec<Line>) -> Vec<Line>
         lines.extend(measure(&setup.server(batches, &[])));
     }
     if setup.long {
-        // Not among those that are kept until the end: it is too large.
+        // Not kept until the end, because it is too large.
         let server = Server::start(TOO_LARGE, &[]).expect("no fault is known everywhere");
         lines.extend(measure(&server));
     }
     lines
 }
 
-/// Measures one export; `limits` are the bar and the moonshot in MiB, the bar without its batches.
+/// Measures one export. `limits` are the bar and the moonshot in MiB; the bar excludes the memory per batch.
 fn line(
     setup: &Setup,
     server: &Server,

@@ -1,32 +1,32 @@
 //! The measurements, one file per subject.
 
-// Exports to files, against curl, a raw client and jq; and how their time grows.
+// Exports to files compared with curl, a raw client and jq, and how their time grows.
 mod files;
 
-// Slow answers and narrow links.
+// Slow responses and narrow links.
 mod latency;
 
-// The most memory that is resident.
+// Peak resident memory.
 mod memory;
 
-// The service, against a bare server.
+// `trayscan serve` compared with a minimal server.
 mod serve;
 
-// The archive, against a bare program that inserts the same rows.
+// The archive compared with a minimal program that inserts the same rows.
 mod sync;
 
-// What it takes to start, to be kept on a disk, and for each batch.
+// Start-up time, binary size, and bytes per batch.
 mod size;
 
 use crate::setup::Setup;
 use crate::table::Line;
 
-/// Rounds of what is run in turn, an odd number so that there is one in the middle.
+/// The number of rounds; odd, so that the median is one of them.
 const ROUNDS: usize = 5;
 
 type Row = (&'static str, fn(&Setup) -> Vec<Line>);
 
-/// The rows by name, in the order of the table.
+/// The rows by name, in table order.
 pub(crate) const ROWS: [Row; 15] = [
     ("ndjson", files::ndjson),
     ("json", files::json),

@@ -60,7 +60,7 @@ fn timed(work: impl FnOnce()) -> Run {
     }
 }
 
-/// Starts a server that answers one page of each length after another, from one piece of memory.
+/// Starts a server that sends pages of the given lengths in order, from a single buffer.
 fn bare_server(lengths: &Arc<Vec<usize>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -9,7 +9,7 @@ use crate::server::TRAYSCAN;
 use crate::setup::Setup;
 use crate::table::{Goal, Line, known};
 
-/// Processes are short, and the machine is noisy.
+/// Many rounds, because the processes are short and machines are noisy.
 const STARTS: usize = 21;
 
 pub(crate) fn start_up(setup: &Setup) -> Vec<Line> {
@@ -52,7 +52,7 @@ pub(crate) fn start_up(setup: &Setup) -> Vec<Line> {
     lines
 }
 
-/// Writes the CPU time of a short program; time is told in hundredths of a second, so it takes many.
+/// Formats the CPU time of a short program. CPU time has steps of 10 ms, so many runs are needed.
 fn mean_cpu(command: &mut Command) -> String {
     const TIMES: u32 = 100;
     let runs: Vec<Run> = (0..TIMES).map(|_| programs::run(command)).collect();

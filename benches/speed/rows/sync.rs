@@ -15,13 +15,13 @@ use crate::setup::Setup;
 use crate::table::{Goal, Line};
 
 const BATCHES: usize = 1_000_000;
-/// Each takes many seconds.
+/// Few, because each takes many seconds.
 const ROUNDS: usize = 3;
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 pub(crate) fn sync(setup: &Setup) -> Vec<Line> {
     let server = setup.server(BATCHES, &[]);
-    // A disk, because what is committed has to get there.
+    // On a disk, because commits must reach it.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let archive = fresh(&folder, "archive.db");
     let watched = programs::watch(&mut command(setup, &server, &archive));
@@ -55,7 +55,7 @@ pub(crate) fn sync(setup: &Setup) -> Vec<Line> {
     vec![first, memory, nothing_new(setup, &server, &archive)]
 }
 
-/// Compares a run with nothing new over a large archive with one over a small one.
+/// Compares runs with nothing new on a large and on a small archive.
 fn nothing_new(setup: &Setup, server: &Server, archive: &Path) -> Line {
     let small = archive.with_file_name("small.db");
     let few = setup.server(1000, &[]);
@@ -89,7 +89,7 @@ fn fresh(folder: &TempDir, name: &str) -> PathBuf {
     path
 }
 
-/// All that is in the table of batches, and what the table and its indexes are.
+/// The rows of the batches table, and the definitions of the table and its indexes.
 struct Table {
     definition: String,
     indexes: Vec<String>,
@@ -119,7 +119,7 @@ impl Table {
         }
     }
 
-    /// Inserts all rows with one statement in one transaction, and builds the indexes.
+    /// Inserts all rows with one statement in one transaction, and creates the indexes.
     fn insert(&self, path: &Path) -> Run {
         let started = Instant::now();
         let db = Connection::open(path).unwrap();
