@@ -1,4 +1,4 @@
-//! Mistakes on the command line, broken outputs, panics: one clear message and the right code.
+//! Usage errors, failing outputs, panics: one clear message and the right exit code.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -91,7 +91,7 @@ fn usage_errors_end_with_code_2_and_a_hint() {
         );
         assert!(ended.stderr.starts_with("error: "), "{ended:?}");
         assert!(ended.stderr.contains(says), "{ended:?}");
-        // One dialect: the error, then a hint, and no usage line.
+        // One format: the error, then a hint, and no usage line.
         assert!(!ended.stderr.contains("Usage:"), "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
         assert!(ended.stderr.contains("\n  hint: "), "{ended:?}");
@@ -264,10 +264,10 @@ fn a_closed_pipe_ends_quietly_with_141() {
     }
 }
 
-/// Set in the child that is to panic.
+/// Set in the child process that should panic.
 const PANIC: &str = "TRAYSCAN_TEST_PANIC";
 
-/// Runs this very test in a child, where it panics as the program would.
+/// Runs the current test in a child process, where it panics as the program would.
 fn panicking(how: &str) -> Ended {
     let this = std::env::current_exe().unwrap();
     let test = "errors::a_panic_ends_with_code_1_and_one_line";

@@ -19,7 +19,7 @@ fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the README, with the escaped bars in its tables undone.
+/// Returns the README with the escaped bars in its tables unescaped.
 fn readme() -> String {
     fs::read_to_string(root("README.md"))
         .unwrap()
@@ -41,7 +41,7 @@ fn is_handwritten(page: &str) -> bool {
     !page.ends_with(".1")
 }
 
-/// Returns a man page as plain text: fonts and escapes of roff undone.
+/// Returns a man page as plain text, without roff fonts and escapes.
 fn page(name: &str) -> String {
     let mut text = fs::read_to_string(root("man").join(name)).unwrap();
     for (escape, plain) in [
@@ -69,13 +69,13 @@ fn section<'a>(page: &'a str, title: &str) -> &'a str {
     &after[..end]
 }
 
-/// Returns the words of a text, as identifiers are made of them.
+/// Returns all words of a text that could be identifiers.
 fn identifiers(text: &str) -> BTreeSet<&str> {
     text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
         .collect()
 }
 
-/// Returns the long flags in a text, without those of other programs.
+/// Returns the long flags in a text, except those of other programs.
 fn flags(text: &str) -> BTreeSet<&str> {
     const OF_CARGO: [&str; 4] = ["--release", "--locked", "--path", "--features"];
     text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
@@ -119,7 +119,7 @@ fn subcommands() -> Vec<String> {
         .collect()
 }
 
-/// Compares the files of `folder` with what they should be, or writes them.
+/// Compares the files in `folder` with `expected`, or rewrites them.
 fn compare(folder: &str, expected: &[(String, String)]) {
     let rewrite = std::env::var_os("TRAYSCAN_REWRITE").is_some();
     for (name, text) in expected {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The folders and files of `src`, from the bottom to the top.
+/// The folders and files of `src`, from the lowest layer to the highest.
 const LAYERS: [&str; 20] = [
     "error", "secret", "text", "terminal", "batch", "client", "postgres", "storage", "fetch",
     "formats", "pipeline", "archive", "analysis", "probe", "server", "cli", "export", "verify",
@@ -92,7 +92,7 @@ impl Sources {
             &[],
             &mut files,
         );
-        // Files of unit tests are declared behind `#[cfg(test)]`.
+        // Files with unit tests are declared after `#[cfg(test)]`.
         for (module, code) in files.clone() {
             for declaration in code.split("#[cfg(test)]\n").skip(1) {
                 let line = declaration.lines().next().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Sources {
         let mut upward = Vec::new();
         for (module, imports) in self.imports() {
             for target in imports.iter().filter(|target| !target.is_empty()) {
-                // The root hands over to all others.
+                // The root may import everything.
                 if module.is_empty() || module[0] == "main" || module[0] == target[0] {
                     continue;
                 }
@@ -134,7 +134,7 @@ impl Sources {
         upward
     }
 
-    /// Returns groups of modules each of which imports all others of its group, by whatever way.
+    /// Returns groups of modules in which each imports all others, directly or indirectly.
     fn circles(&self) -> Vec<String> {
         let imports = self.imports();
         let reached: BTreeMap<&Module, BTreeSet<&Module>> = imports
@@ -171,7 +171,7 @@ impl Sources {
             let scope = &scopes[module];
             let mut imports = BTreeSet::new();
             for (name, path) in &scope.names {
-                // What a module hands on is not what it needs, and the paths in the code say what is taken from a module.
+                // A re-export is not a dependency, and an imported module counts only through the paths in the code.
                 if !scope.exports.contains(name) && !self.files.contains_key(path) {
                     imports.extend(defining_module(path, &scopes));
                 }
@@ -243,11 +243,11 @@ impl Sources {
     }
 }
 
-/// What a module declares with `use`.
+/// The names that a module declares with `use`.
 #[derive(Default)]
 struct Scope {
     names: BTreeMap<String, Module>,
-    /// Those that others may import from it.
+    /// The names that other modules may import from it.
     exports: BTreeSet<String>,
 }
 
@@ -312,7 +312,7 @@ fn use_declarations(code: &str) -> Vec<(bool, String)> {
     declarations
 }
 
-/// Returns the path of each leaf of a `use` tree, and the name that it has in the module.
+/// Returns the path of each leaf of a `use` tree, and its name in the module.
 fn use_leaves(tree: &str, before: &[String]) -> Vec<(Vec<String>, String)> {
     let tree = tree.trim();
     if let Some(start) = tree.find('{') {
@@ -346,7 +346,7 @@ fn words(path: &str) -> impl Iterator<Item = String> {
         .map(str::to_owned)
 }
 
-/// Splits at the commas outside of braces.
+/// Splits at the commas outside braces.
 fn branches(inner: &str) -> Vec<String> {
     let mut depth = 0;
     let mut branches = vec![String::new()];
@@ -366,7 +366,7 @@ fn branches(inner: &str) -> Vec<String> {
     branches
 }
 
-/// Returns the paths of two words or more in the code, without its `use` declarations.
+/// Returns the paths with at least two segments in the code, except in `use` declarations.
 fn code_paths(code: &str) -> Vec<Vec<String>> {
     let mut code = code.to_owned();
     for (_, tree) in use_declarations(&code.clone()) {
@@ -379,10 +379,10 @@ fn code_paths(code: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns the module that defines what `path` leads to.
+/// Returns the module that defines the item at `path`.
 fn defining_module(path: &Module, scopes: &BTreeMap<&Module, Scope>) -> Option<Module> {
     let mut path = path.clone();
-    // Re-exports of re-exports are few, and none leads back.
+    // Chains of re-exports are short, and none is circular.
     for _ in 0..10 {
         let length = (0..=path.len())
             .rev()

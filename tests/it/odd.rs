@@ -1,4 +1,4 @@
-//! A service with readings of the interface that no `--fault` plays, some of them against its letter.
+//! A service with readings of the interface that no `--fault` offers, some of them against its wording.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use crate::scripted::{Answer, Asked, Scripted};
 
-/// The first second of a batch, 2026-05-01T06:00:00Z.
+/// The creation time of the first batch, 2026-05-01T06:00:00Z.
 const BEGIN: i64 = 1_777_615_200;
 pub(crate) const TOKEN: &str = "quetzalcoatl-and-his-feathers";
-/// How every cursor begins.
+/// The start of every cursor.
 pub(crate) const CURSOR: &str = "xylophone-in-the-attic-";
 
 /// What the dates of a request are compared with.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Compared {
     Created,
-    /// The day of the creation.
+    /// The creation date without its time.
     Day,
-    /// A field that the interface does not know, thirty days later.
+    /// An unknown field, 30 days after the creation.
     Updated,
     Nothing,
 }
 
-/// A service with readings that no fault plays.
+/// A service with readings that no fault offers.
 #[derive(Clone)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -36,24 +36,24 @@ pub(crate) struct Odd {
     pub(crate) compared: Compared,
     pub(crate) includes_start: bool,
     pub(crate) includes_end: bool,
-    /// Parts of a second do not count.
+    /// Fractions of a second are ignored.
     pub(crate) truncates: bool,
     pub(crate) by_id: bool,
     pub(crate) page: usize,
     pub(crate) cursors_once: bool,
-    /// Without its dates a cursor leads elsewhere.
+    /// A cursor without its dates leads to other batches.
     pub(crate) forgets_dates: bool,
     pub(crate) takes_any_cursor: bool,
     pub(crate) takes_any_token: bool,
     pub(crate) takes_offset: bool,
-    /// A range may not reach into another century.
+    /// Whether a range may end in 2100.
     pub(crate) takes_centuries: bool,
     pub(crate) has_v1: bool,
     pub(crate) token: String,
     pub(crate) token_fields: [Value; 2],
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) refusal: String,
-    /// Requests that are answered before it dies.
+    /// The number of requests answered before it stops.
     pub(crate) lives: usize,
 }
 
@@ -83,14 +83,14 @@ impl Default for Odd {
     }
 }
 
-/// Writes half seconds since 1970.
+/// Formats half seconds since 1970.
 fn written(halves: i64) -> String {
     let second = date_and_time(halves.div_euclid(2));
     let fraction = if halves % 2 == 0 { "" } else { ".500" };
     format!("{second}{fraction}Z")
 }
 
-/// Writes a second of the years from 2026 on, by hand.
+/// Formats a second of the years from 2026 on.
 fn date_and_time(second: i64) -> String {
     let (mut day, rest) = (
         second.div_euclid(86_400) - 20_454,
@@ -159,7 +159,7 @@ impl Odd {
         } else {
             moment
         };
-        // Texts of one form order as their times do, once both have a fraction.
+        // Texts in one format sort like their times if both have a fraction.
         let form = |text: &str| match self.compared {
             Compared::Day => text[..10].to_owned(),
             _ if text.contains('.') => text.to_owned(),
@@ -252,7 +252,7 @@ impl Odd {
             }
         }
         let past = (first + self.page).min(all.len());
-        // Each answer has a cursor of its own.
+        // Each response has a cursor of its own.
         let next = format!("{CURSOR}{past}-{}", asked.nth);
         let next = (past < all.len()).then_some(next);
         Answer::ok(json!({"data": all[first..past], "next_token": next}).to_string())

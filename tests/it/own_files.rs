@@ -1,4 +1,4 @@
-//! Files that trayscan reads itself, and must not replace by its output.
+//! Files that trayscan reads itself and must not overwrite with its output.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ const CONFIG: &str = "[profiles.default]\n\
     client_id = \"me\"\n\
     client_secret_file = \"~/secret\"\n";
 
-/// A home folder with a config file and a secret in it.
+/// A home directory with a config file and a secret.
 struct Home {
     folder: TempDir,
 }
@@ -47,7 +47,7 @@ impl Home {
         command
     }
 
-    /// Expects that a run is refused before anything is sent, and that nothing has changed.
+    /// Asserts that a run is refused before any request, and that no file has changed.
     fn refuses(&self, args: &[&str]) {
         let before = names(self.folder.path());
         let ended = Ended::of(self.command(args).output().unwrap());
@@ -98,7 +98,7 @@ fn only_the_config_file_in_use_is_protected() {
     command.env("TRAYSCAN_CONFIG", home.at("other.toml"));
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    // Another file of that kind is none of its own, and a config file need not be there yet.
+    // A config file that is not in use may be replaced. The default one is protected even if it does not exist.
     let ended = Ended::of(
         home.command(&[&args[..], &["--sandbox"]].concat())
             .output()

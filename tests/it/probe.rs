@@ -1,4 +1,4 @@
-//! `check --probe`: what it finds under every reading of the interface, and what it must never do.
+//! `check --probe`: its answers under every reading of the interface, and what it must never do.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::harness::{Ended, Server, run, trayscan};
 use crate::odd::{CURSOR, Compared, Odd, TOKEN};
 
-/// Every question, in its place: all that the interface calls "not shown", and what goes with it.
+/// Every question, in order: everything that the interface calls "not shown", and related ones.
 const QUESTIONS: [&str; 30] = [
     "token_response",
     "auth_difference",
@@ -44,10 +44,10 @@ const QUESTIONS: [&str; 30] = [
     "events",
 ];
 
-/// More batches than version 1 is meant for, and more pages than it takes to see that.
+/// More than the 1000 batches of a version 1 response, and enough pages to detect that.
 const MANY: [&str; 4] = ["--batches", "1300", "--page-size", "400"];
 
-/// Steps of the check that send a request, where all goes well.
+/// The number of requests that the steps of a successful check send.
 const STEPS: usize = 4;
 
 fn command(address: SocketAddr, secret: &str, flags: &[&str]) -> Command {
@@ -64,7 +64,7 @@ fn check(address: SocketAddr, secret: &str, flags: &[&str]) -> Ended {
     Ended::of(command(address, secret, flags).output().unwrap())
 }
 
-/// What a probe found.
+/// The result of a probe.
 struct Probe {
     ended: Ended,
     report: Value,
@@ -79,7 +79,7 @@ impl Probe {
         Self::read(check(address, secret, &[&["-f", "json"], flags].concat()))
     }
 
-    /// Reads a report, after looking at its shape.
+    /// Checks the structure of a report and reads it.
     fn read(ended: Ended) -> Self {
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();
         let answers = report["probe"].as_array().unwrap();
@@ -130,7 +130,7 @@ impl Probe {
     }
 }
 
-/// Answers begin like this; `open` stands for "unknown".
+/// Asserts the start of each answer; `open` stands for "unknown".
 fn assert_answers(probe: &Probe, expected: &[(&str, &str)], of: &str) {
     for (id, begin) in expected {
         let told = probe.told(id);
@@ -142,7 +142,7 @@ fn assert_answers(probe: &Probe, expected: &[(&str, &str)], of: &str) {
     }
 }
 
-/// Of tokens and cursors of the service only the shape is known here: long, and made of these letters.
+/// Returns whether a text contains what looks like a token or cursor: a long word of these characters.
 fn has_opaque_words(text: &str) -> bool {
     let is_opaque = |letter: char| letter.is_ascii_alphanumeric() || "-_=".contains(letter);
     text.split(|letter| !is_opaque(letter))
@@ -241,7 +241,7 @@ fn the_probe_only_reads_and_counts_its_requests() {
     }
 }
 
-/// Runs the probe under `faults`, where there are many batches.
+/// Runs the probe against a service with many batches and these faults.
 fn assert_faults(faults: &[&str], expected: &[(&str, &str)]) {
     let flags: Vec<&str> = faults.iter().flat_map(|fault| ["--fault", fault]).collect();
     let server = Server::start(&[&MANY[..], &flags].concat());
@@ -286,7 +286,7 @@ fn cursor_faults_give_the_expected_answers() {
     let must_not = ("dates_with_next_token", "not allowed: 422 with them");
     let whole = ("v1_above_1000", "returns all of them");
     assert_faults(&["dates-with-cursor:refused"], &[must_not, twice, whole]);
-    // A cursor that is refused once must not pass for one that bears no dates.
+    // A cursor that is refused once must not look like one that refuses dates.
     let may = (
         "dates_with_next_token",
         "optional: the same page is returned",
@@ -314,7 +314,7 @@ fn token_faults_give_the_expected_answers() {
         ),
     ];
     assert_faults(&["tokens-shared", "expires-in"], &shared);
-    // A token that has worn out is no token of the wrong version.
+    // A used-up token must not look like a token of the wrong version.
     let worn = [
         ("token_v1_on_v2", "accepted"),
         (
@@ -339,7 +339,7 @@ fn token_faults_give_the_expected_answers() {
         ("token_v1_on_v2", "refused with 422"),
     ];
     assert_faults(&["bad-token:422"], &invalid);
-    // 503 is for services that are ill, and good requests show that this one is not.
+    // 503 means an outage, and successful requests show that there is none.
     let busy = [
         ("bad_token_v1", "open: GET /v1/batches answered 503"),
         ("token_v1_on_v2", "open: GET /v2/batches answered 503"),
@@ -350,7 +350,7 @@ fn token_faults_give_the_expected_answers() {
 
 #[test]
 fn the_number_of_requests_is_bounded() {
-    // Each request finds its token dead and needs another one.
+    // The token of each request is already invalid, so it needs a new one.
     let args = [
         "--batches",
         "1300",
@@ -402,7 +402,7 @@ fn a_busy_service_gives_the_same_answers() {
     let expected = Probe::of(&healthy, &[]);
     for seed in ["1", "2"] {
         let faults = ["--fault", "503:0.2", "--fault", "truncate:0.1"];
-        // Another seed makes other batches too, but those have the same answers.
+        // Another seed creates other batches too, but with the same answers.
         let busy = Server::start(&[&MANY[..], &faults, &["--seed", seed]].concat());
         let probe = Probe::of(&busy, &["--retries", "8"]);
         assert_eq!(probe.answers(), expected.answers(), "seed {seed}");
@@ -550,7 +550,7 @@ fn refused_credentials_are_not_sent_again() {
     ] {
         assert_answers(&probe, &[(id, why)], "refused");
     }
-    // What needs no credentials has its answer all the same.
+    // Questions that need no credentials are still answered.
     assert_answers(
         &probe,
         &[("bad_token_v2", "401"), ("missing_token_v1", "401")],
@@ -623,7 +623,7 @@ fn text_output_has_a_section_after_the_steps() {
         let (mark, rest) = line.split_at(8);
         assert!(["found   ", "open    "].contains(&mark), "{line}");
         assert_eq!(mark == "open    ", rest.contains("unknown: "), "{line}");
-        // Answers stand below each other.
+        // Answers are aligned.
         assert_eq!(&rest[21..23], "  ", "{line}");
         assert!(!rest[23..].starts_with(' '), "{line}");
     }
@@ -652,7 +652,7 @@ fn no_token_and_no_cursor_is_in_any_output() {
     }
 }
 
-/// Runs the probe against `odd`, and looks for secrets in all that was printed.
+/// Runs the probe against `odd` and asserts that no secret is printed.
 fn probe_odd(odd: Odd) -> Probe {
     let token = odd.token.clone();
     let service = odd.start();
@@ -757,7 +757,7 @@ fn the_timestamp_used_by_the_date_filter_is_identified() {
     }
     for (count, answer) in [
         (1, "compares nothing: "),
-        // All of one day.
+        // All batches are from one day.
         (
             10,
             "does not compare batch_creation_date: other batches are returned too",
@@ -929,7 +929,7 @@ fn a_service_that_stops_leaves_the_remaining_questions_open() {
     }
     .start();
     let probe = Probe::at(service.address, "hunter2", &["--retries", "2"]);
-    // All that the steps of the check need was there.
+    // The service worked for all steps of the check.
     assert_eq!(probe.ended.code, Some(0), "{:?}", probe.ended);
     assert_answers(&probe, &[("bad_token_v1", "401")], "before");
     for id in ["order_v1", "v1_above_1000", "bounds_v2", "offset_v1"] {
@@ -941,6 +941,6 @@ fn a_service_that_stops_leaves_the_remaining_questions_open() {
             probe.told(id)
         );
     }
-    // One request finds that out, and nobody waits again.
+    // One request detects that, and no later one waits.
     assert_eq!(service.asked().len(), STEPS + 10 + 3);
 }

@@ -1,4 +1,4 @@
-//! Secrets, config and certificates from sources that never end or hold too much.
+//! Secrets, config files and certificates from sources that are endless or too large.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{Ended, Server};
 use crate::settings::{Home, access, ended, fetch, fetched, profile, refused, set_mode};
 
-/// Makes a file of 64 MiB that takes no space.
+/// Creates a sparse file of 64 MiB.
 fn make_large(home: &Home, name: &str) -> String {
     let path = home.path().join(name);
     File::create(&path).unwrap().set_len(64 << 20).unwrap();
@@ -145,7 +145,7 @@ fn a_secret_file_that_others_can_read_gives_a_warning() {
     }
 }
 
-/// Ends with what the child printed, however long it takes.
+/// Waits for the child and returns its output.
 fn end(mut child: std::process::Child) -> Ended {
     let mut stderr = String::new();
     let mut pipe = child.stderr.take().unwrap();
@@ -172,7 +172,7 @@ fn waiting_for_a_secret_times_out_after_ten_seconds() {
         command.spawn().unwrap()
     };
     let mut waiting = Vec::new();
-    // The command of the profile, a pipe that nobody opens, and one that nobody closes.
+    // The command of the profile, pipes without a writer, and a standard input that is never closed.
     waiting.push(spawn(&mut fetch(&home)));
     waiting.push(spawn(fetch(&home).args(["--client-secret-file", pipe])));
     waiting.push(spawn(fetch(&home).args(["--config", pipe])));

@@ -1,4 +1,4 @@
-//! Settings: precedence, secrets that stay secret, the config file, and `check`.
+//! Settings: precedence, secrets that are never shown, the config file, and `check`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::harness::{Ended, PATIENCE, Server, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{page, token};
 
-/// A secret that must not be seen; also one that a shell would take apart.
+/// A secret that must never be shown, with characters that a shell would interpret.
 const SECRET: &str = "hunter2;$HOME canary";
 
-/// Every variable that is a setting, with a value that can be told from the others.
+/// Every variable that is a setting, each with a distinct value.
 const VARIABLES: [(&str, &str); 14] = [
     ("TRAYSCAN_BASE_URL", "https://value-a.example"),
     ("TRAYSCAN_CLIENT_ID", "value-b"),
@@ -39,7 +39,7 @@ const VARIABLES: [(&str, &str); 14] = [
     ("TRAYSCAN_ERROR_FORMAT", "json"),
 ];
 
-/// A home of our own, with a config file in it or not.
+/// A temporary home directory, with or without a config file.
 pub(crate) struct Home(TempDir);
 
 impl Home {
@@ -47,7 +47,7 @@ impl Home {
         Self(TempDir::new().unwrap())
     }
 
-    /// Puts `text` where the config file is looked for, for the owner's eyes only.
+    /// Writes `text` to the default config file, readable only by the owner.
     pub(crate) fn with(text: &str) -> Self {
         let home = Self::empty();
         let path = home.config();
@@ -84,7 +84,7 @@ pub(crate) fn ended(command: &mut Command) -> Ended {
     Ended::of(command.output().unwrap())
 }
 
-/// Reads what `config show` printed: value and origin by key.
+/// Parses the output of `config show`: value and origin by key.
 fn shown(ended: &Ended) -> BTreeMap<String, (String, String)> {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let row = |line: &str| {
@@ -98,7 +98,7 @@ fn shown(ended: &Ended) -> BTreeMap<String, (String, String)> {
     ended.stdout.lines().map(row).collect()
 }
 
-/// Expects a mistake in the settings that is told with all of `words`.
+/// Asserts that the settings were refused with a message that contains all of `words`.
 pub(crate) fn refused(ended: &Ended, words: &[&str]) {
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
@@ -111,7 +111,7 @@ pub(crate) fn refused(ended: &Ended, words: &[&str]) {
     assert!(!ended.stderr.contains("hunter2"), "{ended:?}");
 }
 
-/// Flags that name the service and the client, but no secret.
+/// Flags for the service and the client id, without a secret.
 pub(crate) fn access(server: &Server) -> [String; 4] {
     [
         "--base-url".to_owned(),
@@ -121,7 +121,7 @@ pub(crate) fn access(server: &Server) -> [String; 4] {
     ]
 }
 
-/// A profile that names the service and the client, with one more line.
+/// A profile with the service, the client id and one more line.
 pub(crate) fn profile(server: &Server, line: &str) -> String {
     format!(
         "[profiles.default]\nbase_url = \"http://{}\"\nclient_id = \"{}\"\n{line}\n",
@@ -129,7 +129,7 @@ pub(crate) fn profile(server: &Server, line: &str) -> String {
     )
 }
 
-/// Fetches a batch, to see whether the credentials were right.
+/// Returns a command that fetches a batch, to check the credentials.
 pub(crate) fn fetch(home: &Home) -> Command {
     home.command(&["export", "--limit", "1", "-f", "ndjson", "--retries", "0"])
 }
@@ -142,7 +142,7 @@ pub(crate) fn fetched(ended: &Ended) {
 
 #[test]
 fn flags_override_variables_override_the_profile_override_defaults() {
-    // Key, flag, variable, line of the profile, what each of the four shows.
+    // Key, flag, variable, profile line, and the expected value of each of the four.
     let rows: [(&str, &str, &str, &str, [&str; 4]); 9] = [
         (
             "base_url",
@@ -331,7 +331,7 @@ fn flags_are_enough_without_a_home_directory() {
     let secret = ["--client-secret", SECRET];
     let flags = [&[&*base, &url, &id, &name][..], &secret].concat();
     let export = ["export", "-f", "ndjson"];
-    // No variable at all is set.
+    // The environment is empty.
     let ended = run(&[&export[..], &flags].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 3);
@@ -384,7 +384,7 @@ fn a_secret_file_contains_the_secret_and_at_most_one_newline() {
         fs::write(&path, format!("{SECRET}{end}")).unwrap();
         fetched(&ended(&mut fetch(&home)));
     }
-    // By flag, by variable, from where we stand, and with the folder's name.
+    // By flag and by variable: in the home directory, relative, and absolute.
     let bare = Home::empty();
     fs::write(bare.path().join("secret"), SECRET).unwrap();
     let absolute = bare.path().join("secret");
@@ -859,7 +859,7 @@ fn a_variable_that_is_not_utf_8_is_refused_without_showing_it() {
     );
 }
 
-/// Runs `check` against `server` with the right credentials, then with `flags`.
+/// Runs `check` against `server` with the right credentials, followed by `flags`.
 fn check(server: &Server, flags: &[&str]) -> Ended {
     let home = Home::empty();
     let mut command = home.command(&["check"]);
@@ -870,7 +870,7 @@ fn check(server: &Server, flags: &[&str]) -> Ended {
     ended(command.args(flags))
 }
 
-/// Returns the steps of a report as name and verdict, after looking at its shape.
+/// Checks the structure of a report and returns the name and result of each step.
 fn steps(ended: &Ended) -> Vec<(String, bool)> {
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(report["ok"], ended.code == Some(0), "{ended:?}");
@@ -1021,7 +1021,7 @@ fn check_reports_a_failing_service_with_code_5() {
     }
 }
 
-/// Answers as the service does, with a clock that went wrong.
+/// Starts a service with the given `Date` header.
 fn service_with_date(date: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! What a terminal shows: a table that fits, and progress that nobody else sees.
+//! Output on a terminal: a table that fits, and progress that is shown nowhere else.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::harness::{Ended, Server, run, trayscan};
 
-/// Runs `line` on a terminal of so many columns; nothing where there is no `script`.
+/// Runs `line` on a terminal with this number of columns; `None` if `script` is not installed.
 ///
 /// In `line`, `$T` is the program.
 pub(crate) fn on_terminal(columns: u32, line: &str, folder: &Path) -> Option<String> {
@@ -56,7 +56,7 @@ fn a_table_fits_the_terminal_and_lists_hidden_columns() {
         let hidden = format!("note: {} more columns do not fit", 18 - columns);
         assert_eq!(told.contains(&hidden), columns < 18, "{told}");
         if width == 80 {
-            // What a grower looks at first: when, what, both rates, and whether to worry.
+            // What a grower looks at first: date, crop, both rates, and warnings.
             for label in ["created", "crop", "germ. %", "usable %", "warn"] {
                 assert!(lines[0].contains(label), "{label} in {}", lines[0]);
             }
@@ -100,7 +100,7 @@ fn colour_is_used_on_a_terminal_and_not_in_a_file() {
     assert_eq!(rule.split_whitespace().count(), 18, "a file has room");
 }
 
-/// An export that takes long enough for the progress line to be painted.
+/// An export slow enough for the progress line to be drawn.
 fn slow() -> (Server, String) {
     let server = Server::start(&["--page-size", "25", "--fault", "latency:60ms"]);
     let access = format!(
@@ -110,7 +110,7 @@ fn slow() -> (Server, String) {
     (server, access)
 }
 
-/// Words of the progress line and of no other.
+/// Words that only the progress line contains.
 const PROGRESS: &str = " pages, ";
 
 #[test]
@@ -179,7 +179,7 @@ fn requested_progress_is_printed_as_lines_without_a_terminal() {
     assert!(!silent.stderr.contains(" pages, "), "{silent:?}");
 }
 
-/// Makes an archive in `folder` in which a crop would command the terminal.
+/// Creates an archive in `folder` with terminal control sequences in a crop.
 fn hostile(folder: &Path) {
     let made = Ended::of(
         trayscan(&["sync", "a.db", "--sandbox", "-q"])
@@ -194,7 +194,7 @@ fn hostile(folder: &Path) {
     assert_eq!(db.execute(sql, [crop]).unwrap(), 250);
 }
 
-/// The crop, as it is.
+/// The crop, unescaped.
 const HOSTILE: &str = "T\u{1b}]0;x\u{7}\r\u{202e}\u{9b}2J\u{7f}";
 
 fn assert_harmless(shown: &str) {
@@ -223,7 +223,7 @@ fn no_format_passes_control_sequences_to_the_terminal() {
         let Some(shown) = on_terminal(80, &line, folder.path()) else {
             return;
         };
-        // What ends lines for Excel is no command.
+        // The line ends for Excel are allowed.
         assert_harmless(&shown.replace("\r\n", "\n"));
         if crop.is_empty() {
             assert!(shown.contains("\\u202e\\u009b2J\\u007f"), "{line}: {shown}");
@@ -241,7 +241,7 @@ fn no_format_passes_control_sequences_to_the_terminal() {
             );
         }
     }
-    // Pipes stay exact.
+    // Pipes get the exact bytes.
     for format in ["csv", "ndjson"] {
         let line = format!("$T export --archive a.db -f {format} 2>told | cat > out");
         on_terminal(80, &line, folder.path());

@@ -1,4 +1,4 @@
-//! Dates as services write them: `Z` or `+00:00`, microseconds, leap seconds.
+//! Timestamps as services write them: `Z` or `+00:00`, microseconds, leap seconds.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::harness::{Ended, export_with, run, trayscan};
 use crate::scripted::{Answer, Scripted};
 
 const SECRET: &str = "hush-hush";
-/// In order of time.
+/// In chronological order.
 const DATES: [(&str, &str); 6] = [
     ("before", "2016-12-31T23:59:59.999999+00:00"),
-    // Counts as 2017-01-01T00:00:00Z, and the name decides between the two.
+    // Counts as 2017-01-01T00:00:00Z; the id decides the order of the two.
     ("leap", "2016-12-31T23:59:60Z"),
     ("new-year", "2017-01-01T00:00:00+00:00"),
     ("usual", "2026-05-01T06:00:00Z"),
@@ -232,7 +232,7 @@ fn partitions_and_period_ends_compare_instants() {
     assert_eq!(lines("2017-01-01.ndjson").unwrap(), 2);
     assert_eq!(lines("2026-05-01.ndjson").unwrap(), 3);
 
-    // The service sends all of them; those of the first second of 2017 are left out at the end of 2016.
+    // The service sends all of them; those in the first second of 2017 are not part of 2016.
     let ended = export(&service, &["-f", "ndjson", "--end", "2016"]);
     let found = ids(&good(ended));
     assert!(found.contains(&"before".to_owned()), "{found:?}");

@@ -1,4 +1,4 @@
-//! TLS: nothing is sent to a service that cannot prove who it is.
+//! TLS: nothing is sent to a service without a trusted certificate.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::harness::{Ended, Server, trayscan};
 
-/// A certificate for one host, and the file to trust it by.
+/// A certificate for one host, and the file with which to trust it.
 pub(crate) struct Identity {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) certificate: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Makes a certificate for `host`, for a server that speaks `protocols` (ALPN).
+    /// Creates a certificate for `host`, for a server with these `protocols` (ALPN).
     pub(crate) fn of(host: &str, protocols: &[&str]) -> Self {
         let certified = rcgen::generate_simple_self_signed(vec![host.to_owned()]).unwrap();
         let folder = TempDir::new().unwrap();
@@ -49,11 +49,11 @@ impl Identity {
     }
 }
 
-/// A door with a certificate of its own for `localhost`, before a service without one.
+/// A TLS proxy with a certificate for `localhost`, in front of a service without TLS.
 struct Door {
     address: SocketAddr,
     identity: Identity,
-    /// Requests that came through.
+    /// The number of forwarded requests.
     passed: Arc<AtomicUsize>,
 }
 
@@ -91,7 +91,7 @@ impl Door {
     }
 }
 
-/// Carries requests to the service and its answers back, one at a time.
+/// Forwards requests to the service and returns its responses, one at a time.
 fn pass(
     mut tls: StreamOwned<ServerConnection, TcpStream>,
     behind: SocketAddr,
@@ -101,7 +101,7 @@ fn pass(
     while let Ok(length @ 1..) = tls.read(&mut request) {
         passed.fetch_add(1, Ordering::Relaxed);
         let mut service = TcpStream::connect(behind).unwrap();
-        // The host is named as the client names it, and the end of the answer is awaited by time.
+        // The `Host` header is forwarded unchanged. A read timeout marks the end of the response.
         service
             .set_read_timeout(Some(Duration::from_millis(300)))
             .unwrap();
@@ -159,7 +159,7 @@ fn an_invalid_certificate_file_ends_with_code_2() {
     }
 }
 
-/// Answers every connection with `bytes` once something came; counts connections.
+/// Starts a server that responds to the first bytes of every connection with `bytes`, and counts connections.
 fn saying(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -171,7 +171,7 @@ fn saying(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
             let mut hello = [0; 4096];
             let _ = stream.read(&mut hello);
             let _ = stream.write_all(bytes);
-            // Until the other side has read it: closed at once, the rest of its hello would reset it.
+            // Closing before the rest of the hello is read would reset the connection.
             while let Ok(1..) = stream.read(&mut hello) {}
         }
     });
@@ -191,7 +191,7 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
             "the service does not speak TLS on this port",
             "is the address http:// instead of https://?",
         ),
-        // The alert `protocol_version`, as a server sends it that has TLS 1.0 and 1.1 only.
+        // The alert `protocol_version`, as sent by a server with only TLS 1.0 and 1.1.
         (
             b"\x15\x03\x01\x00\x02\x02\x46",
             "does not support a TLS version that trayscan accepts",

@@ -1,10 +1,9 @@
-"""A small server of Google Cloud Storage for the tests, written from its public reference.
+"""A small Google Cloud Storage server for the tests, written from the public reference.
 
-It speaks as much of the XML interface as clients of object storage use (objects, conditions, ranges, lists,
-multipart uploads; https://cloud.google.com/storage/docs/xml-api/reference-methods), and as much of the JSON
-interface as Google's own client needs to read and write (https://cloud.google.com/storage/docs/json_api).
-Requests to the XML interface must carry the token of a service account that signs it itself: a JWT, whose
-signature and times are checked.
+It supports the parts of the XML API that object storage clients use (objects, conditions, ranges, lists,
+multipart uploads; https://cloud.google.com/storage/docs/xml-api/reference-methods), and the parts of the JSON
+API that Google's client needs to read and write (https://cloud.google.com/storage/docs/json_api).
+Requests to the XML API need a self-signed JWT of the service account. Its signature and times are checked.
 """
 
 import base64
@@ -59,14 +58,14 @@ class Refused(Exception):
 
 
 class Store:
-    """What the server holds, and the key of the one account that may ask for it."""
+    """The buckets of the server, and the key of the only account with access."""
 
     def __init__(self):
         self.buckets, self.lock, self.log = {}, threading.Lock(), []
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def account(self):
-        """The file that `GOOGLE_APPLICATION_CREDENTIALS` names."""
+        """Returns the content of the file for `GOOGLE_APPLICATION_CREDENTIALS`."""
         pem = self.key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
                                      serialization.NoEncryption()).decode()
         return {"type": "service_account", "private_key": pem, "private_key_id": "1", "client_email": EMAIL}
@@ -93,7 +92,7 @@ class Store:
 
 
 def kept(headers):
-    """The headers that an object keeps."""
+    """Returns the headers that are stored with an object."""
     names = ("content-type", "content-encoding", "content-disposition", "cache-control")
     return {name.lower(): value for name, value in headers.items()
             if name.lower() in names or name.lower().startswith("x-goog-meta-")}
@@ -260,7 +259,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, f"<ListPartsResult><IsTruncated>false</IsTruncated>{parts}</ListPartsResult>")
 
     def json(self, path, query, body):
-        """What Google's own client asks for."""
+        """Handles a request of Google's client to the JSON API."""
         def told(value, status=200):
             self.answer(status, json.dumps(value), "application/json")
 
@@ -280,7 +279,7 @@ class Handler(BaseHTTPRequestHandler):
         found = re.fullmatch(r"(?:/download|/upload)?/storage/v1/b/([^/]+)/o(?:/(.+))?", path)
         bucket, key = self.store.buckets.get(found[1]), unquote(found[2] or "")
         if self.command == "POST" and bucket is not None:
-            # Two parts: what is told of the object, and the object.
+            # Two parts: the metadata and the content.
             mark = re.search(r'boundary="?([^";]+)', self.headers["Content-Type"])[1].encode()
             _, first, second, _ = body.split(b"--" + mark)
             key = json.loads(first.partition(b"\r\n\r\n")[2])["name"]
@@ -304,7 +303,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def start():
-    """Starts the server; returns its address and what it holds."""
+    """Starts the server and returns its address and its store."""
     store = Store()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"store": store}))
     server.daemon_threads = True

@@ -1,8 +1,8 @@
-"""Real servers of object storage for the tests, and an independent reader of what is in them.
+"""Object storage servers for the tests, and independent clients to read from them.
 
-Starts moto (S3), the server of `gcs.py` (Google) and, where it is told where Azurite is, Azurite. Prints one
-line of JSON with their addresses, then answers each line of JSON with another, and ends all of them when
-nobody speaks to it any more. Reads with the clients of Amazon, Google and Microsoft.
+Starts moto (S3), the server in `gcs.py` (Google) and, if its path is given as an argument, Azurite. Prints one line of
+JSON with their addresses, answers each line of JSON on standard input with another, and stops all servers at
+the end of the input. Reads with the clients of Amazon, Google and Microsoft.
 """
 
 import base64
@@ -26,7 +26,7 @@ from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 ACCOUNT = "devstoreaccount1"
-# Published by Microsoft for everybody's tests.
+# The well-known key of Azurite, published by Microsoft.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
@@ -40,7 +40,7 @@ class Front:
         answer = self.app(environ, start_response)
         if "uploads" not in query:
             return answer
-        # moto says of every upload that it was begun in 2010.
+        # moto reports that every upload was started in 2010.
         body = b"".join(answer)
         if method == "POST":
             for id in re.findall(rb"<UploadId>([^<]+)<", body):
@@ -57,7 +57,7 @@ class Front:
 
 
 def azurite(main):
-    # Its address is told once it listens; everything is kept in memory.
+    # Azurite prints its address when it is ready, and keeps everything in memory.
     child = subprocess.Popen(
         ["node", main, "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck",
          "--disableTelemetry"],
