@@ -124,13 +124,13 @@ fn servers() -> Option<&'static Servers> {
         let mut answers = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         answers.read_line(&mut first).unwrap();
-        let told: Value = serde_json::from_str(&first).expect("addresses");
-        let text = |key: &str| told[key].as_str().map(String::from);
+        let addresses: Value = serde_json::from_str(&first).expect("addresses");
+        let text = |key: &str| addresses[key].as_str().map(String::from);
         Some(Servers {
             talk: Mutex::new((child.stdin.take().unwrap(), answers)),
             s3: text("s3").unwrap(),
             google: text("google").unwrap(),
-            google_account: told["google_account"].to_string(),
+            google_account: addresses["google_account"].to_string(),
             azure: text("azure"),
             account: text("account").unwrap(),
             key: text("key").unwrap(),
@@ -209,7 +209,7 @@ impl Bucket {
     }
 
     /// Asserts that no incomplete upload is left, if the server can list them.
-    fn assert_no_litter(&self) {
+    fn assert_no_incomplete_uploads(&self) {
         if self.scheme != "az" {
             assert_eq!(self.ask("uploads", "", &[]), json!([]), "{}", self.name);
         }
@@ -240,7 +240,7 @@ impl Bucket {
     }
 
     /// Returns the same bucket with another local folder.
-    fn twin(&self) -> Self {
+    fn duplicate(&self) -> Self {
         Self {
             name: self.name.clone(),
             folder: TempDir::new().unwrap(),
@@ -353,7 +353,7 @@ fn every_format_is_written_to_every_store_and_verifies() {
     for bucket in Bucket::all() {
         let local = bucket.local("local.csv");
         assert_code(&bucket.export(&server, &["-o", &local]), 0);
-        for (name, alike) in NAMES {
+        for (name, identical) in NAMES {
             let (address, manifest) = (
                 bucket.address(&format!("exports/{name}")),
                 bucket.address("m.json"),
@@ -364,11 +364,11 @@ fn every_format_is_written_to_every_store_and_verifies() {
             let file = bucket.local(name);
             assert_code(&bucket.export(&server, &["-o", &file]), 0);
             let bytes = bucket.get(&format!("exports/{name}"));
-            assert!(!alike || bytes == fs::read(&file).unwrap(), "{address}");
+            assert!(!identical || bytes == fs::read(&file).unwrap(), "{address}");
             // The manifest describes what other clients read.
-            let told: Value = serde_json::from_slice(&bucket.get("m.json")).unwrap();
-            assert_eq!(told["files"][0]["path"], json!(address));
-            assert_eq!(told["files"][0]["bytes"], json!(bytes.len()));
+            let content: Value = serde_json::from_slice(&bucket.get("m.json")).unwrap();
+            assert_eq!(content["files"][0]["path"], json!(address));
+            assert_eq!(content["files"][0]["bytes"], json!(bytes.len()));
             for args in [
                 &[&*address, "--manifest", &manifest][..],
                 &[&*address, "--against", &local],
@@ -377,7 +377,7 @@ fn every_format_is_written_to_every_store_and_verifies() {
                 assert_code(&bucket.verify(args), 0);
             }
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
         assert_eq!(bucket.list().len(), NAMES.len() + 1);
     }
 }
@@ -407,8 +407,8 @@ fn objects_have_the_right_content_type() {
             };
             let address = bucket.address(name);
             assert_code(&bucket.export(server, &["-o", &address]), 0);
-            let told = bucket.ask("head", name, &[]);
-            assert_eq!(told, json!([content_type, null]), "{address}");
+            let properties = bucket.ask("head", name, &[]);
+            assert_eq!(properties, json!([content_type, null]), "{address}");
         }
     }
 }
@@ -431,7 +431,7 @@ fn an_empty_export_creates_an_object() {
             }
             assert_eq!(bucket.get(name).is_empty(), name == "a.ndjson", "{address}");
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -450,13 +450,13 @@ fn a_large_export_uses_a_multipart_upload() {
         );
         let parts = bucket.ask("parts", "large.ndjson", &[]);
         assert_eq!(parts, json!(size.div_ceil(8 << 20)), "{size} bytes");
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
         // Too large for a conditional write: checked first, and then completed.
         let kept = bucket.export(&server, &["-o", &address, "--no-clobber"]);
         assert_code(&kept, 8);
         let other = bucket.address("other.ndjson");
         assert_code(&bucket.export(&server, &["-o", &other, "--no-clobber"]), 0);
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -470,8 +470,8 @@ fn a_partitioned_export_writes_one_object_per_value() {
         assert_code(&done, 0);
         let template = bucket.local("lake/year={year}/{crop_type}.csv.gz");
         assert_code(&bucket.export(&server, &["-o", &template]), 0);
-        let told: Value = serde_json::from_slice(&bucket.get("lake/manifest.json")).unwrap();
-        let files = told["files"].as_array().unwrap();
+        let content: Value = serde_json::from_slice(&bucket.get("lake/manifest.json")).unwrap();
+        let files = content["files"].as_array().unwrap();
         assert!(files.len() > 10 && bucket.list().len() == files.len() + 1);
         for (place, file) in files.iter().enumerate() {
             let address = file["path"].as_str().unwrap();
@@ -484,7 +484,7 @@ fn a_partitioned_export_writes_one_object_per_value() {
                 assert_code(&bucket.verify(&[address, "--manifest", &manifest]), 0);
             }
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -568,7 +568,7 @@ fn no_clobber_keeps_an_existing_object() {
             8,
         );
         assert_eq!(bucket.list(), before);
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -583,7 +583,7 @@ fn no_clobber_keeps_an_object_created_during_the_run() {
         let status = running.ends_within(crate::harness::PATIENCE);
         assert_eq!(status.unwrap().code(), Some(8));
         assert_eq!(bucket.get("a.csv"), b"theirs");
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -613,7 +613,7 @@ fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
                 let mut running = running;
                 let ended = running.ends_within(crate::harness::PATIENCE);
                 assert_eq!(ended.unwrap().code(), Some(code));
-                bucket.assert_no_litter();
+                bucket.assert_no_incomplete_uploads();
             }
             assert_eq!(bucket.get(name), b"old");
         }
@@ -638,7 +638,7 @@ fn an_interrupted_or_failed_run_keeps_the_old_object_and_leaves_no_parts() {
                 "no part was sent before it failed"
             );
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
@@ -698,12 +698,12 @@ fn unwritable_targets_are_detected_before_the_first_request() {
         assert_code(&failed, 2);
         assert!(failed.stderr.contains("no credentials for"), "{failed:?}");
         assert!(bucket.list().is_empty());
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
-    let told = server.stop();
+    let log = server.stop();
     assert!(
-        !told.stderr.contains("/v2/"),
-        "the service was asked: {told:?}"
+        !log.stderr.contains("/v2/"),
+        "the service was asked: {log:?}"
     );
 }
 
@@ -765,8 +765,8 @@ fn a_line_break_in_a_credential_is_reported_without_showing_it() {
             command.env(variable, "c2VjcmV0LXZhbHVl\n");
             let refused = bucket.ended(&mut command);
             assert_code(&refused, 2);
-            let told = format!("{variable} contains a line break");
-            assert!(refused.stderr.contains(&told), "{refused:?}");
+            let message = format!("{variable} contains a line break");
+            assert!(refused.stderr.contains(&message), "{refused:?}");
             assert!(!refused.stderr.contains("c2VjcmV0"), "{refused:?}");
         }
     }
@@ -881,7 +881,7 @@ fn a_full_disk_for_the_temporary_file_is_reported_and_nothing_is_sent() {
                 assert!(ended.stderr.contains(part), "{ended:?}");
             }
             assert_eq!(bucket.get(name), b"old");
-            bucket.assert_no_litter();
+            bucket.assert_no_incomplete_uploads();
         }
     }
 }

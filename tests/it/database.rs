@@ -64,7 +64,7 @@ impl Database {
             let mut chown = Command::new("chown");
             succeed(chown.args(["-R", "postgres"]).arg(&folder));
         }
-        let mut initdb = servant(&bin.join("initdb"));
+        let mut initdb = unprivileged(&bin.join("initdb"));
         initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
         succeed(initdb.arg("--locale=C.UTF-8").arg("-D").arg(&data));
         let rules =
@@ -74,7 +74,7 @@ impl Database {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let mut server = servant(&bin.join("postgres"));
+        let mut server = unprivileged(&bin.join("postgres"));
         server.arg("-D").arg(&data);
         let sockets = format!("unix_socket_directories={}", folder.display());
         let certificate_file = format!("ssl_cert_file={}", certificate.display());
@@ -139,8 +139,8 @@ impl Database {
         self.address_of("postgres@127.0.0.1", database, table)
     }
 
-    pub(crate) fn address_of(&self, whom: &str, database: &str, table: &str) -> String {
-        format!("postgres://{whom}:{}/{database}?table={table}", self.port)
+    pub(crate) fn address_of(&self, user: &str, database: &str, table: &str) -> String {
+        format!("postgres://{user}:{}/{database}?table={table}", self.port)
     }
 
     pub(crate) fn socket_folder(&self) -> &Path {
@@ -217,7 +217,7 @@ fn is_root() -> bool {
 }
 
 /// Returns a command that does not run as root, because PostgreSQL refuses that.
-pub(crate) fn servant(program: &Path) -> Command {
+pub(crate) fn unprivileged(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

@@ -43,18 +43,18 @@ pub(crate) struct Odd {
     pub(crate) cursors_once: bool,
     /// A cursor without its dates leads to other batches.
     pub(crate) forgets_dates: bool,
-    pub(crate) takes_any_cursor: bool,
-    pub(crate) takes_any_token: bool,
-    pub(crate) takes_offset: bool,
+    pub(crate) accepts_any_cursor: bool,
+    pub(crate) accepts_any_token: bool,
+    pub(crate) accepts_offset: bool,
     /// Whether a range may end in 2100.
-    pub(crate) takes_centuries: bool,
+    pub(crate) accepts_centuries: bool,
     pub(crate) has_v1: bool,
     pub(crate) token: String,
     pub(crate) token_fields: [Value; 2],
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) refusal: String,
     /// The number of requests answered before it stops.
-    pub(crate) lives: usize,
+    pub(crate) max_requests: usize,
 }
 
 impl Default for Odd {
@@ -69,16 +69,16 @@ impl Default for Odd {
             page: 25,
             cursors_once: false,
             forgets_dates: false,
-            takes_any_cursor: false,
-            takes_any_token: false,
-            takes_offset: true,
-            takes_centuries: true,
+            accepts_any_cursor: false,
+            accepts_any_token: false,
+            accepts_offset: true,
+            accepts_centuries: true,
             has_v1: true,
             token: TOKEN.to_owned(),
             token_fields: [json!({}), json!({})],
             headers: Vec::new(),
             refusal: json!({"detail": "no"}).to_string(),
-            lives: usize::MAX,
+            max_requests: usize::MAX,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Odd {
         let used: Mutex<HashMap<String, usize>> = Mutex::default();
         let answered = AtomicUsize::new(0);
         Scripted::start(move |asked| {
-            if answered.fetch_add(1, Ordering::SeqCst) >= self.lives {
+            if answered.fetch_add(1, Ordering::SeqCst) >= self.max_requests {
                 return Answer::ok("").cut_at(0);
             }
             let answer = if asked.path().starts_with("/v1") && !self.has_v1 {
@@ -211,15 +211,15 @@ impl Odd {
     fn batches(&self, asked: &Asked, used: &Mutex<HashMap<String, usize>>) -> Answer {
         let refused = |status| Answer::status(status, &self.refusal);
         let bearer = format!("Bearer {}", self.token);
-        if asked.headers("authorization") != [bearer.as_str()] && !self.takes_any_token {
+        if asked.headers("authorization") != [bearer.as_str()] && !self.accepts_any_token {
             return refused(401);
         }
         let (start, end) = (asked.query("start_date"), asked.query("end_date"));
         let dates = [start.as_deref(), end.as_deref()].map(Option::unwrap_or_default);
-        if !self.takes_offset && dates.iter().any(|date| date.contains('+')) {
+        if !self.accepts_offset && dates.iter().any(|date| date.contains('+')) {
             return refused(422);
         }
-        if !self.takes_centuries && dates[1].starts_with("2100") {
+        if !self.accepts_centuries && dates[1].starts_with("2100") {
             return refused(422);
         }
         let utc = |date: &Option<String>| date.as_ref().map(|date| date.replace("+00:00", "Z"));
@@ -241,7 +241,7 @@ impl Odd {
             first = match place {
                 Some(place) if self.forgets_dates && start.is_none() => place + 5,
                 Some(place) => place,
-                None if self.takes_any_cursor => 0,
+                None if self.accepts_any_cursor => 0,
                 None => return refused(400),
             };
             let mut used = used.lock().unwrap();

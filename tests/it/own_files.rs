@@ -48,7 +48,7 @@ impl Home {
     }
 
     /// Asserts that a run is refused before any request, and that no file has changed.
-    fn refuses(&self, args: &[&str]) {
+    fn assert_refused(&self, args: &[&str]) {
         let before = names(self.folder.path());
         let ended = Ended::of(self.command(args).output().unwrap());
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
@@ -75,17 +75,17 @@ fn no_output_replaces_the_config_file() {
         "hard.csv",
         ".config/../.config/trayscan/config.toml",
     ] {
-        home.refuses(&["export", "-f", "csv", "-o", name]);
-        home.refuses(&["export", "-o", "a.csv", "--manifest", name]);
-        home.refuses(&["summary", "-f", "csv", "-o", name]);
-        home.refuses(&[
+        home.assert_refused(&["export", "-f", "csv", "-o", name]);
+        home.assert_refused(&["export", "-o", "a.csv", "--manifest", name]);
+        home.assert_refused(&["summary", "-f", "csv", "-o", name]);
+        home.assert_refused(&[
             "report",
             "-o",
             if name.ends_with("csv") { config } else { name },
         ]);
-        home.refuses(&["sync", name]);
+        home.assert_refused(&["sync", name]);
     }
-    home.refuses(&["export", "--sandbox", "-f", "csv", "-o", config]);
+    home.assert_refused(&["export", "--sandbox", "-f", "csv", "-o", config]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn only_the_config_file_in_use_is_protected() {
     let home = Home::new();
     fs::write(home.at("other.toml"), CONFIG).unwrap();
     let args = ["export", "-f", "csv", "-o", "other.toml"];
-    home.refuses(&[&args[..], &["--config", "other.toml"]].concat());
+    home.assert_refused(&[&args[..], &["--config", "other.toml"]].concat());
     let mut command = home.command(&args);
     command.env("TRAYSCAN_CONFIG", home.at("other.toml"));
     let ended = Ended::of(command.output().unwrap());
@@ -123,10 +123,10 @@ fn only_the_config_file_in_use_is_protected() {
 #[test]
 fn no_output_replaces_the_client_secret_file() {
     let home = Home::new();
-    home.refuses(&["export", "-f", "csv", "-o", "secret"]);
-    home.refuses(&["report", "-o", "secret"]);
+    home.assert_refused(&["export", "-f", "csv", "-o", "secret"]);
+    home.assert_refused(&["report", "-o", "secret"]);
     fs::write(home.at("given"), "hunter2").unwrap();
-    home.refuses(&[
+    home.assert_refused(&[
         "export",
         "-f",
         "csv",

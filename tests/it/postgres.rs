@@ -365,8 +365,8 @@ fn nulls_and_hostile_text_round_trip() {
     let ended = service.export(&address, &["--manifest", &files.at("m.json")]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // Two texts with U+0000 or its escape, each in three known fields and an unknown one.
-    let told = "8 text cells contain control characters that postgres cannot store";
-    assert!(ended.stderr.contains(told), "{ended:?}");
+    let note = "8 text cells contain control characters that postgres cannot store";
+    assert!(ended.stderr.contains(note), "{ended:?}");
 
     let rows = database.sql(&name, "select json_agg(b order by batch_id) from batches b");
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();

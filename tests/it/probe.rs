@@ -85,34 +85,34 @@ impl Probe {
         let answers = report["probe"].as_array().unwrap();
         let ids: Vec<&str> = answers
             .iter()
-            .map(|told| told["id"].as_str().unwrap())
+            .map(|entry| entry["id"].as_str().unwrap())
             .collect();
         assert_eq!(ids, QUESTIONS, "{ended:?}");
-        for told in answers {
-            let answer = told["answer"].as_str().unwrap();
+        for entry in answers {
+            let answer = entry["answer"].as_str().unwrap();
             let is_open = answer.starts_with("unknown: ");
-            assert_eq!(told["known"].as_bool().unwrap(), !is_open, "{told}");
-            assert!(!told["question"].as_str().unwrap().is_empty(), "{told}");
-            let evidence = told["evidence"].as_array().unwrap();
+            assert_eq!(entry["known"].as_bool().unwrap(), !is_open, "{entry}");
+            assert!(!entry["question"].as_str().unwrap().is_empty(), "{entry}");
+            let evidence = entry["evidence"].as_array().unwrap();
             assert!(
                 is_open || !evidence.is_empty(),
-                "an answer without evidence: {told}"
+                "an answer without evidence: {entry}"
             );
         }
         Self { ended, report }
     }
 
-    fn told(&self, id: &str) -> &Value {
+    fn entry(&self, id: &str) -> &Value {
         let answers = self.report["probe"].as_array().unwrap();
-        answers.iter().find(|told| told["id"] == id).unwrap()
+        answers.iter().find(|entry| entry["id"] == id).unwrap()
     }
 
     fn answer(&self, id: &str) -> &str {
-        self.told(id)["answer"].as_str().unwrap()
+        self.entry(id)["answer"].as_str().unwrap()
     }
 
     fn evidence(&self, id: &str) -> String {
-        self.told(id)["evidence"].to_string()
+        self.entry(id)["evidence"].to_string()
     }
 
     fn requests(&self) -> usize {
@@ -120,7 +120,7 @@ impl Probe {
     }
 
     fn open(&self) -> Vec<&str> {
-        let open = |id: &&str| self.told(id)["known"] == false;
+        let open = |id: &&str| self.entry(id)["known"] == false;
         QUESTIONS.into_iter().filter(open).collect()
     }
 
@@ -133,11 +133,11 @@ impl Probe {
 /// Asserts the start of each answer; `open` stands for "unknown".
 fn assert_answers(probe: &Probe, expected: &[(&str, &str)], of: &str) {
     for (id, begin) in expected {
-        let told = probe.told(id);
+        let entry = probe.entry(id);
         let begin = begin.replace("open:", "unknown:");
         assert!(
             probe.answer(id).starts_with(&begin),
-            "{of}: `{begin}` expected: {told}"
+            "{of}: `{begin}` expected: {entry}"
         );
     }
 }
@@ -494,7 +494,7 @@ fn a_missing_version_2_leaves_its_questions_open() {
                     .answer(id)
                     .contains("version 2 is not available (POST /v2/auth");
                 let both = id == "auth_difference";
-                assert_eq!(absent, about_v2 || both, "{}", probe.told(id));
+                assert_eq!(absent, about_v2 || both, "{}", probe.entry(id));
             }
             let expected = [
                 ("v1_above_1000", above),
@@ -806,7 +806,7 @@ fn kinds_of_cursors_are_distinguished() {
     assert_odd(once, &expected);
     let forgetful = Odd {
         forgets_dates: true,
-        takes_any_cursor: true,
+        accepts_any_cursor: true,
         ..Odd::default()
     };
     let expected = [
@@ -822,7 +822,7 @@ fn kinds_of_cursors_are_distinguished() {
 #[test]
 fn a_range_that_is_too_long_is_handled() {
     let odd = Odd {
-        takes_centuries: false,
+        accepts_centuries: false,
         ..Odd::default()
     };
     let expected = [
@@ -870,7 +870,7 @@ fn tokens_are_described_and_not_shown() {
     assert_odd(odd, &expected);
     let odd = Odd {
         token_fields: [json!({"expires_in": 60}), json!({"expires_in": "soon"})],
-        takes_any_token: true,
+        accepts_any_token: true,
         ..Odd::default()
     };
     let expected = [
@@ -899,7 +899,7 @@ fn headers_and_bodies_are_reported() {
             ("X-Quota-Of", TOKEN),
         ],
         refusal: "<html>no</html>".to_owned(),
-        takes_offset: false,
+        accepts_offset: false,
         ..Odd::default()
     };
     let limits = "ratelimit-remaining: 599; x-quota-of: …; x-ratelimit-limit: 600";
@@ -924,7 +924,7 @@ fn headers_and_bodies_are_reported() {
 #[test]
 fn a_service_that_stops_leaves_the_remaining_questions_open() {
     let service = Odd {
-        lives: STEPS + 10,
+        max_requests: STEPS + 10,
         ..Odd::default()
     }
     .start();
@@ -938,7 +938,7 @@ fn a_service_that_stops_leaves_the_remaining_questions_open() {
                 .answer(id)
                 .contains("the service is no longer reachable"),
             "{}",
-            probe.told(id)
+            probe.entry(id)
         );
     }
     // One request detects that, and no later one waits.

@@ -18,8 +18,8 @@ fn make_large(home: &Home, name: &str) -> String {
 }
 
 fn asked_nothing(server: Server) {
-    let told = server.stop().stderr;
-    assert!(told.contains("stopped after 0 requests"), "{told}");
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
 #[test]

@@ -371,8 +371,8 @@ fn an_empty_secret_in_the_file_counts_as_missing() {
     let home = Home::with(&profile(&server, "client_secret = \"\""));
     let ended = ended(&mut fetch(&home));
     refused(&ended, &["the client secret is missing"]);
-    let told = server.stop().stderr;
-    assert!(told.contains("stopped after 0 requests"), "{told}");
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
 #[test]
@@ -469,8 +469,8 @@ fn an_unusable_secret_file_is_named() {
             &[says, &format!("`{file}`")],
         );
     }
-    let told = server.stop().stderr;
-    assert!(told.contains("stopped after 0 requests"), "{told}");
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
 #[test]
@@ -501,8 +501,8 @@ fn a_failed_secret_command_is_reported_without_its_output() {
         let home = Home::with(&profile(&server, &line));
         refused(&ended(&mut fetch(&home)), &["client_secret_command", says]);
     }
-    let told = server.stop().stderr;
-    assert!(told.contains("stopped after 0 requests"), "{told}");
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
 #[test]
@@ -746,8 +746,8 @@ fn invalid_values_end_with_code_2_and_nothing_is_sent() {
         let ended = ended(&mut home.command(&["export", "-f", "ndjson"]));
         refused(&ended, &[key]);
     }
-    let told = server.stop().stderr;
-    assert!(told.contains("stopped after 0 requests"), "{told}");
+    let log = server.stop().stderr;
+    assert!(log.contains("stopped after 0 requests"), "{log}");
 }
 
 #[test]

@@ -52,9 +52,9 @@ fn a_table_fits_the_terminal_and_lists_hidden_columns() {
         let columns = lines[1].split_whitespace().count();
         assert!(columns > columns_before, "{width}: more room, more columns");
         columns_before = columns;
-        let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+        let stderr = std::fs::read_to_string(folder.path().join("told")).unwrap();
         let hidden = format!("note: {} more columns do not fit", 18 - columns);
-        assert_eq!(told.contains(&hidden), columns < 18, "{told}");
+        assert_eq!(stderr.contains(&hidden), columns < 18, "{stderr}");
         if width == 80 {
             // What a grower looks at first: date, crop, both rates, and warnings.
             for label in ["created", "crop", "germ. %", "usable %", "warn"] {
@@ -128,10 +128,10 @@ fn progress_is_drawn_on_a_terminal_and_cleared_at_the_end() {
         let shown = on_terminal(80, &format!("{line} {quiet}"), folder.path()).unwrap();
         assert!(!shown.contains(PROGRESS), "{quiet}: {shown:?}");
     }
-    let told = std::fs::read_to_string(folder.path().join("told")).unwrap();
+    let stderr = std::fs::read_to_string(folder.path().join("told")).unwrap();
     assert!(
-        !told.contains(PROGRESS) && !told.contains('\u{1b}'),
-        "{told:?}"
+        !stderr.contains(PROGRESS) && !stderr.contains('\u{1b}'),
+        "{stderr:?}"
     );
 }
 
@@ -170,11 +170,11 @@ fn requested_progress_is_printed_as_lines_without_a_terminal() {
     let server = Server::start(&["--page-size", "25", "--fault", "latency:150ms"]);
     let ended = crate::harness::export(&server, &["--progress", "always", "--parallel", "1"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told = ended
+    let lines = ended
         .stderr
         .lines()
         .filter(|line| line.contains(" pages, "));
-    assert!(told.count() >= 2, "{ended:?}");
+    assert!(lines.count() >= 2, "{ended:?}");
     let silent = crate::harness::export(&server, &["--progress", "never"]);
     assert!(!silent.stderr.contains(" pages, "), "{silent:?}");
 }

@@ -50,33 +50,33 @@ impl Identity {
 }
 
 /// A TLS proxy with a certificate for `localhost`, in front of a service without TLS.
-struct Door {
+struct TlsProxy {
     address: SocketAddr,
     identity: Identity,
     /// The number of forwarded requests.
-    passed: Arc<AtomicUsize>,
+    forwarded: Arc<AtomicUsize>,
 }
 
-impl Door {
-    fn before(server: &Server) -> Self {
+impl TlsProxy {
+    fn in_front_of(server: &Server) -> Self {
         let identity = Identity::of("localhost", &[]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let passed = Arc::new(AtomicUsize::new(0));
+        let forwarded = Arc::new(AtomicUsize::new(0));
         let config = Arc::clone(&identity.config);
-        let (behind, counter) = (server.address, Arc::clone(&passed));
+        let (service_address, counter) = (server.address, Arc::clone(&forwarded));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let tls =
                     StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream);
                 let counter = Arc::clone(&counter);
-                thread::spawn(move || pass(tls, behind, &counter));
+                thread::spawn(move || forward(tls, service_address, &counter));
             }
         });
         Self {
             address,
             identity,
-            passed,
+            forwarded,
         }
     }
 
@@ -92,15 +92,15 @@ impl Door {
 }
 
 /// Forwards requests to the service and returns its responses, one at a time.
-fn pass(
+fn forward(
     mut tls: StreamOwned<ServerConnection, TcpStream>,
-    behind: SocketAddr,
-    passed: &AtomicUsize,
+    service_address: SocketAddr,
+    forwarded: &AtomicUsize,
 ) {
     let mut request = [0; 16 * 1024];
     while let Ok(length @ 1..) = tls.read(&mut request) {
-        passed.fetch_add(1, Ordering::Relaxed);
-        let mut service = TcpStream::connect(behind).unwrap();
+        forwarded.fetch_add(1, Ordering::Relaxed);
+        let mut service = TcpStream::connect(service_address).unwrap();
         // The `Host` header is forwarded unchanged. A read timeout marks the end of the response.
         service
             .set_read_timeout(Some(Duration::from_millis(300)))
@@ -118,8 +118,8 @@ fn pass(
 #[test]
 fn an_untrusted_certificate_ends_with_code_13_and_nothing_is_sent() {
     let server = Server::start(&[]);
-    let door = Door::before(&server);
-    let ended = door.export("localhost", &[], &server);
+    let proxy = TlsProxy::in_front_of(&server);
+    let ended = proxy.export("localhost", &[], &server);
     assert_eq!(ended.code, Some(13), "{ended:?}");
     assert!(
         ended
@@ -128,19 +128,19 @@ fn an_untrusted_certificate_ends_with_code_13_and_nothing_is_sent() {
         "{ended:?}"
     );
     assert!(ended.stderr.contains("`--ca-cert`"), "{ended:?}");
-    assert_eq!(door.passed.load(Ordering::Relaxed), 0);
+    assert_eq!(proxy.forwarded.load(Ordering::Relaxed), 0);
 }
 
 #[test]
 fn a_certificate_file_can_be_trusted() {
     let server = Server::start(&["--batches", "20"]);
-    let door = Door::before(&server);
-    let certificate = door.identity.certificate.to_str().unwrap();
-    let ended = door.export("localhost", &["--ca-cert", certificate], &server);
+    let proxy = TlsProxy::in_front_of(&server);
+    let certificate = proxy.identity.certificate.to_str().unwrap();
+    let ended = proxy.export("localhost", &["--ca-cert", certificate], &server);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.stdout.lines().count(), 20);
 
-    let ended = door.export("127.0.0.1", &["--ca-cert", certificate], &server);
+    let ended = proxy.export("127.0.0.1", &["--ca-cert", certificate], &server);
     assert_eq!(ended.code, Some(13), "it is for another name: {ended:?}");
     assert!(ended.stderr.contains("for another name"), "{ended:?}");
 }
@@ -148,19 +148,19 @@ fn a_certificate_file_can_be_trusted() {
 #[test]
 fn an_invalid_certificate_file_ends_with_code_2() {
     let server = Server::start(&[]);
-    let door = Door::before(&server);
+    let proxy = TlsProxy::in_front_of(&server);
     let folder = TempDir::new().unwrap();
     let nonsense = folder.path().join("nonsense.pem");
     fs::write(&nonsense, "no certificate").unwrap();
     for path in [nonsense.to_str().unwrap(), "/nonexistent/ca.pem"] {
-        let ended = door.export("localhost", &["--ca-cert", path], &server);
+        let ended = proxy.export("localhost", &["--ca-cert", path], &server);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains("PEM"), "{ended:?}");
     }
 }
 
 /// Starts a server that responds to the first bytes of every connection with `bytes`, and counts connections.
-fn saying(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
+fn responding_with(bytes: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let connections = Arc::new(AtomicUsize::new(0));
@@ -204,7 +204,7 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
             "ask the operator",
         ),
     ] {
-        let (port, connections) = saying(bytes);
+        let (port, connections) = responding_with(bytes);
         let url = format!("https://127.0.0.1:{port}");
         for command in ["export", "check"] {
             let mut command = trayscan(&[command, "--base-url", &url, "--retry-wait", "0s"]);

@@ -15,12 +15,12 @@ use crate::harness::{Ended, Server};
 const FAST: [&str; 4] = ["--retries", "3", "--retry-wait", "20ms"];
 
 /// A bucket behind a proxy.
-struct Behind {
+struct ProxiedBucket {
     bucket: Bucket,
     proxy: Proxy,
 }
 
-impl Behind {
+impl ProxiedBucket {
     fn new(scheme: &'static str) -> Option<Self> {
         let bucket = Bucket::new(scheme, "behind")?;
         let proxy = Proxy::start(&bucket.endpoint());
@@ -83,13 +83,13 @@ fn is_completion(line: &str) -> bool {
 #[test]
 fn a_busy_store_is_retried_according_to_the_settings() {
     let server = Server::start(&["--batches", "20"]);
-    for behind in Behind::all() {
-        let address = behind.bucket.address("a.csv");
-        behind.bucket.ask("put", "a.csv", b"old");
-        behind.rule_for_whole(2, slow_down());
-        let done = behind.export(&server, &[&["-o", &address], &FAST[..]].concat());
+    for proxied in ProxiedBucket::all() {
+        let address = proxied.bucket.address("a.csv");
+        proxied.bucket.ask("put", "a.csv", b"old");
+        proxied.rule_for_whole(2, slow_down());
+        let done = proxied.export(&server, &[&["-o", &address], &FAST[..]].concat());
         assert_code(&done, 0);
-        behind.proxy.assert_done();
+        proxied.proxy.assert_done();
         for part in [
             &*format!(
                 "PUT `{address}` answered 503 SlowDown: Because; trying again in 0.0 s (1 of 3)"
@@ -98,12 +98,12 @@ fn a_busy_store_is_retried_according_to_the_settings() {
         ] {
             assert!(done.stderr.contains(part), "{done:?}");
         }
-        assert!(behind.bucket.get("a.csv") != b"old");
+        assert!(proxied.bucket.get("a.csv") != b"old");
 
         // No more retries than configured.
-        behind.bucket.ask("put", "a.csv", b"old");
-        behind.rule_for_whole(9, slow_down());
-        behind.proxy.requests();
+        proxied.bucket.ask("put", "a.csv", b"old");
+        proxied.rule_for_whole(9, slow_down());
+        proxied.proxy.requests();
         let args = [
             "-o",
             &address,
@@ -114,7 +114,7 @@ fn a_busy_store_is_retried_according_to_the_settings() {
             "--error-format",
             "json",
         ];
-        let failed = behind.export(&server, &args);
+        let failed = proxied.export(&server, &args);
         assert_code(&failed, 5);
         let error = failed.error();
         assert_eq!(
@@ -122,44 +122,44 @@ fn a_busy_store_is_retried_according_to_the_settings() {
             (&true.into(), &503.into())
         );
         assert_eq!(error["request"], format!("PUT {address}"));
-        let puts = behind
+        let puts = proxied
             .proxy
             .requests()
             .iter()
             .filter(|line| is_whole_put(line))
             .count();
         assert_eq!(puts, 3, "{failed:?}");
-        assert_eq!(behind.bucket.get("a.csv"), b"old");
-        behind.bucket.assert_no_litter();
+        assert_eq!(proxied.bucket.get("a.csv"), b"old");
+        proxied.bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn a_store_with_intermittent_errors_is_retried() {
     let server = Server::start(&LARGE);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         let requests = AtomicUsize::new(0);
         let is_third = move |_: &str| requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
-        behind.proxy.rule(usize::MAX, slow_down(), is_third);
+        proxied.proxy.rule(usize::MAX, slow_down(), is_third);
         let address = bucket.address("a.ndjson");
-        let done = behind.export(&server, &[&["-o", &*address], &FAST[..]].concat());
+        let done = proxied.export(&server, &[&["-o", &*address], &FAST[..]].concat());
         assert_code(&done, 0);
         let local = bucket.local("a.ndjson");
         assert_code(&bucket.export(&server, &["-o", &local]), 0);
         assert!(bucket.get("a.ndjson") == fs::read(&local).unwrap());
-        let done = behind.verify(&[&[&*address, "--against", &local], &FAST[..]].concat());
+        let done = proxied.verify(&[&[&*address, "--against", &local], &FAST[..]].concat());
         assert_code(&done, 0);
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn retry_settings_apply_to_every_source_and_config_layer() {
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
-    let bucket = &behind.bucket;
+    let bucket = &proxied.bucket;
     let (address, archive) = (bucket.address("a.csv"), bucket.local("batches.db"));
     let server = Server::start(&["--batches", "20"]);
     let mut sync = bucket.command(&["sync", &archive]);
@@ -183,7 +183,7 @@ fn retry_settings_apply_to_every_source_and_config_layer() {
                 _ => command.args(["--config", &config]),
             };
             for (times, code) in [(1, 0), (2, 5)] {
-                behind.rule_for_whole(times, slow_down());
+                proxied.rule_for_whole(times, slow_down());
                 let mut again = Command::new(command.get_program());
                 again.args(command.get_args()).env_clear();
                 again.envs(
@@ -191,13 +191,13 @@ fn retry_settings_apply_to_every_source_and_config_layer() {
                         .get_envs()
                         .filter_map(|(key, value)| Some((key, value?))),
                 );
-                let ended = bucket.ended(&mut behind.command(again));
+                let ended = bucket.ended(&mut proxied.command(again));
                 assert_code(&ended, code);
                 assert!(
                     ended.stderr.contains("(1 of 1)"),
                     "{source:?} {place} {ended:?}"
                 );
-                behind.proxy.assert_done();
+                proxied.proxy.assert_done();
             }
         }
     }
@@ -206,11 +206,11 @@ fn retry_settings_apply_to_every_source_and_config_layer() {
 #[test]
 fn retry_after_from_a_store_is_honoured() {
     let server = Server::start(&["--batches", "20"]);
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
-    let address = behind.bucket.address("a.csv");
-    behind.rule_for_whole(
+    let address = proxied.bucket.address("a.csv");
+    proxied.rule_for_whole(
         1,
         answer(
             "429 Too Many Requests",
@@ -220,7 +220,7 @@ fn retry_after_from_a_store_is_honoured() {
         ),
     );
     let began = Instant::now();
-    let done = behind.export(&server, &[&["-o", &address], &FAST[..]].concat());
+    let done = proxied.export(&server, &[&["-o", &address], &FAST[..]].concat());
     assert_code(&done, 0);
     assert!(
         done.stderr.contains("trying again in 1.0 s (1 of 3)"),
@@ -239,32 +239,32 @@ fn a_store_that_never_responds_times_out() {
         "--retry-wait",
         "10ms",
     ];
-    let given_up = |behind: &Behind, server: &Server, retries: &str| {
-        let address = behind.bucket.address("a.csv");
+    let given_up = |proxied: &ProxiedBucket, server: &Server, retries: &str| {
+        let address = proxied.bucket.address("a.csv");
         let more = ["-o", &*address, "--retries", retries];
-        let failed = behind.export(server, &[&args[..], &more].concat());
+        let failed = proxied.export(server, &[&args[..], &more].concat());
         assert_code(&failed, 5);
         assert_eq!(failed.error()["retry_later"], true);
         assert!(failed.stderr.contains("no answer within 2s"), "{failed:?}");
-        behind.proxy.assert_done();
+        proxied.proxy.assert_done();
         failed
     };
     thread::scope(|scope| {
-        for behind in Behind::all() {
+        for proxied in ProxiedBucket::all() {
             scope.spawn(move || {
                 let server = Server::start(&["--batches", "20"]);
                 // Before the first request to the service. Looking for an upload that may be left does not
                 // wait again.
                 let is_first = |line: &str| line.contains("uploads") || line.contains("comp=list");
-                let times = if behind.bucket.scheme == "az" { 2 } else { 3 };
-                behind.proxy.rule(times, Fault::Stall, is_first);
-                let failed = given_up(&behind, &server, "1");
+                let times = if proxied.bucket.scheme == "az" { 2 } else { 3 };
+                proxied.proxy.rule(times, Fault::Stall, is_first);
+                let failed = given_up(&proxied, &server, "1");
                 let waits = failed.stderr.matches("trying again").count();
                 assert_eq!(waits, 1, "{failed:?}");
                 // At the end.
-                behind.rule_for_whole(1, Fault::Stall);
-                given_up(&behind, &server, "0");
-                assert!(behind.bucket.list().is_empty());
+                proxied.rule_for_whole(1, Fault::Stall);
+                given_up(&proxied, &server, "0");
+                assert!(proxied.bucket.list().is_empty());
             });
         }
     });
@@ -283,23 +283,23 @@ fn a_stalled_slow_or_truncated_response_is_retried() {
         "4ms",
     ];
     thread::scope(|scope| {
-        for behind in Behind::all() {
+        for proxied in ProxiedBucket::all() {
             scope.spawn(move || {
                 let server = Server::start(&["--batches", "20"]);
-                let address = behind.bucket.address("a.csv");
-                assert_code(&behind.export(&server, &["-o", &address]), 0);
+                let address = proxied.bucket.address("a.csv");
+                assert_code(&proxied.export(&server, &["-o", &address]), 0);
                 let mut faults = vec![Fault::StallInBody, Fault::CutInBody, Fault::Cut];
-                if behind.bucket.scheme == "s3" {
+                if proxied.bucket.scheme == "s3" {
                     // This one takes ten times the timeout.
                     faults.push(Fault::Drip);
                 }
                 for fault in faults {
-                    behind.proxy.rule(1, fault, is_read);
+                    proxied.proxy.rule(1, fault, is_read);
                     let words = [&*address, "--against", &address];
-                    let done = behind.verify(&[&words, &patient[..]].concat());
+                    let done = proxied.verify(&[&words, &patient[..]].concat());
                     assert_code(&done, 0);
                     assert!(done.stderr.contains("(1 of 20)"), "{done:?}");
-                    behind.proxy.assert_done();
+                    proxied.proxy.assert_done();
                 }
             });
         }
@@ -309,46 +309,46 @@ fn a_stalled_slow_or_truncated_response_is_retried() {
 #[test]
 fn a_lost_response_is_not_an_error_if_the_object_exists() {
     let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         for (name, flags) in [("kept.csv", &["--no-clobber"][..]), ("new.csv", &[])] {
-            behind.rule_for_whole(1, Fault::Lose);
+            proxied.rule_for_whole(1, Fault::Lose);
             let address = bucket.address(name);
-            let done = behind.export(&small, &[&["-o", &*address], flags, &FAST[..]].concat());
+            let done = proxied.export(&small, &[&["-o", &*address], flags, &FAST[..]].concat());
             assert_code(&done, 0);
-            behind.proxy.assert_done();
+            proxied.proxy.assert_done();
         }
         assert!(bucket.get("kept.csv") == bucket.get("new.csv"));
         // The store has completed the upload and no longer knows it.
         for times in [1, 2] {
-            behind.rule_for_end(times, Fault::Lose);
+            proxied.rule_for_end(times, Fault::Lose);
             let name = format!("large-{times}.ndjson");
             let address = bucket.address(&name);
-            let done = behind.export(&large, &[&["-o", &*address], &FAST[..]].concat());
+            let done = proxied.export(&large, &[&["-o", &*address], &FAST[..]].concat());
             assert_code(&done, 0);
-            behind.proxy.assert_done();
+            proxied.proxy.assert_done();
             assert_code(
                 &bucket.verify(&[&address, "--against", &bucket.address("large-1.ndjson")]),
                 0,
             );
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn an_object_from_another_writer_is_not_reported_as_success() {
     let server = Server::start(&["--batches", "20"]);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
-        let other = bucket.twin();
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
+        let other = bucket.duplicate();
         let theirs = move || {
             other.ask("put", "a.csv", b"theirs");
         };
-        behind.rule_for_whole(1, Fault::CutAfter(Box::new(theirs)));
+        proxied.rule_for_whole(1, Fault::CutAfter(Box::new(theirs)));
         let address = bucket.address("a.csv");
         let args = ["-o", &*address, "--no-clobber", "--error-format", "json"];
-        let refused = behind.export(&server, &[&args, &FAST[..]].concat());
+        let refused = proxied.export(&server, &[&args, &FAST[..]].concat());
         assert_code(&refused, 8);
         assert_eq!(refused.error()["retry_later"], false);
         assert!(
@@ -356,24 +356,24 @@ fn an_object_from_another_writer_is_not_reported_as_success() {
             "{refused:?}"
         );
         assert_eq!(bucket.get("a.csv"), b"theirs");
-        behind.proxy.assert_done();
-        bucket.assert_no_litter();
+        proxied.proxy.assert_done();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn a_large_export_keeps_an_object_written_by_another_before_a_retry() {
     let server = Server::start(&LARGE);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         for is_answered in [true, false] {
             let name = format!("{is_answered}.ndjson");
-            let (other, key) = (bucket.twin(), name.clone());
+            let (other, key) = (bucket.duplicate(), name.clone());
             let theirs = move || {
                 other.ask("put", &key, b"theirs");
             };
             if is_answered {
-                behind.proxy.rule(1, slow_down(), move |line| {
+                proxied.proxy.rule(1, slow_down(), move |line| {
                     let is_meant = is_completion(line);
                     if is_meant {
                         theirs();
@@ -381,66 +381,66 @@ fn a_large_export_keeps_an_object_written_by_another_before_a_retry() {
                     is_meant
                 });
             } else {
-                behind.rule_for_end(1, Fault::CutAfter(Box::new(theirs)));
+                proxied.rule_for_end(1, Fault::CutAfter(Box::new(theirs)));
             }
             let address = bucket.address(&name);
             let args = ["-o", &*address, "--no-clobber"];
-            let refused = behind.export(&server, &[&args, &FAST[..]].concat());
+            let refused = proxied.export(&server, &[&args, &FAST[..]].concat());
             assert_code(&refused, 8);
-            behind.proxy.assert_done();
+            proxied.proxy.assert_done();
             assert_eq!(bucket.get(&name), b"theirs");
             assert!(
                 refused.stderr.contains("was created in the meantime"),
                 "{refused:?}"
             );
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
 
         // Our own object does not count as another writer's.
-        behind.rule_for_end(1, Fault::Lose);
+        proxied.rule_for_end(1, Fault::Lose);
         let address = bucket.address("ours.ndjson");
         let args = ["-o", &*address, "--no-clobber"];
-        let done = behind.export(&server, &[&args, &FAST[..]].concat());
+        let done = proxied.export(&server, &[&args, &FAST[..]].concat());
         assert_code(&done, 0);
-        behind.proxy.assert_done();
-        bucket.assert_no_litter();
+        proxied.proxy.assert_done();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn a_conflict_is_not_reported_as_an_existing_object() {
     let server = Server::start(&["--batches", "20"]);
-    for behind in Behind::all() {
-        behind.rule_for_whole(1, answer("409 Conflict", "", "InvalidBucketState", ""));
-        let address = behind.bucket.address("a.csv");
+    for proxied in ProxiedBucket::all() {
+        proxied.rule_for_whole(1, answer("409 Conflict", "", "InvalidBucketState", ""));
+        let address = proxied.bucket.address("a.csv");
         let args = ["-o", &*address, "--no-clobber"];
-        let failed = behind.export(&server, &[&args, &FAST[..]].concat());
+        let failed = proxied.export(&server, &[&args, &FAST[..]].concat());
         assert_code(&failed, 8);
-        behind.proxy.assert_done();
+        proxied.proxy.assert_done();
         assert!(
             failed.stderr.contains("409 InvalidBucketState"),
             "{failed:?}"
         );
         assert!(!failed.stderr.contains("was created"), "{failed:?}");
-        assert!(behind.bucket.list().is_empty());
+        assert!(proxied.bucket.list().is_empty());
     }
 }
 
 #[test]
 fn small_objects_are_uploaded_in_one_request_each() {
     let server = Server::start(&["--batches", "60"]);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
-        behind.proxy.requests();
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
+        proxied.proxy.requests();
         assert_code(
-            &behind.export(&server, &["-o", &bucket.address("a.csv")]),
+            &proxied.export(&server, &["-o", &bucket.address("a.csv")]),
             0,
         );
         assert_code(
-            &behind.export(&server, &["-o", &bucket.address("lake/{crop_type}.csv")]),
+            &proxied.export(&server, &["-o", &bucket.address("lake/{crop_type}.csv")]),
             0,
         );
-        let requests = behind.proxy.requests();
+        let requests = proxied.proxy.requests();
         let objects = bucket.list().len();
         assert!(objects > 2);
         let count =
@@ -455,15 +455,15 @@ fn small_objects_are_uploaded_in_one_request_each() {
         let begun = if bucket.scheme == "az" { 0 } else { 2 };
         assert_eq!(count(|line| line.contains("uploads")), begun);
         assert_eq!(count(|line| line.starts_with("DELETE ")), begun);
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
     let server = Server::start(&["--batches", "200"]);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         let manifest = bucket.address("lake/_manifest.json");
         let template = bucket.address("lake/{crop_type}.csv");
         let args = [
@@ -477,11 +477,11 @@ fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
         let puts = AtomicUsize::new(0);
         let is_fifth =
             move |line: &str| is_whole_put(line) && puts.fetch_add(1, Ordering::Relaxed) == 4;
-        behind
+        proxied
             .proxy
             .rule(1, answer("403 Forbidden", "", "AccessDenied", ""), is_fifth);
-        let failed = behind.export(&server, &args);
-        behind.proxy.assert_done();
+        let failed = proxied.export(&server, &args);
+        proxied.proxy.assert_done();
         assert_code(&failed, 8);
         let new = bucket.list();
         assert!(
@@ -503,18 +503,18 @@ fn a_partitioned_export_that_fails_while_publishing_lists_new_objects() {
         );
         assert!(hint.contains("need the permissions"), "{error}");
         assert_eq!(error["retry_later"], false);
-        assert_code(&behind.export(&server, &args), 0);
-        bucket.assert_no_litter();
+        assert_code(&proxied.export(&server, &args), 0);
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn common_mistakes_are_reported_with_a_hint() {
     let server = Server::start(&["--batches", "20"]);
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
-    let address = behind.bucket.address("a.csv");
+    let address = proxied.bucket.address("a.csv");
     for (fault, hint) in [
         (
             answer(
@@ -565,31 +565,33 @@ fn common_mistakes_are_reported_with_a_hint() {
             "need the permissions s3:PutObject",
         ),
     ] {
-        behind.proxy.rule(1, fault, |line| line.contains("uploads"));
+        proxied
+            .proxy
+            .rule(1, fault, |line| line.contains("uploads"));
         let args = [&["-o", &*address, "--error-format", "json"], &FAST[..]].concat();
-        let failed = behind.export(&server, &args);
+        let failed = proxied.export(&server, &args);
         assert_code(&failed, 8);
-        behind.proxy.assert_done();
+        proxied.proxy.assert_done();
         let error = failed.error();
         assert!(error["hint"].as_str().unwrap().contains(hint), "{error}");
         assert_eq!(error["retry_later"], false);
         assert!(!failed.stderr.contains("trying again"), "{failed:?}");
     }
-    assert!(behind.bucket.list().is_empty());
+    assert!(proxied.bucket.list().is_empty());
 }
 
 #[test]
 fn a_signal_interrupts_a_retry_delay_at_once() {
     let server = Server::start(&["--batches", "20"]);
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
-    let address = behind.bucket.address("a.csv");
-    behind
+    let address = proxied.bucket.address("a.csv");
+    proxied
         .proxy
         .rule(9, slow_down(), |line| line.contains("uploads"));
     let args = ["-o", &*address, "--retry-wait", "10m", "--retries", "9"];
-    let mut running = Running::spawn(&mut behind.export_command(&server, &args));
+    let mut running = Running::spawn(&mut proxied.export_command(&server, &args));
     while !running.line().contains("trying again in") {}
     running.signal("TERM");
     let ended = running.ends_within(Duration::from_secs(20));
@@ -600,9 +602,9 @@ fn a_signal_interrupts_a_retry_delay_at_once() {
 fn our_orphaned_upload_is_aborted_and_others_are_not() {
     let (small, large) = (Server::start(&["--batches", "20"]), Server::start(&LARGE));
     let left = "an empty one may be left";
-    let all = Behind::all().into_iter();
-    for behind in all.filter(|behind| behind.bucket.scheme != "az") {
-        let bucket = &behind.bucket;
+    let all = ProxiedBucket::all().into_iter();
+    for proxied in all.filter(|proxied| proxied.bucket.scheme != "az") {
+        let bucket = &proxied.bucket;
         let address = bucket.address("in/a b&c.ndjson");
         let args = [&["-o", &*address], &FAST[..]].concat();
         // The first upload checks whether the target is writable, the second is for the parts.
@@ -611,37 +613,37 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
             let is_meant = move |line: &str| {
                 is_beginning(line) && begun.fetch_add(1, Ordering::Relaxed) == place
             };
-            behind.proxy.rule(1, Fault::Lose, is_meant);
-            let done = behind.export(server, &args);
+            proxied.proxy.rule(1, Fault::Lose, is_meant);
+            let done = proxied.export(server, &args);
             assert_code(&done, 0);
-            behind.proxy.assert_done();
+            proxied.proxy.assert_done();
             assert!(!done.stderr.contains(left), "{done:?}");
-            bucket.assert_no_litter();
+            bucket.assert_no_incomplete_uploads();
         }
         // Also if the run fails.
-        behind.proxy.rule(1, Fault::Lose, is_beginning);
-        behind.rule_for_whole(1, answer("403 Forbidden", "", "AccessDenied", ""));
-        assert_code(&behind.export(&small, &args), 8);
-        behind.proxy.assert_done();
-        bucket.assert_no_litter();
+        proxied.proxy.rule(1, Fault::Lose, is_beginning);
+        proxied.rule_for_whole(1, answer("403 Forbidden", "", "AccessDenied", ""));
+        assert_code(&proxied.export(&small, &args), 8);
+        proxied.proxy.assert_done();
+        bucket.assert_no_incomplete_uploads();
 
         // Missing permission to list uploads is reported.
         let denied = answer("403 Forbidden", "", "AccessDenied", "");
         let is_list = |line: &str| line.starts_with("GET ") && line.contains("uploads=");
-        behind.proxy.rule(1, denied, is_list);
-        behind.proxy.rule(1, Fault::Lose, is_beginning);
-        let done = behind.export(&small, &args);
+        proxied.proxy.rule(1, denied, is_list);
+        proxied.proxy.rule(1, Fault::Lose, is_beginning);
+        let done = proxied.export(&small, &args);
         assert_code(&done, 0);
-        behind.proxy.assert_done();
+        proxied.proxy.assert_done();
         assert!(done.stderr.contains(left), "{done:?}");
         assert_eq!(bucket.uploads_of("in/a b&c.ndjson"), 1);
 
         // Another run uploads the same object: it has a part, or cannot be distinguished from ours.
         for (part, lost, expected) in [(&b"part"[..], false, 1), (b"", true, 2)] {
-            let twin = bucket.twin();
+            let duplicate = bucket.duplicate();
             let key = if lost { "unclear.csv" } else { "clear.csv" };
             let work = move || {
-                twin.ask("begin", key, part);
+                duplicate.ask("begin", key, part);
             };
             let fault = if lost {
                 work();
@@ -649,12 +651,12 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
             } else {
                 Fault::CutAfter(Box::new(work))
             };
-            behind.proxy.rule(1, fault, is_beginning);
+            proxied.proxy.rule(1, fault, is_beginning);
             let address = bucket.address(key);
             let args = [&["-o", &*address], &FAST[..]].concat();
-            let done = behind.export(&small, &args);
+            let done = proxied.export(&small, &args);
             assert_code(&done, 0);
-            behind.proxy.assert_done();
+            proxied.proxy.assert_done();
             assert_eq!(done.stderr.contains(left), lost, "{done:?}");
             assert_eq!(bucket.uploads_of(key), expected, "{done:?}");
         }
@@ -664,55 +666,55 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
 #[test]
 fn a_slow_upload_that_makes_progress_does_not_time_out() {
     let server = Server::start(&LARGE);
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
     // The whole upload takes longer than the timeout.
     let slow = Fault::Slow(190 << 10);
-    behind
+    proxied
         .proxy
         .rule(1, slow, |line| line.contains("partNumber=1&"));
-    let address = behind.bucket.address("a.ndjson");
+    let address = proxied.bucket.address("a.ndjson");
     let began = Instant::now();
-    let done = behind.export(&server, &["-o", &address, "--timeout", "3s"]);
+    let done = proxied.export(&server, &["-o", &address, "--timeout", "3s"]);
     assert_code(&done, 0);
-    behind.proxy.assert_done();
+    proxied.proxy.assert_done();
     assert!(began.elapsed() > Duration::from_secs(3));
 }
 
 #[test]
 fn a_signal_aborts_a_stalled_upload_and_leaves_nothing() {
     let server = Server::start(&LARGE);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         bucket.ask("put", "a.ndjson", b"old");
         let is_part = |line: &str| line.contains("partNumber=") || line.contains("comp=block&");
-        behind.proxy.rule(usize::MAX, Fault::Stall, is_part);
+        proxied.proxy.rule(usize::MAX, Fault::Stall, is_part);
         let address = bucket.address("a.ndjson");
-        let mut command = behind.export_command(&server, &["-o", &address]);
+        let mut command = proxied.export_command(&server, &["-o", &address]);
         let mut running = Running::spawn(&mut command);
-        behind.proxy.wait_for(is_part);
+        proxied.proxy.wait_for(is_part);
         running.signal("TERM");
         let ended = running.ends_within(Duration::from_secs(20));
         assert_eq!(ended.unwrap().code(), Some(143));
         assert_eq!(bucket.get("a.ndjson"), b"old");
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }
 
 #[test]
 fn an_unknown_upload_result_is_reported() {
     let server = Server::start(&["--batches", "20"]);
-    let Some(behind) = Behind::new("s3") else {
+    let Some(proxied) = ProxiedBucket::new("s3") else {
         return;
     };
-    let address = behind.bucket.address("a.csv");
-    behind.rule_for_whole(9, Fault::Lose);
-    behind
+    let address = proxied.bucket.address("a.csv");
+    proxied.rule_for_whole(9, Fault::Lose);
+    proxied
         .proxy
         .rule(9, Fault::Cut, |line| line.starts_with("HEAD "));
     let args = ["-o", &*address, "--retries", "1", "--retry-wait", "10ms"];
-    let failed = behind.export(&server, &args);
+    let failed = proxied.export(&server, &args);
     assert_code(&failed, 5);
     assert!(
         failed.stderr.contains("may have been replaced"),
@@ -724,17 +726,17 @@ fn an_unknown_upload_result_is_reported() {
 #[test]
 fn objects_that_may_be_new_are_listed() {
     let server = Server::start(&["--batches", "60"]);
-    for behind in Behind::all() {
-        behind.rule_for_whole(usize::MAX, Fault::Lose);
+    for proxied in ProxiedBucket::all() {
+        proxied.rule_for_whole(usize::MAX, Fault::Lose);
         let is_head = |line: &str| line.starts_with("HEAD ");
-        behind.proxy.rule(usize::MAX, Fault::Cut, is_head);
-        let template = behind.bucket.address("lake/{crop_type}.csv");
+        proxied.proxy.rule(usize::MAX, Fault::Cut, is_head);
+        let template = proxied.bucket.address("lake/{crop_type}.csv");
         let args = ["-o", &*template, "--retries", "1", "--retry-wait", "10ms"];
-        let failed = behind.export(&server, &args);
+        let failed = proxied.export(&server, &args);
         assert_code(&failed, 5);
-        let first = behind.bucket.address(&behind.bucket.list()[0]);
-        let told = format!("it is unknown whether `{first}`");
-        assert!(failed.stderr.contains(&told), "{failed:?}");
+        let first = proxied.bucket.address(&proxied.bucket.list()[0]);
+        let message = format!("it is unknown whether `{first}`");
+        assert!(failed.stderr.contains(&message), "{failed:?}");
         assert!(!failed.stderr.contains("none of the"), "{failed:?}");
     }
 }
@@ -743,7 +745,7 @@ fn objects_that_may_be_new_are_listed() {
 fn a_signal_while_publishing_reports_that_objects_may_be_new() {
     let server = Server::start(&["--batches", "60"]);
     let mut all = Vec::new();
-    for (name, told) in [
+    for (name, message) in [
         (
             "a.csv",
             ["a.csv` is", "either unchanged or new and complete"],
@@ -753,18 +755,18 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
             ["each file of", "as it was before, or new and whole"],
         ),
     ] {
-        let Some(behind) = Behind::new("s3") else {
+        let Some(proxied) = ProxiedBucket::new("s3") else {
             return;
         };
-        behind.rule_for_whole(usize::MAX, Fault::Stall);
-        let address = behind.bucket.address(name);
-        let running = Running::spawn(&mut behind.export_command(&server, &["-o", &address]));
-        behind.proxy.wait_for(is_whole_put);
+        proxied.rule_for_whole(usize::MAX, Fault::Stall);
+        let address = proxied.bucket.address(name);
+        let running = Running::spawn(&mut proxied.export_command(&server, &["-o", &address]));
+        proxied.proxy.wait_for(is_whole_put);
         running.signal("TERM");
-        all.push((behind, running, told));
+        all.push((proxied, running, message));
     }
     // They wait some time for the response.
-    for (_behind, mut running, told) in all {
+    for (_proxied, mut running, message) in all {
         let ended = running.ends_within(Duration::from_secs(60));
         assert_eq!(ended.unwrap().code(), Some(143));
         let mut stderr = String::new();
@@ -774,7 +776,7 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
                 line => stderr += &line,
             }
         }
-        for part in told {
+        for part in message {
             assert!(stderr.contains(part), "{stderr}");
         }
     }
@@ -785,12 +787,12 @@ fn a_signal_while_publishing_reports_that_objects_may_be_new() {
 #[ignore = "slow"]
 fn small_objects_too_large_for_memory_use_multipart_uploads() {
     let server = Server::start(&["--batches", "300000", "--page-size", "5000"]);
-    for behind in Behind::all() {
-        let bucket = &behind.bucket;
+    for proxied in ProxiedBucket::all() {
+        let bucket = &proxied.bucket;
         let template = bucket.address("lake/{crop_type}.ndjson");
-        let done = behind.export(&server, &["-o", &template, "--no-clobber"]);
+        let done = proxied.export(&server, &["-o", &template, "--no-clobber"]);
         assert_code(&done, 0);
-        let requests = behind.proxy.requests();
+        let requests = proxied.proxy.requests();
         let count =
             |is_meant: fn(&str) -> bool| requests.iter().filter(|line| is_meant(line)).count();
         let (whole, parts) = (count(is_whole_put), count(is_completion));
@@ -802,6 +804,6 @@ fn small_objects_too_large_for_memory_use_multipart_uploads() {
             let file = fs::read(bucket.local(&name)).unwrap();
             assert!(bucket.get(&name) == file, "{name}");
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }

@@ -34,11 +34,11 @@ fn a_lake_in_object_storage_follows_its_archive() {
             bucket.ended(&mut bucket.command(&[&words[..], &flags].concat()))
         };
         let month = |month: u32| format!("lake/m={month:02}/b b.ndjson");
-        let told = |ended: &Ended, words: &str| {
+        let assert_last_line = |ended: &Ended, words: &str| {
             assert_code(ended, 0);
             assert!(ended.stderr.contains(words), "{ended:?}");
         };
-        told(&run(), "3 batches");
+        assert_last_line(&run(), "3 batches");
         let known = ["lake/_SUCCESS", "lake/_manifest.json"].map(str::to_owned);
         let with = |months: &[u32]| {
             let files = months.iter().map(|number| month(*number));
@@ -47,7 +47,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         let mut listed = bucket.list();
         listed.sort();
         assert_eq!(listed, with(&[1, 2, 3]));
-        told(&run(), "nothing has changed");
+        assert_last_line(&run(), "nothing has changed");
 
         // Changed content of the same size shows whether the object is rewritten.
         let untouched = bucket.get(&month(3));
@@ -58,7 +58,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         nursery.stock().items.remove("b2");
         add(&nursery, "b4", 4);
         shelf.complete(&nursery, &["--full"]);
-        told(&run(), "2 files rewritten");
+        assert_last_line(&run(), "2 files rewritten");
         let mut listed = bucket.list();
         listed.sort();
         assert_eq!(listed, with(&[1, 3, 4]));
@@ -69,7 +69,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         // An object of a different size, and a deleted one.
         bucket.ask("put", &month(3), b"{}");
         bucket.ask("delete", &month(4), &[]);
-        told(&run(), "2 files rewritten");
+        assert_last_line(&run(), "2 files rewritten");
         assert_eq!(bucket.get(&month(3)), untouched);
         let manifest: Value = serde_json::from_slice(&bucket.get("lake/_manifest.json")).unwrap();
         assert_eq!(manifest["batches"], 3);
@@ -78,6 +78,6 @@ fn a_lake_in_object_storage_follows_its_archive() {
             let address = bucket.address(&month(number));
             assert_code(&bucket.verify(&[&address, "--manifest", &manifest]), 0);
         }
-        bucket.assert_no_litter();
+        bucket.assert_no_incomplete_uploads();
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Days, Months, NaiveDate, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::stub::{Stub, well};
+use super::stub::{Stub, healthy};
 use super::{succeeded, values, with};
 use crate::data::moment;
 use crate::harness::{Server, export};
@@ -13,7 +13,7 @@ use crate::paging::ids;
 
 /// Exports and returns the dates as they were sent.
 fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
-    let stub = Stub::start(well);
+    let stub = Stub::start(healthy);
     let ended = succeeded(stub.export(&[args, &["-v"]].concat()));
     let requests = stub.requests();
     let (_, query) = requests.last().unwrap().split_once('?').unwrap_or_default();
@@ -138,7 +138,7 @@ fn invalid_dates_are_refused_before_any_request() {
         (&["--start", "-7d"], "it must be a date, such as 2026-05-01"),
         (&["--start", ""], "it must be a date, such as 2026-05-01"),
     ] {
-        let stub = Stub::start(well);
+        let stub = Stub::start(healthy);
         let ended = stub.export(args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
         assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");
@@ -149,7 +149,7 @@ fn invalid_dates_are_refused_before_any_request() {
 #[test]
 fn a_date_without_a_time_zone_is_refused_with_a_corrected_command() {
     for (flag, other) in [("--start", "--since"), ("--end", "--until")] {
-        let stub = Stub::start(well);
+        let stub = Stub::start(healthy);
         for given in [flag, other] {
             let ended = stub.export(&[given, "2026-05-01T06:00:00", "--error-format", "json"]);
             assert_eq!(ended.code, Some(2), "{ended:?}");
@@ -171,13 +171,13 @@ fn the_range_is_shown_with_v_and_in_the_last_line() {
     let flags = ["--start", "2026-04", "--end", "2026-04"];
     let plain = succeeded(export(&server, &flags));
     assert!(!plain.stderr.contains("requesting "), "{plain:?}");
-    let told = succeeded(export(&server, &[&flags[..], &["-v"]].concat()));
-    let first = told.stderr.lines().next().unwrap();
+    let verbose = succeeded(export(&server, &[&flags[..], &["-v"]].concat()));
+    let first = verbose.stderr.lines().next().unwrap();
     assert_eq!(
         first,
         format!("info: requesting {asked} from http://{}", server.address)
     );
-    for ended in [plain, told] {
+    for ended in [plain, verbose] {
         assert!(ended.stderr.lines().last().unwrap().contains(range));
     }
 }

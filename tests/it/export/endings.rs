@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::stub::{STUB_SECRET, Stub, batch, page_and_then, well};
+use super::stub::{STUB_SECRET, Stub, batch, healthy, page_and_then};
 use super::{PATIENT, Place, YEAR_FLAGS, succeeded, with};
 use crate::harness::{Server, export, export_with};
 
@@ -42,7 +42,7 @@ fn a_response_without_a_token_ends_with_code_7() {
     ] {
         let stub = Stub::start(move |request| match request {
             "POST /v2/auth" => (200, body.to_owned()),
-            _ => well(request),
+            _ => healthy(request),
         });
         let ended = stub.export(&["--retries", "1"]);
         assert_eq!(ended.code, Some(7), "{body:?}: {ended:?}");
@@ -132,7 +132,7 @@ fn an_invalid_next_token_ends_with_code_7() {
             if request.starts_with("GET /v2/batches") {
                 (200, page.to_string())
             } else {
-                well(request)
+                healthy(request)
             }
         });
         let ended = stub.export(&["--error-format", "json"]);
@@ -243,8 +243,8 @@ fn quiet_prints_nothing_about_recovered_errors() {
     let flags = ["-q", "--fail-on-empty", "--where", "batch_id=nobody"];
     let ended = export(&Server::start(&["--batches", "1"]), &flags);
     assert_eq!(ended.code, Some(9));
-    let told = "error: the only batch does not match `--where batch_id=nobody`\n";
-    assert!(ended.stderr.starts_with(told), "{ended:?}");
+    let message = "error: the only batch does not match `--where batch_id=nobody`\n";
+    assert!(ended.stderr.starts_with(message), "{ended:?}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn a_refused_request_ends_with_code_6_and_lists_every_field() {
         { "type": "value_error", "loc": ["query", "end_date"], "msg": "Too far ahead" },
     ]);
     for endpoint in ["GET /v2/batches", "POST /v2/auth"] {
-        let stub = Stub::sick(endpoint, 422, detail.clone());
+        let stub = Stub::failing(endpoint, 422, detail.clone());
         let ended = stub.export(&["--start", "2026", "--error-format", "json"]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(6), ""));
         let error = ended.error();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::stub::{Stub, well};
+use super::stub::{Stub, healthy};
 use super::{FIELDS, texts, values, with, written};
 use crate::data::moment;
 use crate::harness::Server;
@@ -144,7 +144,7 @@ fn selection_errors_are_reported_before_any_request() {
         (&["--sort", "crop_type:down"], "unknown direction"),
         (&["--limit", "few"], "--limit"),
     ] {
-        let stub = Stub::start(well);
+        let stub = Stub::start(healthy);
         let ended = stub.export(args);
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains(says), "{args:?}: {ended:?}");

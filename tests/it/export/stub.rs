@@ -45,12 +45,12 @@ impl Stub {
 
     /// Returns `status` on the endpoint `sick`, such as `POST /v2/auth`, and otherwise works, without
     /// any batches.
-    pub(super) fn sick(sick: &'static str, status: u16, detail: Value) -> Self {
+    pub(super) fn failing(failing: &'static str, status: u16, detail: Value) -> Self {
         Self::start(move |request| {
-            if request.starts_with(sick) {
+            if request.starts_with(failing) {
                 (status, json!({ "detail": detail }).to_string())
             } else {
-                well(request)
+                healthy(request)
             }
         })
     }
@@ -68,7 +68,7 @@ impl Stub {
 }
 
 /// Returns the response of a working service without batches.
-pub(super) fn well(request: &str) -> (u16, String) {
+pub(super) fn healthy(request: &str) -> (u16, String) {
     let body = match request.split('?').next().unwrap() {
         "POST /v1/auth" | "POST /v2/auth" => json!({ "access_token": STUB_TOKEN }),
         "GET /v1/batches" => json!([]),
@@ -118,7 +118,7 @@ pub(super) fn batch(id: &str, more: &str) -> String {
 pub(super) fn page_of(batches: String) -> Stub {
     Stub::start(move |request| match request {
         "GET /v2/batches" => (200, format!("{{\"data\":[{batches}],\"next_token\":null}}")),
-        _ => well(request),
+        _ => healthy(request),
     })
 }
 
@@ -131,7 +131,7 @@ pub(super) fn page_and_then(second: impl Fn(&str) -> (u16, String) + Send + 'sta
             let one = batch("one", "");
             (200, format!("{{\"data\":[{one}],\"next_token\":\"more\"}}"))
         } else {
-            well(request)
+            healthy(request)
         }
     })
 }

@@ -9,7 +9,7 @@ fn a_version_1_that_refuses_everything_gets_a_bounded_number_of_requests() {
     for status in [413, 422] {
         // Each worker splits down to one second, in both ranges.
         for (workers, most) in [("1", 100), ("4", 400)] {
-            let stub = Stub::sick("GET /v1/batches", status, "no".into());
+            let stub = Stub::failing("GET /v1/batches", status, "no".into());
             for range in [&[][..], &YEAR_FLAGS] {
                 let flags = [&["--api", "v1", "--parallel", workers], range].concat();
                 let ended = stub.export(&flags);
@@ -98,7 +98,7 @@ fn a_missing_version_2_falls_back_to_version_1_with_a_warning() {
 fn only_a_missing_endpoint_falls_back_to_version_1() {
     for status in [404, 405, 410, 501] {
         for endpoint in ["POST /v2/auth", "GET /v2/batches"] {
-            let stub = Stub::sick(endpoint, status, "gone".into());
+            let stub = Stub::failing(endpoint, status, "gone".into());
             let ended = stub.export(&[]);
             assert_eq!(ended.code, Some(0), "{status} {endpoint}: {ended:?}");
             assert!(
@@ -122,7 +122,7 @@ fn only_a_missing_endpoint_falls_back_to_version_1() {
         (429, 5),
     ] {
         for endpoint in ["POST /v2/auth", "GET /v2/batches"] {
-            let stub = Stub::sick(endpoint, status, "no".into());
+            let stub = Stub::failing(endpoint, status, "no".into());
             let ended = stub.export(&["--retries", "1"]);
             assert_eq!(ended.code, Some(code), "{status} {endpoint}: {ended:?}");
             let asked = stub.requests();

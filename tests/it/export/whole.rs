@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::stub::{STUB_TOKEN, Stub, batch, page_of, well};
+use super::stub::{STUB_TOKEN, Stub, batch, healthy, page_of};
 use super::{
     PATIENT, YEAR, YEAR_FLAGS, assert_same, assert_whole, succeeded, texts, with, written,
 };
@@ -175,10 +175,10 @@ fn a_token_that_expires_during_an_outage_is_renewed_again() {
     let statuses = Mutex::new([401, 503, 503, 401, 503, 200].into_iter());
     let stub = Stub::start(move |request| match request {
         "GET /v2/batches" => match statuses.lock().unwrap().next() {
-            Some(200) | None => well(request),
+            Some(200) | None => healthy(request),
             Some(status) => (status, json!({ "detail": "not now" }).to_string()),
         },
-        _ => well(request),
+        _ => healthy(request),
     });
     let ended = succeeded(stub.export(&[]));
     assert!(ended.stderr.ends_with(" s\n"), "{ended:?}");
@@ -245,14 +245,14 @@ fn random_failures_lose_and_duplicate_nothing() {
 fn every_wait_is_reported() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
     let ended = succeeded(export(&server, &PATIENT));
-    let told = ended
+    let reported = ended
         .stderr
         .lines()
         .filter(|line| line.contains("answered 503") && line.contains("trying again in 0.0 s"))
         .count();
     let log = server.stop().stderr;
-    assert!(told > 2, "{ended:?}");
-    assert_eq!(told, log.matches(": 503, ").count(), "{log}");
+    assert!(reported > 2, "{ended:?}");
+    assert_eq!(reported, log.matches(": 503, ").count(), "{log}");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn the_stated_token_lifetime_does_not_matter() {
                 let token = json!({ "access_token": STUB_TOKEN, "expires_in": expires_in });
                 (200, token.to_string())
             }
-            _ => well(request),
+            _ => healthy(request),
         });
         let ended = stub.export(&[]);
         assert_eq!(ended.code, Some(0), "{what}: {ended:?}");

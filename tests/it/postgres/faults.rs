@@ -10,7 +10,7 @@ use crate::scripted::{Answer, Scripted};
 use crate::wire::page;
 
 /// The address of a table behind a proxy.
-fn behind(proxy: &Proxy, name: &str) -> String {
+fn address_through(proxy: &Proxy, name: &str) -> String {
     let port = proxy.port;
     format!("postgres://postgres@127.0.0.1:{port}/{name}?table=batches&sslmode=disable")
 }
@@ -19,7 +19,7 @@ fn count(database: &Database, name: &str) -> String {
     database.sql(name, "select count(*) from batches")
 }
 
-fn assert_tells(ended: &Ended, words: &[&str]) {
+fn assert_stderr(ended: &Ended, words: &[&str]) {
     for words in words {
         assert!(ended.stderr.contains(words), "{words} {ended:?}");
     }
@@ -34,21 +34,21 @@ fn a_server_that_refuses_connections_is_retried() {
         _ => Fault::None,
     });
     let scripted = serving(&[&[], &[]]);
-    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &[]);
+    let ended = Service::scripted(&scripted).export(&address_through(&proxy, &name), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     // Retried before the first request, and again at the end.
     let tried = ended.stderr.matches("trying again in 0.0 s").count();
     assert_eq!(tried, 3, "{ended:?}");
     assert_eq!(ended.stderr.matches("(1 of 5)").count(), 2, "{ended:?}");
-    assert_tells(&ended, &["(2 of 5)", "(2 new, 0 changed, 0 unchanged)"]);
+    assert_stderr(&ended, &["(2 of 5)", "(2 new, 0 changed, 0 unchanged)"]);
     assert_eq!(proxy.connections(), 5);
 
     let ended = Service::scripted(&scripted).export(
-        &behind(&Proxy::start(database.port, |_| Fault::Refused), &name),
+        &address_through(&Proxy::start(database.port, |_| Fault::Refused), &name),
         &["--retries", "1", "--error-format", "json"],
     );
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_tells(&ended, &["(1 of 1)", "\"retry_later\":true"]);
+    assert_stderr(&ended, &["(1 of 1)", "\"retry_later\":true"]);
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_server_that_never_responds_times_out() {
     let begun = Instant::now();
     let scripted = serving(&[&[]]);
     let mut command =
-        Service::scripted(&scripted).command(&["export", "-o", &behind(&silent, &name)]);
+        Service::scripted(&scripted).command(&["export", "-o", &address_through(&silent, &name)]);
     command
         .args(["--retries", "1", "--error-format", "json"])
         .env("TRAYSCAN_TIMEOUT", "300ms");
     let ended = Ended::of(command.output().unwrap());
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_tells(
+    assert_stderr(
         &ended,
         &["no answer within 0.3 s", "(1 of 1)", "\"retry_later\":true"],
     );
@@ -77,9 +77,9 @@ fn a_server_that_never_responds_times_out() {
         let proxy = Proxy::start(database.port, move |_| Fault::Stalled(silence));
         let scripted = serving(&[&[]]);
         let args = ["--timeout", "500ms"];
-        let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &args);
+        let ended = Service::scripted(&scripted).export(&address_through(&proxy, &name), &args);
         assert_eq!(ended.code, Some(5), "{ended:?}");
-        assert_tells(&ended, &[&format!("no answer within {limit}")]);
+        assert_stderr(&ended, &[&format!("no answer within {limit}")]);
     }
     assert_eq!(
         database.sql(&name, "select to_regclass('batches') is null"),
@@ -92,13 +92,13 @@ fn timeout_settings_apply_without_a_service() {
     let Some(database) = shared() else { return };
     let silent = Proxy::start(database.port, |_| Fault::Silence);
     let ended = Ended::of(
-        crate::harness::trayscan(&["export", "--sandbox", "-o", &behind(&silent, "x")])
+        crate::harness::trayscan(&["export", "--sandbox", "-o", &address_through(&silent, "x")])
             .args(["--timeout", "200ms", "--retries", "0"])
             .output()
             .unwrap(),
     );
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_tells(&ended, &["no answer within 0.2 s"]);
+    assert_stderr(&ended, &["no answer within 0.2 s"]);
 }
 
 /// Exports two batches through a proxy whose second connection has this fault.
@@ -110,7 +110,7 @@ fn faulty(database: &'static Database, fault: Fault, args: &[&str]) -> (Ended, S
         _ => Fault::None,
     });
     let scripted = serving(&[&[], &[]]);
-    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), args);
+    let ended = Service::scripted(&scripted).export(&address_through(&proxy, &name), args);
     (ended, name, proxy.connections())
 }
 
@@ -121,21 +121,21 @@ fn a_lost_commit_response_is_resolved() {
     // The commit succeeded and only the response was lost: the server confirms it.
     let (ended, name, connections) = faulty(database, Fault::CutAfter(COMMIT), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(&ended, &[all, "asking the server for the result"]);
+    assert_stderr(&ended, &[all, "asking the server for the result"]);
     assert!(!ended.stderr.contains("trying again"), "{ended:?}");
     assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
 
     // The commit never reached the server: everything is repeated.
     let (ended, name, connections) = faulty(database, Fault::CutBefore(COMMIT), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(&ended, &[all, "trying again in 0.0 s (1 of 5)"]);
+    assert_stderr(&ended, &[all, "trying again in 0.0 s (1 of 5)"]);
     assert_eq!((count(database, &name).as_str(), connections), ("2", 4));
 
     // The commit reaches the server late.
     let delay = Duration::from_millis(1500);
     let (ended, name, connections) = faulty(database, Fault::Delayed(COMMIT, delay), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(&ended, &[all]);
+    assert_stderr(&ended, &[all]);
     assert!(!ended.stderr.contains("trying again"), "{ended:?}");
     assert_eq!((count(database, &name).as_str(), connections), ("2", 3));
 
@@ -143,7 +143,7 @@ fn a_lost_commit_response_is_resolved() {
     let args = ["--timeout", "500ms"];
     let (ended, _, _) = faulty(database, Fault::Stalled(COMMIT), &args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(&ended, &[all, "no answer within 0.5 s"]);
+    assert_stderr(&ended, &[all, "no answer within 0.5 s"]);
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn a_commit_that_cannot_be_checked_is_reported() {
     });
     let scripted = serving(&[&[], &[]]);
     let args = ["--retries", "1", "--error-format", "json"];
-    let ended = Service::scripted(&scripted).export(&behind(&proxy, &name), &args);
+    let ended = Service::scripted(&scripted).export(&address_through(&proxy, &name), &args);
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_tells(
+    assert_stderr(
         &ended,
         &[
             "it contains either all batches or none of them",
@@ -179,9 +179,9 @@ fn a_connection_cut_during_the_load_is_reopened() {
         _ => Fault::None,
     });
     let service = long(2, || Answer::ok(page(&[], None)));
-    let ended = Service::scripted(&service).export(&behind(&proxy, &name), &[]);
+    let ended = Service::scripted(&service).export(&address_through(&proxy, &name), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_tells(
+    assert_stderr(
         &ended,
         &["the connection was lost", "(2 of 5)", "(10000 new, "],
     );
@@ -218,7 +218,7 @@ fn terminated_sessions_are_restarted() {
         );
         let ended = service.export(&address, &[]);
         assert_eq!(ended.code, Some(0), "{what} {ended:?}");
-        assert_tells(&ended, &["(1 of 5)", "(1 new, 0 changed, 0 unchanged)"]);
+        assert_stderr(&ended, &["(1 of 5)", "(1 new, 0 changed, 0 unchanged)"]);
         assert_eq!(count(database, &name), "1");
     }
 }
@@ -235,6 +235,6 @@ fn too_many_clients_is_retried() {
     let scripted = serving(&[&[]]);
     let ended = Service::scripted(&scripted).export(&address, &["--retries", "1"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert_tells(&ended, &["SQLSTATE 53300", "(1 of 1)"]);
+    assert_stderr(&ended, &["SQLSTATE 53300", "(1 of 1)"]);
     assert_eq!(scripted.asked().len(), 0);
 }

@@ -41,7 +41,7 @@ impl Holder {
     }
 
     /// Ends the transaction.
-    pub(super) fn let_go(mut self) {
+    pub(super) fn release(mut self) {
         let input = self.psql.stdin.as_mut().unwrap();
         writeln!(input, "commit;").unwrap();
         drop(self.psql.stdin.take());

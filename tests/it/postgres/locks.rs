@@ -39,8 +39,8 @@ fn waiting_for_a_lock_is_reported_and_then_continues() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-        let waiting = told.next().unwrap().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let waiting = stderr.next().unwrap().unwrap();
         for words in [
             "waiting for \"public\".\"batches\"",
             &format!("session {} (somebody-else, since 20", holder.pid),
@@ -48,8 +48,8 @@ fn waiting_for_a_lock_is_reported_and_then_continues() {
         ] {
             assert!(waiting.contains(words), "{words}: {waiting}");
         }
-        holder.let_go();
-        let last = told.last().unwrap().unwrap();
+        holder.release();
+        let last = stderr.last().unwrap().unwrap();
         let new = u8::from(number == 0);
         assert!(last.contains(&format!("({new} new, 1 changed, ")), "{last}");
         assert!(child.wait().unwrap().success());

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::holder::Holder;
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
 use super::{Files, Service, begin, end, serving, wait_for};
-use crate::database::{Database, servant, shared};
+use crate::database::{Database, shared, unprivileged};
 use crate::harness::Server;
 
 /// A pooler with one server session per database.
@@ -48,7 +48,7 @@ impl Pooler {
             database.port
         )
         .unwrap();
-        let pgbouncer = servant(&program)
+        let pgbouncer = unprivileged(&program)
             .arg("-q")
             .arg(&settings)
             .stdin(Stdio::null())
@@ -97,7 +97,7 @@ impl Drop for Pooler {
 }
 
 /// State that a session could leave to the next: settings, tables, statements and locks.
-const LEGACY: &str = "select (select string_agg(setting, ',' order by name) from pg_settings where name in \
+const SESSION_STATE: &str = "select (select string_agg(setting, ',' order by name) from pg_settings where name in \
     ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', \
     'client_connection_check_interval', 'default_transaction_isolation', 'search_path')), \
     (select count(*) from pg_class where relpersistence = 't'), \
@@ -115,7 +115,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
     let (name, files) = (database.fresh(), Files::new());
     let address = pooler.address(&name);
     let pid = "select pg_backend_pid()";
-    let (before, session) = (pooler.sql(&name, LEGACY), pooler.sql(&name, pid));
+    let (before, session) = (pooler.sql(&name, SESSION_STATE), pooler.sql(&name, pid));
     let limit = ["--timeout", "20s", "--retries", "0"];
     let last = service.load(
         &address,
@@ -134,13 +134,13 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
         last.contains("(0 new, 1 changed, 2999 unchanged)"),
         "{last}"
     );
-    assert_eq!(pooler.sql(&name, LEGACY), before);
+    assert_eq!(pooler.sql(&name, SESSION_STATE), before);
     assert_eq!(pooler.sql(&name, pid), session, "all in one session");
 
     let manifest = ["verify", &address, "--manifest", &files.at("m")];
     let ended = service.run(&[&manifest[..], &limit].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(pooler.sql(&name, LEGACY), before);
+    assert_eq!(pooler.sql(&name, SESSION_STATE), before);
     assert_eq!(pooler.sql(&name, pid), session, "all in one session");
 
     // Several concurrent exports share the one session.
@@ -150,7 +150,7 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains("3000 unchanged)"), "{ended:?}");
     }
-    assert_eq!(pooler.sql(&name, LEGACY), before);
+    assert_eq!(pooler.sql(&name, SESSION_STATE), before);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     let address = pooler.address(&name);
     let first = serving(&[&[]]);
     Service::scripted(&first).load(&address, &[]);
-    let before = pooler.sql(&name, LEGACY);
+    let before = pooler.sql(&name, SESSION_STATE);
     let holder = Holder::start(database, &name, "update batches set comment = comment");
     let more = serving(&[&[("comment", "\"new\"")]]);
     let mut child = begin(&Service::scripted(&more), &address);
@@ -175,8 +175,8 @@ fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    holder.let_go();
-    assert_eq!(pooler.sql(&name, LEGACY), before);
+    holder.release();
+    assert_eq!(pooler.sql(&name, SESSION_STATE), before);
     let found = "select count(*), count(*) filter (where comment = 'new') from batches";
     assert_eq!(database.sql(&name, found), "1|0");
     let last = Service::scripted(&more).load(&address, &[]);

@@ -99,7 +99,7 @@ fn serve(mut client: TcpStream, port: u16, fault: Fault) {
             .any(|part| part == needle);
         before.drain(..before.len().saturating_sub(needle.len()));
         if is_there {
-            return strike(&client, &mut server, &bytes[..length], fault);
+            return apply_fault(&client, &mut server, &bytes[..length], fault);
         }
         if server.write_all(&bytes[..length]).is_err() {
             break;
@@ -110,7 +110,7 @@ fn serve(mut client: TcpStream, port: u16, fault: Fault) {
 }
 
 /// Applies the fault at the message.
-fn strike(mut client: &TcpStream, server: &mut TcpStream, message: &[u8], fault: Fault) {
+fn apply_fault(mut client: &TcpStream, server: &mut TcpStream, message: &[u8], fault: Fault) {
     match fault {
         Fault::Stalled(_) => {
             let mut bytes = [0; 4096];

@@ -10,7 +10,7 @@ use crate::harness::Ended;
 use crate::scripted::{Answer, Scripted};
 use crate::wire::{page, token};
 
-fn assert_tells(ended: &Ended, code: i32, words: &[&str]) {
+fn assert_stderr(ended: &Ended, code: i32, words: &[&str]) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     for words in words {
         assert!(ended.stderr.contains(words), "{words}: {ended:?}");
@@ -30,7 +30,7 @@ fn rows_rejected_by_the_table_are_an_error() {
                     create policy changes on batches for update using (false); \
                     alter table batches enable row level security; \
                     grant select, insert, update on batches to weak";
-    for (statements, whom, written) in [
+    for (statements, user, written) in [
         (
             keep_out,
             "postgres",
@@ -53,7 +53,7 @@ fn rows_rejected_by_the_table_are_an_error() {
         database.sql(&name, statements);
         let rows = "select string_agg(batch_id || ' ' || xmin || ' ' || ctid, ', ' order by 1) from batches";
         let before = database.sql(&name, rows);
-        let address = database.address_of(&format!("{whom}@127.0.0.1"), &name, "batches");
+        let address = database.address_of(&format!("{user}@127.0.0.1"), &name, "batches");
         // Nothing has changed, so nothing is rejected.
         let last = Service::scripted(&first).load(&address, &[]);
         assert!(last.contains("2 unchanged)"), "{last}");
@@ -63,7 +63,7 @@ fn rows_rejected_by_the_table_are_an_error() {
             "a trigger, a rule or row-level security of \"public\".\"batches\" may be the cause",
             "the table \"batches\" is unchanged",
         ];
-        assert_tells(&ended, 8, &words);
+        assert_stderr(&ended, 8, &words);
         assert_eq!(database.sql(&name, rows), before, "{statements}");
     }
 }
@@ -111,7 +111,7 @@ fn a_key_that_treats_two_batches_as_equal_is_refused() {
     let statement =
         "alter table \"public\".\"batches\" alter column \"batch_id\" type text collate \"C\"";
     let why = "\"batch_id\" has the nondeterministic collation \"careless\"";
-    assert_tells(&ended, 8, &[why, statement]);
+    assert_stderr(&ended, 8, &[why, statement]);
     assert_eq!(scripted.asked().len(), 0, "it is found out at the start");
     database.sql(&name, statement);
     let last = service.load(&address, &fields);
@@ -126,7 +126,7 @@ fn a_temporary_table_is_refused() {
     for address in [database.address(&name, "pg_temp.batches"), temporary] {
         let scripted = serving(&[&[]]);
         let ended = Service::scripted(&scripted).export(&address, &[]);
-        assert_tells(&ended, 2, &["is a temporary table", "`table=schema.name`"]);
+        assert_stderr(&ended, 2, &["is a temporary table", "`table=schema.name`"]);
         assert_eq!(scripted.asked().len(), 0, "{address}");
     }
 }
@@ -176,7 +176,7 @@ fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) 
         .spawn()
         .unwrap();
     wait_for_a_waiter(database, &name);
-    holder.lock().unwrap().take().unwrap().let_go();
+    holder.lock().unwrap().take().unwrap().release();
     let ended = end(child);
     let rows = database.sql(&name, "select count(*) from batches");
     assert_eq!(rows == "1", ended.code == Some(0), "{rows} {ended:?}");
@@ -191,13 +191,13 @@ fn a_table_created_concurrently_is_checked_again() {
     let lacking = "batch_id text primary key";
     for at_start in [true, false] {
         let ended = export_meanwhile(database, fitting, at_start);
-        assert_tells(&ended, 0, &["trying again", "(1 new, "]);
+        assert_stderr(&ended, 0, &["trying again", "(1 new, "]);
         let ended = export_meanwhile(database, lacking, at_start);
         let why = "\"avg_germination_rate\" is missing";
-        assert_tells(&ended, 8, &["trying again", why]);
+        assert_stderr(&ended, 8, &["trying again", why]);
     }
     let ended = export_meanwhile(database, rounding, true);
-    assert_tells(&ended, 0, &["(1 new, "]);
+    assert_stderr(&ended, 0, &["(1 new, "]);
     let ended = export_meanwhile(database, rounding, false);
-    assert_tells(&ended, 5, &["columns that round numbers", "again"]);
+    assert_stderr(&ended, 5, &["columns that round numbers", "again"]);
 }

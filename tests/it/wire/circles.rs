@@ -69,8 +69,8 @@ fn ten_pages_without_new_batches_fail() {
         ] {
             let service = service(ids, usize::MAX);
             let exported = export(&service, args).expect(7);
-            let told = "the last 10 pages contained no new batches";
-            assert!(exported.has(told), "{args:?}: {}", exported.stderr);
+            let message = "the last 10 pages contained no new batches";
+            assert!(exported.has(message), "{args:?}: {}", exported.stderr);
             assert!(exported.has("GET /v2/batches"), "{}", exported.stderr);
             let asked = service.asked_for("/batches").len();
             assert!(asked >= pages, "{args:?}: {asked} requests");
@@ -160,7 +160,7 @@ fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
             Some(&cursor(7)),
         )),
     });
-    for (service, told) in [
+    for (service, message) in [
         (
             service(first_page, usize::MAX),
             "pages contained no new batches",
@@ -178,7 +178,7 @@ fn a_sync_fails_with_the_same_error_and_keeps_received_batches() {
             let before = service.asked_for("/batches").len();
             let ended = Ended::of(command.output().unwrap());
             assert_eq!(ended.code, Some(7), "{ended:?}");
-            assert!(ended.stderr.contains(told), "{ended:?}");
+            assert!(ended.stderr.contains(message), "{ended:?}");
             assert!(!ended.stderr.contains(TOKEN), "{ended:?}");
             assert!(!ended.stderr.contains("up to date"), "{ended:?}");
             let asked = service.asked_for("/batches").len() - before;

@@ -149,10 +149,10 @@ fn a_page_with_a_wrong_gzip_checksum_is_rejected() {
     let body = page(&[batch("b1")], None);
     let good = Answer::framed(200, Framing::GzipLength, body.as_bytes());
     // Nothing is truncated, but the checksum is wrong.
-    let mut packed = packed(&body);
-    let place = packed.len() - 8;
-    packed[place] ^= 1;
-    let service = service([Answer::packed(200, packed), good]);
+    let mut gzipped = gzipped(&body);
+    let place = gzipped.len() - 8;
+    gzipped[place] ^= 1;
+    let service = service([Answer::packed(200, gzipped), good]);
     assert_eq!(export(&service, &[]).expect(0).ids(), ["b1"]);
     assert_eq!(service.asked_for("/batches").len(), 2);
 }
@@ -167,7 +167,7 @@ fn a_response_that_never_decompresses_is_a_protocol_error() {
 }
 
 /// Compresses `text` with gzip.
-fn packed(text: &str) -> Vec<u8> {
+fn gzipped(text: &str) -> Vec<u8> {
     use std::io::Write as _;
 
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

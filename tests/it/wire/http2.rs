@@ -60,7 +60,7 @@ struct Shared {
     /// The number of pages sent.
     sent: Mutex<usize>,
     /// The number of requests received, processed or not.
-    came: AtomicUsize,
+    received: AtomicUsize,
 }
 
 impl Closing {
@@ -78,7 +78,7 @@ impl Closing {
             excess,
             pages,
             sent: Mutex::new(0),
-            came: AtomicUsize::new(0),
+            received: AtomicUsize::new(0),
         });
         let (serving, config) = (Arc::clone(&shared), Arc::clone(&identity.config));
         thread::spawn(move || {
@@ -98,8 +98,8 @@ impl Closing {
         }
     }
 
-    fn came(&self) -> usize {
-        self.shared.came.load(Ordering::SeqCst)
+    fn received(&self) -> usize {
+        self.shared.received.load(Ordering::SeqCst)
     }
 
     fn export(&self, args: &[&str]) -> Exported {
@@ -125,7 +125,7 @@ impl Shared {
             match head[3] {
                 SETTINGS if head[4] & ACK == 0 => frame(&mut tls, SETTINGS, ACK, 0, &[])?,
                 HEADERS => {
-                    self.came.fetch_add(1, Ordering::SeqCst);
+                    self.received.fetch_add(1, Ordering::SeqCst);
                     if taken < self.per_connection {
                         taken += 1;
                         last = stream;
@@ -193,7 +193,7 @@ fn an_unprocessed_request_is_resent_without_counting_as_a_retry() {
         assert!(!exported.has("warning"), "{}", exported.stderr);
         assert!(!exported.has("trying again"), "{}", exported.stderr);
         // 21 were processed, four on each connection; the fifth on each of the first five was not.
-        assert_eq!(service.came(), 26, "{}", exported.stderr);
+        assert_eq!(service.received(), 26, "{}", exported.stderr);
 
         let service = Closing::with("localhost", 4, 8, excess);
         let exported = service.export(&["--retries", "0", "-v"]).expect(0);
@@ -206,8 +206,8 @@ fn a_server_that_processes_no_request_fails_the_run() {
     let service = Closing::start("localhost", 0, 1);
     let exported = service.export(&["--retries", "2"]).expect(5);
     assert!(exported.has("tried 3 times"), "{}", exported.stderr);
-    let came = service.came();
-    assert!((3..=33).contains(&came), "{came} requests");
+    let received = service.received();
+    assert!((3..=33).contains(&received), "{received} requests");
 }
 
 #[test]

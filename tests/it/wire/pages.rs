@@ -266,8 +266,8 @@ fn a_cursor_that_is_always_refused_fails_with_a_clear_message() {
             }
         });
         let exported = export(&service, &[]).expect(6);
-        let told = "the service rejects its own next_token";
-        assert!(exported.has(told), "{status}: {}", exported.stderr);
+        let message = "the service rejects its own next_token";
+        assert!(exported.has(message), "{status}: {}", exported.stderr);
     }
 }
 
@@ -361,30 +361,30 @@ fn data_issues_use_the_correct_singular_or_plural() {
     let formula = batch_with("b", "comment", Some("\"=1+1\""));
     let none = batch_with("c", "scanned_by_email", None);
     let batches = [object(&first), formula.clone(), none.clone()];
-    let told = export(&service([Answer::ok(page(&batches, None))]), &["-f", "csv"]).expect(0);
+    let exported = export(&service([Answer::ok(page(&batches, None))]), &["-f", "csv"]).expect(0);
     let absent = "`crop_type`, `scanned_by_email`, `comment` are missing in some batches; they count as null";
-    assert!(told.has(absent), "{}", told.stderr);
+    assert!(exported.has(absent), "{}", exported.stderr);
     let note = "1 text cell would run as a formula in a spreadsheet; `--excel` makes it harmless";
-    assert!(told.has(note), "{}", told.stderr);
-    let told = export(&service([Answer::ok(page(&[none], None))]), &[]).expect(0);
+    assert!(exported.has(note), "{}", exported.stderr);
+    let exported = export(&service([Answer::ok(page(&[none], None))]), &[]).expect(0);
     let absent = "`scanned_by_email` is missing in some batches; it counts as null";
-    assert!(told.has(absent), "{}", told.stderr);
+    assert!(exported.has(absent), "{}", exported.stderr);
 
     let unknown = batch_with("a", "a, b\n", Some("1"));
-    let told = export(
+    let exported = export(
         &service([Answer::ok(page(&[unknown], None))]),
         &["-f", "csv"],
     )
     .expect(0);
     let left_out = "csv has no column for the field `a, b\\n`; it was left out";
-    assert!(told.has(left_out), "{}", told.stderr);
+    assert!(exported.has(left_out), "{}", exported.stderr);
 
     let large = batch_with("a", "number_of_images", Some("9223372036854775808"));
-    let told = export(&service([Answer::ok(page(&[large], None))]), &[]).expect(7);
+    let exported = export(&service([Answer::ok(page(&[large], None))]), &[]).expect(7);
     assert!(
-        told.has("`number_of_images` is too large"),
+        exported.has("`number_of_images` is too large"),
         "{}",
-        told.stderr
+        exported.stderr
     );
 }
 

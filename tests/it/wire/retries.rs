@@ -160,8 +160,8 @@ fn auth_is_retried_like_any_other_request() {
 
 #[test]
 fn a_status_is_reported_even_if_its_body_is_not_decodable() {
-    let ill = Answer::error(503, "ill").header("Content-Encoding", "br");
-    let exported = export(&service([ill, one_page()]), &[]).expect(0);
+    let unavailable = Answer::error(503, "ill").header("Content-Encoding", "br");
+    let exported = export(&service([unavailable, one_page()]), &[]).expect(0);
     assert!(exported.has("answered 503"), "{}", exported.stderr);
     let packed = one_page().header("Content-Encoding", "br");
     let exported = export(&service([packed]), &[]).expect(7);

@@ -12,13 +12,13 @@ const FIRST: i64 = 1_772_506_990_000;
 
 /// What the service does with a response that would be too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TooMuch {
-    IsCut,
-    IsRefused(u16),
+enum Oversized {
+    Truncated,
+    Refused(u16),
 }
 
 /// A service with the given number of batches at each millisecond.
-fn serve(batches: &[(i64, usize)], too_much: TooMuch) -> Scripted {
+fn serve(batches: &[(i64, usize)], oversized: Oversized) -> Scripted {
     let mut texts = Vec::new();
     for &(offset, count) in batches {
         let instant = FIRST + offset;
@@ -46,8 +46,8 @@ fn serve(batches: &[(i64, usize)], too_much: TooMuch) -> Scripted {
             start.is_none_or(|start| *instant >= start) && end.is_none_or(|end| *instant <= end)
         });
         let mut inside: Vec<&str> = inside.map(|(_, text)| text.as_str()).collect();
-        match too_much {
-            TooMuch::IsRefused(status) if inside.len() > MOST => {
+        match oversized {
+            Oversized::Refused(status) if inside.len() > MOST => {
                 return Answer::error(status, "too much");
             }
             _ => inside.truncate(MOST),
@@ -69,19 +69,19 @@ fn exported(service: &Scripted, args: &[&str]) -> Exported {
 
 #[test]
 fn adjacent_seconds_too_large_together_are_fetched_separately() {
-    let all = TooMuch::IsCut;
-    for too_much in [all, TooMuch::IsRefused(413), TooMuch::IsRefused(422)] {
+    let all = Oversized::Truncated;
+    for oversized in [all, Oversized::Refused(413), Oversized::Refused(422)] {
         for workers in ["1", "8"] {
             // Two seconds, and ten in a row, each just small enough.
             let ten: Vec<(i64, usize)> = (0..10).map(|second| (second * 1000, 999)).collect();
             for batches in [&[(0, 600), (1000, 600)][..], &ten] {
-                let service = serve(batches, too_much);
+                let service = serve(batches, oversized);
                 let exported = exported(&service, &["--parallel", workers]).expect(0);
                 let count: usize = batches.iter().map(|(_, count)| count).sum();
                 assert_eq!(
                     exported.ids().len(),
                     count,
-                    "{too_much:?} {}",
+                    "{oversized:?} {}",
                     exported.stderr
                 );
                 assert!(
@@ -97,11 +97,11 @@ fn adjacent_seconds_too_large_together_are_fetched_separately() {
 #[test]
 fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
     let crowded = [(0, 1200), (1000, 10), (5000, 1500), (9000, 3)];
-    let exported = exported(&serve(&crowded, TooMuch::IsCut), &[]).expect(0);
+    let exported = exported(&serve(&crowded, Oversized::Truncated), &[]).expect(0);
     assert_eq!(exported.ids().len(), 2 * MOST + 13);
-    let told = "version 1 may have returned only some";
+    let warning = "version 1 may have returned only some";
     assert_eq!(
-        exported.stderr.matches(told).count(),
+        exported.stderr.matches(warning).count(),
         1,
         "{}",
         exported.stderr
@@ -113,21 +113,21 @@ fn a_second_too_large_on_its_own_is_kept_with_a_warning() {
 fn lost_fractions_between_two_seconds_are_reported() {
     // Only a window of both seconds returns the batches between them.
     let between = [(0, 5), (500, 1200), (1000, 5)];
-    let exported_cut = exported(&serve(&between, TooMuch::IsCut), &[]).expect(0);
+    let exported_cut = exported(&serve(&between, Oversized::Truncated), &[]).expect(0);
     assert!(exported_cut.has("version 1 may have returned only some"));
     let ids = exported_cut.ids();
     for known in ["b0-0", "b500-0", "b1000-4"] {
         assert!(ids.iter().any(|id| id == known), "{known}");
     }
-    let refused = exported(&serve(&between, TooMuch::IsRefused(413)), &[]).expect(6);
+    let refused = exported(&serve(&between, Oversized::Refused(413)), &[]).expect(6);
     assert!(
         refused.has("within one second") && refused.has("`--api v2`"),
         "{}",
         refused.stderr
     );
     // Batches that fit cause no warning.
-    let calm = [(0, 5), (500, 900), (1000, 5)];
-    let calm = exported(&serve(&calm, TooMuch::IsRefused(413)), &[]).expect(0);
-    assert_eq!(calm.ids().len(), 910);
-    assert!(!calm.has("may have returned only"));
+    let fitting = [(0, 5), (500, 900), (1000, 5)];
+    let fitting = exported(&serve(&fitting, Oversized::Refused(413)), &[]).expect(0);
+    assert_eq!(fitting.ids().len(), 910);
+    assert!(!fitting.has("may have returned only"));
 }

@@ -337,15 +337,15 @@ fn the_title_of_an_error_page_is_shown() {
     let says = "GET /v2/batches answered 502: 502 Bad Gateway\n";
     assert!(exported.has(says), "{}", exported.stderr);
     assert!(!exported.has("<"), "{}", exported.stderr);
-    let told = export(
+    let exported = export(
         &service([Answer::status(403, "<h1>Blocked &amp; logged</h1>")]),
         &["--error-format", "json"],
     );
     assert_eq!(
-        told.error()["detail"],
+        exported.error()["detail"],
         "Blocked & logged",
         "{}",
-        told.stderr
+        exported.stderr
     );
 }
 
