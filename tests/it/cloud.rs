@@ -124,7 +124,7 @@ fn servers() -> Option<&'static Servers> {
         let mut answers = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         answers.read_line(&mut first).unwrap();
-        let addresses: Value = serde_json::from_str(&first).expect("addresses");
+        let addresses: Value = serde_json::from_str(&first).expect("the addresses of the servers");
         let text = |key: &str| addresses[key].as_str().map(String::from);
         Some(Servers {
             talk: Mutex::new((child.stdin.take().unwrap(), answers)),
@@ -701,10 +701,7 @@ fn unwritable_targets_are_detected_before_the_first_request() {
         bucket.assert_no_incomplete_uploads();
     }
     let log = server.stop();
-    assert!(
-        !log.stderr.contains("/v2/"),
-        "the service was asked: {log:?}"
-    );
+    assert!(!log.stderr.contains("/v2/"), "requests were sent: {log:?}");
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Database {
         while !database.try_sql("postgres", "select 1").status.success() {
             let log = fs::read_to_string(database.folder.join("log")).unwrap_or_default();
             let is_hopeless = log.contains("FATAL:  could not") || Instant::now() > deadline;
-            assert!(!is_hopeless, "no server: {log}");
+            assert!(!is_hopeless, "the server did not start: {log}");
             thread::sleep(Duration::from_millis(50));
         }
         database.sql(
@@ -170,8 +170,8 @@ impl Database {
     /// Runs `sql` with psql and returns its output.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let output = self.try_sql(database, sql);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{sql}: {said}");
+        let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{sql}: {output_text}");
         String::from_utf8(output.stdout)
             .unwrap()
             .trim_end()
@@ -231,8 +231,8 @@ pub(crate) fn unprivileged(program: &Path) -> Command {
 
 fn succeed(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let mut said = output.stdout;
-    said.write_all(&output.stderr).unwrap();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{command:?}: {said}");
+    let mut output_text = output.stdout;
+    output_text.write_all(&output.stderr).unwrap();
+    let output_text = String::from_utf8_lossy(&output_text);
+    assert!(output.status.success(), "{command:?}: {output_text}");
 }

@@ -281,7 +281,7 @@ fn panicking(how: &str) -> Ended {
 }
 
 #[test]
-#[allow(clippy::exit, reason = "the child ends as the program does")]
+#[allow(clippy::exit, reason = "the child exits as the program does")]
 fn a_panic_ends_with_code_1_and_one_line() {
     match std::env::var(PANIC).as_deref() {
         Ok("fixed") => std::process::exit(trayscan::guarded(|| panic!("out of cheese")).into()),

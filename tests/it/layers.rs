@@ -32,11 +32,7 @@ fn every_entry_of_src_has_a_layer() {
 #[test]
 fn folders_import_only_what_is_below_them() {
     let upward = Sources::read().upward_imports();
-    assert!(
-        upward.is_empty(),
-        "imports that go up:\n{}",
-        upward.join("\n")
-    );
+    assert!(upward.is_empty(), "upward imports:\n{}", upward.join("\n"));
 }
 
 #[test]
@@ -102,14 +98,14 @@ impl Sources {
                 }
             }
         }
-        assert!(files.len() > 100, "the sources are there");
+        assert!(files.len() > 100, "the sources were not found");
         Self { files }
     }
 
     /// Adds a line to a module.
     fn add(&mut self, module: &[&str], line: &str) {
         let module: Module = module.iter().map(ToString::to_string).collect();
-        let code = self.files.get_mut(&module).expect("a module");
+        let code = self.files.get_mut(&module).expect("an existing module");
         *code = format!("{}{code}", code_of(line));
     }
 

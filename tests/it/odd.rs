@@ -29,7 +29,7 @@ pub(crate) enum Compared {
 #[derive(Clone)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is a reading of its own"
+    reason = "each is a separate reading of the interface"
 )]
 pub(crate) struct Odd {
     pub(crate) count: i64,

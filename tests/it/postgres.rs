@@ -186,7 +186,7 @@ fn batches_are_inserted_once_and_updated_afterwards() {
     let found: BTreeSet<_> = table_as_csv(database, &name, "batches")
         .into_iter()
         .collect();
-    assert_eq!(found.len(), 701, "what is no longer there stays");
+    assert_eq!(found.len(), 701, "batches missing from the export are kept");
     assert!(found.is_superset(&expected));
 }
 
@@ -466,7 +466,7 @@ fn a_hundred_thousand_batches_are_loaded() {
 }
 
 /// A service with `pages` pages of 5000 batches, followed by the response of `last`.
-fn long(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scripted {
+fn pages_then(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scripted {
     Scripted::start(move |asked| {
         if asked.path().ends_with("/auth") {
             return token();
@@ -486,16 +486,16 @@ fn long(pages: usize, last: impl Fn() -> Answer + Send + Sync + 'static) -> Scri
     })
 }
 
-/// Waits until `holds` returns true.
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+/// Waits until `condition` is true.
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !holds() {
+    while !condition() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn begin(service: &Service, address: &str) -> Child {
+fn spawn_export(service: &Service, address: &str) -> Child {
     let mut command = service.command(&["export", "-o", address, "--parallel", "1"]);
     command
         .stdout(Stdio::piped())
@@ -504,7 +504,7 @@ fn begin(service: &Service, address: &str) -> Child {
         .unwrap()
 }
 
-fn end(child: Child) -> Ended {
+fn wait_for_exit(child: Child) -> Ended {
     Ended::of(child.wait_with_output().unwrap())
 }
 
@@ -527,8 +527,8 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
     );
 
     for signal in ["TERM", "INT", "KILL"] {
-        let service = long(2, Answer::silence);
-        let child = begin(&Service::scripted(&service), &address);
+        let service = pages_then(2, Answer::silence);
+        let child = spawn_export(&Service::scripted(&service), &address);
         wait_for("the last page is asked for", || service.asked().len() == 4);
         // No database session stays open while the export waits for the service.
         wait_for("the rehearsal ends", || {
@@ -542,7 +542,7 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
                 .unwrap()
                 .success()
         );
-        let ended = end(child);
+        let ended = wait_for_exit(child);
         if signal != "KILL" {
             assert!(
                 ended.stderr.contains("the table \"batches\" is unchanged"),
@@ -558,7 +558,7 @@ fn an_interrupted_run_leaves_the_table_unchanged() {
         assert_eq!(state(), kept);
     }
 
-    let service = long(2, || Answer::error(422, "no more"));
+    let service = pages_then(2, || Answer::error(422, "no more"));
     let ended = Service::scripted(&service).export(&address, &["--parallel", "1"]);
     assert_eq!(ended.code, Some(6), "{ended:?}");
     assert!(
@@ -583,7 +583,7 @@ fn a_server_crash_ends_with_code_5() {
     // Stops with this run, like the shared server.
     let database: &'static Database = Box::leak(Box::new(database));
     let name = database.fresh();
-    let service = long(1, || {
+    let service = pages_then(1, || {
         database.kill();
         Answer::ok(page(&[], None))
     });
@@ -615,10 +615,10 @@ fn concurrent_exports_take_turns() {
     let name = database.fresh();
     let address = database.address(&name, "batches");
     for round in 0..2 {
-        let children: Vec<Child> = (0..5).map(|_| begin(&service, &address)).collect();
+        let children: Vec<Child> = (0..5).map(|_| spawn_export(&service, &address)).collect();
         let mut new = 0;
         for child in children {
-            let ended = end(child);
+            let ended = wait_for_exit(child);
             assert_eq!(ended.code, Some(0), "{ended:?}");
             let last = ended.stderr.lines().last().unwrap().to_owned();
             new += u64::from(last.contains("(4000 new, 0 changed, 0 unchanged)"));
@@ -889,12 +889,12 @@ fn values_are_exact_or_refused() {
 fn invalid_values_become_null_if_requested() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
-    let flawed: &[&[(&str, &str)]] = &[&[
+    let invalid: &[&[(&str, &str)]] = &[&[
         ("warnings", "\"yes\""),
         ("avg_germination_rate", "\"much\""),
     ]];
     let address = database.address(&name, "lenient");
-    let scripted = serving(flawed);
+    let scripted = serving(invalid);
     Service::scripted(&scripted).load(&address, &["--lenient"]);
     let found = database.sql(
         &name,
@@ -905,7 +905,7 @@ fn invalid_values_become_null_if_requested() {
     let strict = database.address(&name, "strict");
     let right = serving(&[&[]]);
     Service::scripted(&right).load(&strict, &[]);
-    let scripted = serving(flawed);
+    let scripted = serving(invalid);
     let ended = Service::scripted(&scripted).export(&strict, &["--lenient"]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
     assert!(

@@ -296,8 +296,8 @@ fn cursor_faults_give_the_expected_answers() {
         &["empty-pages:0.5"],
         &[size, ("bounds_v2", "both are included")],
     );
-    let clumsy = ("bad_next_token", "500, `detail` is text");
-    assert_faults(&["bad-cursor:500"], &[clumsy, size]);
+    let server_error = ("bad_next_token", "500, `detail` is text");
+    assert_faults(&["bad-cursor:500"], &[server_error, size]);
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn token_faults_give_the_expected_answers() {
     ];
     assert_faults(&["tokens-shared", "expires-in"], &shared);
     // A used-up token must not look like a token of the wrong version.
-    let worn = [
+    let used_up = [
         ("token_v1_on_v2", "accepted"),
         (
             "token_lifetime",
@@ -323,7 +323,7 @@ fn token_faults_give_the_expected_answers() {
         ),
         ("bounds_v1", "both are included"),
     ];
-    assert_faults(&["token-uses:5", "tokens-shared"], &worn);
+    assert_faults(&["token-uses:5", "tokens-shared"], &used_up);
     let forbidden = [
         ("missing_token_v1", "403, `detail` is text"),
         ("bad_token_v2", "403, `detail` is text"),
@@ -372,7 +372,7 @@ fn the_number_of_requests_is_bounded() {
             "open: the probe reached its limit of 60 requests",
         ),
     ];
-    assert_answers(&probe, &expected, "worn out");
+    assert_answers(&probe, &expected, "used-up tokens");
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn a_busy_service_gives_the_same_answers() {
         assert_eq!(probe.answers(), expected.answers(), "seed {seed}");
         assert!(
             probe.requests() > expected.requests(),
-            "nothing was tried again"
+            "there were no retries"
         );
         assert!(probe.requests() <= 60);
         assert!(probe.ended.stderr.contains("trying again"));
@@ -517,7 +517,7 @@ fn a_missing_version_1_leaves_its_questions_open() {
         ..Odd::default()
     };
     let probe = probe_odd(odd);
-    assert_eq!(probe.ended.code, Some(0), "version 2 is all that is needed");
+    assert_eq!(probe.ended.code, Some(0), "version 2 is enough");
     let why = "open: version 1 is not available (POST /v1/auth answered 404)";
     for id in QUESTIONS
         .iter()

@@ -17,7 +17,7 @@ fn make_large(home: &Home, name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn asked_nothing(server: Server) {
+fn assert_no_requests(server: Server) {
     let log = server.stop().stderr;
     assert!(log.contains("stopped after 0 requests"), "{log}");
 }
@@ -51,7 +51,7 @@ fn a_secret_is_at_most_64_kib() {
         let words = ["`client_secret_command`", "it printed more than 64 KiB"];
         refused(&ended(&mut fetch(&home)), &words);
     }
-    asked_nothing(server);
+    assert_no_requests(server);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_config_file_is_at_most_1_mib() {
         for command in ["show", "path"] {
             let ended = home.run(&["config", command, "--config", file]);
             if command == "path" {
-                assert_eq!(ended.code, Some(0), "it is not read: {ended:?}");
+                assert_eq!(ended.code, Some(0), "the file is not read: {ended:?}");
             } else {
                 let says = format!("cannot read the config file `{file}`");
                 refused(&ended, &[&says, "larger than 1 MiB"]);
@@ -84,7 +84,7 @@ fn certificates_are_bounded_too() {
         .args(access(&server))
         .args(["--client-secret", "hunter2", "--ca-cert", "/dev/zero"]);
     refused(&ended(&mut command), &["`/dev/zero`", "larger than 16 MiB"]);
-    asked_nothing(server);
+    assert_no_requests(server);
 }
 
 #[test]
@@ -194,5 +194,5 @@ fn waiting_for_a_secret_times_out_after_ten_seconds() {
     let took = started.elapsed();
     assert!(took >= Duration::from_secs(10), "{took:?}");
     drop(stdin);
-    asked_nothing(server);
+    assert_no_requests(server);
 }

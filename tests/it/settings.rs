@@ -193,7 +193,7 @@ fn flags_override_variables_override_the_profile_override_defaults() {
     for (key, flag, variable, line, expected) in rows {
         let name = format!("--{}", key.replace('_', "-"));
         let variable_name = format!("TRAYSCAN_{}", key.to_uppercase());
-        let filed = Home::with(&format!("[profiles.default]\n{key} = {line}\n"));
+        let with_file = Home::with(&format!("[profiles.default]\n{key} = {line}\n"));
         let flag = format!("{name}={flag}");
         let show = |home: &Home, with_flag: bool, with_variable: bool| {
             let mut command = home.command(&["config", "show"]);
@@ -212,9 +212,9 @@ fn flags_override_variables_override_the_profile_override_defaults() {
         };
         let file = "config file, profile default";
         for (found, value, origin) in [
-            (show(&filed, true, true), expected[0], name.as_str()),
-            (show(&filed, false, true), expected[1], &variable_name),
-            (show(&filed, false, false), expected[2], file),
+            (show(&with_file, true, true), expected[0], name.as_str()),
+            (show(&with_file, false, true), expected[1], &variable_name),
+            (show(&with_file, false, false), expected[2], file),
             (show(&empty, false, false), expected[3], default),
             (show(&empty, true, false), expected[0], &name),
             (show(&empty, false, true), expected[1], &variable_name),
@@ -227,7 +227,7 @@ fn flags_override_variables_override_the_profile_override_defaults() {
 #[test]
 fn the_secret_with_the_highest_precedence_wins_and_is_masked() {
     let home = Home::with("[profiles.default]\nclient_secret = \"hunter2-file\"\n");
-    let commanded = Home::with("[profiles.default]\nclient_secret_command = \"touch ran\"\n");
+    let with_command = Home::with("[profiles.default]\nclient_secret_command = \"touch ran\"\n");
     let flag = ["--client-secret", "hunter2-flag"];
     let flag_file = ["--client-secret-file", "flag-path"];
     let variable = ("TRAYSCAN_CLIENT_SECRET", "hunter2-variable");
@@ -255,7 +255,7 @@ fn the_secret_with_the_highest_precedence_wins_and_is_masked() {
         ),
         (show(&home, &[], &[]), "********", file),
         (
-            show(&commanded, &[], &[]),
+            show(&with_command, &[], &[]),
             "******** (from client_secret_command)",
             file,
         ),
@@ -263,7 +263,10 @@ fn the_secret_with_the_highest_precedence_wins_and_is_masked() {
     ] {
         assert_eq!(found, (value.to_owned(), origin.to_owned()));
     }
-    assert!(!commanded.path().join("ran").exists(), "only shown");
+    assert!(
+        !with_command.path().join("ran").exists(),
+        "the command is not run"
+    );
 }
 
 #[test]
@@ -271,7 +274,7 @@ fn the_profile_is_chosen_by_flag_variable_or_the_file() {
     let profiles = "[profiles.default]\nretries = 1\n[profiles.a]\nretries = 2\n\
                     [profiles.b]\nretries = 3\n";
     let plain = Home::with(profiles);
-    let preferring = Home::with(&format!("default_profile = \"a\"\n{profiles}"));
+    let with_default = Home::with(&format!("default_profile = \"a\"\n{profiles}"));
     let show = |home: &Home, flags: &[&str], variable: &str| {
         let mut command = home.command(&["config", "show"]);
         command.args(flags).env("TRAYSCAN_PROFILE", variable);
@@ -279,9 +282,12 @@ fn the_profile_is_chosen_by_flag_variable_or_the_file() {
     };
     for (found, name) in [
         (show(&plain, &[], ""), "default"),
-        (show(&preferring, &[], ""), "a"),
-        (show(&preferring, &[], "b"), "b"),
-        (show(&preferring, &["--profile", "default"], "b"), "default"),
+        (show(&with_default, &[], ""), "a"),
+        (show(&with_default, &[], "b"), "b"),
+        (
+            show(&with_default, &["--profile", "default"], "b"),
+            "default",
+        ),
     ] {
         assert_eq!(found, format!("config file, profile {name}"));
     }
@@ -965,7 +971,7 @@ fn check_reports_a_closed_port_with_code_5() {
     assert_eq!(text.code, Some(5), "{text:?}");
     assert!(text.stdout.contains("FAILED  connection"), "{text:?}");
     assert!(text.stdout.contains("hint: check the base URL"), "{text:?}");
-    assert_eq!(text.stdout.lines().count(), 3, "and nothing after it");
+    assert_eq!(text.stdout.lines().count(), 3, "no steps after the failure");
     let json = check(&server, &["--base-url", &url, "-f", "json"]);
     let expected = [("settings".to_owned(), true), ("connection".into(), false)];
     assert_eq!(steps(&json), expected);

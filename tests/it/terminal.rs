@@ -97,7 +97,11 @@ fn colour_is_used_on_a_terminal_and_not_in_a_file() {
     let file = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
     assert!(!file.contains('\u{1b}'));
     let rule = file.lines().nth(1).unwrap();
-    assert_eq!(rule.split_whitespace().count(), 18, "a file has room");
+    assert_eq!(
+        rule.split_whitespace().count(),
+        18,
+        "a file has all columns"
+    );
 }
 
 /// An export slow enough for the progress line to be drawn.

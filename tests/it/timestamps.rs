@@ -47,7 +47,7 @@ fn export(service: &Scripted, args: &[&str]) -> Ended {
 }
 
 #[track_caller]
-fn good(ended: Ended) -> Ended {
+fn succeeded(ended: Ended) -> Ended {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
@@ -70,7 +70,7 @@ fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let reference = folder.name("b.ndjson");
-    good(export(&service, &["-o", &reference]));
+    succeeded(export(&service, &["-o", &reference]));
     for name in [
         "b.json",
         "b.csv",
@@ -81,12 +81,12 @@ fn every_format_accepts_both_utc_notations_microseconds_and_leap_seconds() {
         "b.ndjson.gz",
     ] {
         let path = folder.name(name);
-        good(export(&service, &["-o", &path]));
-        good(run(&["verify", &path, "--against", &reference]));
+        succeeded(export(&service, &["-o", &path]));
+        succeeded(run(&["verify", &path, "--against", &reference]));
     }
-    let singer = good(export(&service, &["-f", "singer"]));
-    let table = good(export(&service, &["-f", "table"]));
-    let excel = good(export(&service, &["-f", "csv", "--excel"]));
+    let singer = succeeded(export(&service, &["-f", "singer"]));
+    let table = succeeded(export(&service, &["-f", "table"]));
+    let excel = succeeded(export(&service, &["-f", "csv", "--excel"]));
     assert!(
         table.stdout.contains("2026-05-01 06:00:01 "),
         "{}",
@@ -118,7 +118,7 @@ fn parquet_stores_microseconds_in_utc() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let path = folder.name("b.parquet");
-    good(export(&service, &["-o", &path]));
+    succeeded(export(&service, &["-o", &path]));
     let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
     let schema = file.metadata().file_metadata().schema_descr();
     assert_eq!(
@@ -143,7 +143,7 @@ fn parquet_stores_microseconds_in_utc() {
     assert_eq!(held, micros.map(Field::TimestampMicros));
 
     let zeros = serving(&[("a", "2026-05-01T06:00:00.123456000+00:00")]);
-    good(export(&zeros, &["-o", &path]));
+    succeeded(export(&zeros, &["-o", &path]));
     let finer = serving(&[("a", "2026-05-01T06:00:00.1234567+00:00")]);
     let ended = export(&finer, &["-o", &path]);
     assert_eq!(ended.code, Some(7), "{ended:?}");
@@ -193,7 +193,7 @@ fn sorting_and_conditions_compare_instants() {
     let service = serving(&shuffled);
     let selected = |args: &[&str]| {
         let ended = export(&service, &[&["-f", "ndjson"], args].concat());
-        ids(&good(ended))
+        ids(&succeeded(ended))
     };
     let sorted = selected(&["--sort", "batch_creation_date"]);
     assert_eq!(sorted, DATES.map(|(id, _)| id));
@@ -226,7 +226,7 @@ fn partitions_and_period_ends_compare_instants() {
     let service = serving(&DATES);
     let folder = Folder::new();
     let template = folder.name("{year}-{month}-{day}.ndjson");
-    good(export(&service, &["-o", &template]));
+    succeeded(export(&service, &["-o", &template]));
     let lines = |name: &str| fs::read_to_string(folder.name(name)).map(|text| text.lines().count());
     assert_eq!(lines("2016-12-31.ndjson").unwrap(), 1);
     assert_eq!(lines("2017-01-01.ndjson").unwrap(), 2);
@@ -234,7 +234,7 @@ fn partitions_and_period_ends_compare_instants() {
 
     // The service sends all of them; those in the first second of 2017 are not part of 2016.
     let ended = export(&service, &["-f", "ndjson", "--end", "2016"]);
-    let found = ids(&good(ended));
+    let found = ids(&succeeded(ended));
     assert!(found.contains(&"before".to_owned()), "{found:?}");
     assert!(!found.contains(&"new-year".to_owned()), "{found:?}");
     assert!(!found.contains(&"leap".to_owned()), "{found:?}");
@@ -251,18 +251,18 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
         .env("TRAYSCAN_BASE_URL", service.base_url())
         .env("TRAYSCAN_CLIENT_ID", "sandbox")
         .env("TRAYSCAN_CLIENT_SECRET", SECRET);
-    good(Ended::of(command.output().unwrap()));
+    succeeded(Ended::of(command.output().unwrap()));
     let all = folder.name("all.ndjson");
-    good(run(&["export", "--archive", &archive, "-o", &all]));
+    succeeded(run(&["export", "--archive", &archive, "-o", &all]));
     let text = fs::read_to_string(&all).unwrap();
     for (_, date) in DATES {
         assert!(text.contains(date), "{date}: {text}");
     }
-    good(run(&["verify", &archive, "--against", &all]));
+    succeeded(run(&["verify", &archive, "--against", &all]));
     let period = |start: &str, end: &str| {
         let range = ["--start", start, "--end", end, "-f", "ndjson"];
         let args = [&["export", "--archive", &archive], &range[..]].concat();
-        ids(&good(run(&args)))
+        ids(&succeeded(run(&args)))
     };
     assert_eq!(period("2016", "2016"), ["before"]);
     assert_eq!(period("2017", "2017"), ["leap", "new-year"]);
@@ -270,7 +270,7 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
     assert_eq!(may, ["usual", "python"]);
 
     let by_day = ["--by", "day", "--format", "json"];
-    let summary = good(run(
+    let summary = succeeded(run(
         &[&["summary", "--archive", &archive], &by_day[..]].concat()
     ));
     let summary: Value = serde_json::from_str(&summary.stdout).unwrap();
@@ -293,7 +293,7 @@ fn an_archive_stores_and_orders_timestamps_by_instant() {
         ]
     );
     let page = folder.name("r.html");
-    good(run(&["report", "--archive", &archive, "-o", &page]));
+    succeeded(run(&["report", "--archive", &archive, "-o", &page]));
 
     let database = rusqlite::Connection::open(&archive).unwrap();
     let sql = "SELECT sum(batches) FROM by_crop_and_week WHERE week IS NOT NULL";

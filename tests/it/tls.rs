@@ -141,7 +141,11 @@ fn a_certificate_file_can_be_trusted() {
     assert_eq!(ended.stdout.lines().count(), 20);
 
     let ended = proxy.export("127.0.0.1", &["--ca-cert", certificate], &server);
-    assert_eq!(ended.code, Some(13), "it is for another name: {ended:?}");
+    assert_eq!(
+        ended.code,
+        Some(13),
+        "the certificate is for another host: {ended:?}"
+    );
     assert!(ended.stderr.contains("for another name"), "{ended:?}");
 }
 
@@ -216,6 +220,6 @@ fn a_service_without_tls_or_with_an_old_version_is_reported_at_once() {
             assert!(ended.stderr.contains(says), "{ended:?}");
             assert!(ended.stderr.contains(hint), "{ended:?}");
         }
-        assert_eq!(connections.load(Ordering::Relaxed), 2, "it is not retried");
+        assert_eq!(connections.load(Ordering::Relaxed), 2, "not retried");
     }
 }

@@ -374,11 +374,11 @@ fn a_large_export_keeps_an_object_written_by_another_before_a_retry() {
             };
             if is_answered {
                 proxied.proxy.rule(1, slow_down(), move |line| {
-                    let is_meant = is_completion(line);
-                    if is_meant {
+                    let is_match = is_completion(line);
+                    if is_match {
                         theirs();
                     }
-                    is_meant
+                    is_match
                 });
             } else {
                 proxied.rule_for_end(1, Fault::CutAfter(Box::new(theirs)));
@@ -444,7 +444,7 @@ fn small_objects_are_uploaded_in_one_request_each() {
         let objects = bucket.list().len();
         assert!(objects > 2);
         let count =
-            |is_meant: fn(&str) -> bool| requests.iter().filter(|line| is_meant(line)).count();
+            |is_match: fn(&str) -> bool| requests.iter().filter(|line| is_match(line)).count();
         assert_eq!(count(is_whole_put), objects, "{requests:?}");
         assert_eq!(
             count(|line| line.contains("partNumber=") || line.contains("comp=block")),
@@ -610,10 +610,10 @@ fn our_orphaned_upload_is_aborted_and_others_are_not() {
         // The first upload checks whether the target is writable, the second is for the parts.
         for (server, place) in [(&small, 0), (&large, 1)] {
             let begun = AtomicUsize::new(0);
-            let is_meant = move |line: &str| {
+            let is_match = move |line: &str| {
                 is_beginning(line) && begun.fetch_add(1, Ordering::Relaxed) == place
             };
-            proxied.proxy.rule(1, Fault::Lose, is_meant);
+            proxied.proxy.rule(1, Fault::Lose, is_match);
             let done = proxied.export(server, &args);
             assert_code(&done, 0);
             proxied.proxy.assert_done();
@@ -794,7 +794,7 @@ fn small_objects_too_large_for_memory_use_multipart_uploads() {
         assert_code(&done, 0);
         let requests = proxied.proxy.requests();
         let count =
-            |is_meant: fn(&str) -> bool| requests.iter().filter(|line| is_meant(line)).count();
+            |is_match: fn(&str) -> bool| requests.iter().filter(|line| is_match(line)).count();
         let (whole, parts) = (count(is_whole_put), count(is_completion));
         assert!(whole > 0 && parts > 0, "{whole} {parts}");
         assert_eq!(bucket.list().len(), whole + parts);

@@ -62,7 +62,7 @@ fn a_lake_in_object_storage_follows_its_archive() {
         let mut listed = bucket.list();
         listed.sort();
         assert_eq!(listed, with(&[1, 3, 4]));
-        assert_eq!(bucket.get(&month(3)), other, "nobody wrote it");
+        assert_eq!(bucket.get(&month(3)), other, "not rewritten");
         let text = String::from_utf8(bucket.get(&month(1))).unwrap();
         assert!(text.contains("seen"), "{text}");
 

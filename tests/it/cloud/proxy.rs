@@ -50,7 +50,7 @@ pub(crate) fn slow_down() -> Fault {
 
 struct Rule {
     /// Matches the request line, such as `PUT /bucket/key?partNumber=1&…`.
-    is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    is_match: Box<dyn Fn(&str) -> bool + Send + Sync>,
     times: usize,
     fault: Arc<Fault>,
 }
@@ -106,10 +106,10 @@ impl Proxy {
         &self,
         times: usize,
         fault: Fault,
-        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
+        is_match: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) {
         self.shared.rules.lock().unwrap().push(Rule {
-            is_meant: Box::new(is_meant),
+            is_match: Box::new(is_match),
             times,
             fault: Arc::new(fault),
         });
@@ -121,14 +121,14 @@ impl Proxy {
     }
 
     /// Waits until a matching request is received.
-    pub(crate) fn wait_for(&self, is_meant: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_for(&self, is_match: impl Fn(&str) -> bool) {
         let began = Instant::now();
-        let has_come = || {
+        let was_received = || {
             let log = self.shared.log.lock().unwrap();
-            log.iter().any(|line| is_meant(line))
+            log.iter().any(|line| is_match(line))
         };
-        while !has_come() {
-            assert!(began.elapsed() < LIFETIME, "no such request");
+        while !was_received() {
+            assert!(began.elapsed() < LIFETIME, "no matching request");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -157,9 +157,9 @@ impl Shared {
         let Some((line, head, length)) = read_head(&mut reader) else {
             return;
         };
-        let meant = line.trim_end_matches(" HTTP/1.1").to_owned();
-        self.log.lock().unwrap().push(meant.clone());
-        let fault = self.fault(&meant);
+        let request = line.trim_end_matches(" HTTP/1.1").to_owned();
+        self.log.lock().unwrap().push(request.clone());
+        let fault = self.fault(&request);
         let Some(body) = read_body(&mut reader, length, fault.as_deref()) else {
             return;
         };
@@ -201,10 +201,10 @@ impl Shared {
     }
 
     /// Returns the fault for a request.
-    fn fault(&self, meant: &str) -> Option<Arc<Fault>> {
+    fn fault(&self, request: &str) -> Option<Arc<Fault>> {
         let mut rules = self.rules.lock().unwrap();
         let mut rules = rules.iter_mut().filter(|rule| rule.times > 0);
-        let rule = rules.find(|rule| (rule.is_meant)(meant))?;
+        let rule = rules.find(|rule| (rule.is_match)(request))?;
         rule.times -= 1;
         Some(Arc::clone(&rule.fault))
     }
@@ -241,7 +241,7 @@ impl Shared {
 
 fn head_end(answer: &[u8]) -> usize {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
-    end.expect("a head") + 4
+    end.expect("a response has a head") + 4
 }
 
 /// Reads the request line, the headers except `Connection`, and the length of the body.

@@ -24,7 +24,7 @@ fn asked(args: &[&str]) -> (Option<String>, Option<String>) {
     };
     let dates = (date("start_date"), date("end_date"));
     for date in [&dates.0, &dates.1].into_iter().flatten() {
-        assert!(ended.stderr.contains(date), "-v tells {date}: {ended:?}");
+        assert!(ended.stderr.contains(date), "-v shows {date}: {ended:?}");
     }
     dates
 }
@@ -197,7 +197,7 @@ fn assert_partitioned(server: &Server, periods: &[String], whole: &[Value], args
         found.extend(dump);
     }
     let distinct: HashSet<&str> = ids(&found).into_iter().collect();
-    assert_eq!(distinct.len(), found.len(), "shared by two dumps");
+    assert_eq!(distinct.len(), found.len(), "a batch is in two exports");
     let expected: HashSet<&str> = ids(whole).into_iter().collect();
     let missed: Vec<_> = expected.difference(&distinct).collect();
     assert_eq!((found.len(), missed), (whole.len(), Vec::new()));
@@ -212,12 +212,15 @@ fn consecutive_daily_exports_cover_a_month_exactly() {
         .filter(|batch| moment(batch).starts_with("2026-04"))
         .collect();
     let holds = |time: &str| month.iter().any(|batch| moment(batch)[10..] == *time);
-    assert!(holds("T00:00:00") && holds("T23:59:59"), "worth a try");
+    assert!(
+        holds("T00:00:00") && holds("T23:59:59"),
+        "the data has both ends of a day"
+    );
     assert!(
         month
             .iter()
             .any(|batch| moment(batch).contains("T23:59:59.")),
-        "the ones that fall between naive dumps"
+        "batches that naive daily ranges would miss"
     );
     let first = NaiveDate::from_ymd_opt(2026, 4, 1).unwrap();
     let days: Vec<String> = first

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use super::stub::{STUB_SECRET, Stub, batch, healthy, page_and_then};
-use super::{PATIENT, Place, YEAR_FLAGS, succeeded, with};
+use super::{OutputFile, PATIENT, YEAR_FLAGS, succeeded, with};
 use crate::harness::{Server, export, export_with};
 
 #[test]
@@ -51,10 +51,10 @@ fn a_response_without_a_token_ends_with_code_7() {
 
 #[test]
 fn an_invalid_batch_on_a_later_page_is_named_and_nothing_false_is_reported() {
-    let flawed = batch("two", "").replace("\"87.50\"", "\"much\"");
-    let page = format!("{{\"data\":[{flawed}],\"next_token\":null}}");
+    let invalid = batch("two", "").replace("\"87.50\"", "\"much\"");
+    let page = format!("{{\"data\":[{invalid}],\"next_token\":null}}");
     let stub = page_and_then(move |_| (200, page.clone()));
-    let place = Place::new("a.ndjson");
+    let place = OutputFile::new("a.ndjson");
     fs::write(&place.path, "as it was").unwrap();
     let to_file = stub.export(&["-o", &place.path]);
     let to_pipe = stub.export(&[]);
@@ -148,7 +148,7 @@ fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
     let server = Server::start(&[]);
     let none = ["--start", "1999", "--end", "1999", "--fail-on-empty"];
     for name in ["a.csv", "a.json", "a.ndjson.gz", "a.tsv.zst"] {
-        let place = Place::new(name);
+        let place = OutputFile::new(name);
         let flags = [&none[..], &["-o", &place.path, "--error-format", "json"]].concat();
         let ended = export(&server, &flags);
         assert_eq!(ended.code, Some(9), "{ended:?}");
@@ -164,7 +164,7 @@ fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
         );
 
         succeeded(export(&server, &["-o", &place.path, "--fail-on-empty"]));
-        assert_ne!(place.read(), b"as it was", "something was found");
+        assert_ne!(place.read(), b"as it was", "the file was replaced");
     }
     let ended = export(&server, &[&none[..], &["-f", "ndjson"]].concat());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(9), ""));
@@ -174,7 +174,7 @@ fn an_empty_result_can_be_an_error_that_keeps_the_old_file() {
 fn a_failed_run_keeps_the_old_file() {
     let server = with(&["--page-size", "10"], &["503:0.3"]);
     for name in ["a.csv", "a.json.gz", "a.ndjson.zst"] {
-        let place = Place::new(name);
+        let place = OutputFile::new(name);
         fs::write(&place.path, "as it was").unwrap();
         let ended = export(&server, &["-o", &place.path, "--retries", "0"]);
         assert_eq!(ended.code, Some(5), "{ended:?}");
@@ -265,7 +265,7 @@ fn wrong_credentials_end_with_code_4() {
         assert!(error["detail"].is_string() && error["hint"].is_string());
     }
     let log = server.stop().stderr;
-    assert_eq!(log.matches(": 401, ").count(), 3, "once each: {log}");
+    assert_eq!(log.matches(": 401, ").count(), 3, "no retries: {log}");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_refused_request_ends_with_code_6_and_lists_every_field() {
             .iter()
             .filter(|r| r.starts_with(endpoint))
             .count();
-        assert_eq!(asked, 1, "final at once");
+        assert_eq!(asked, 1, "not retried");
         let text = stub.export(&["--start", "2026"]).stderr;
         assert!(text.contains("query.start_date: Too long ago; query.end_date: Too far ahead"));
     }

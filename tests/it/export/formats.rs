@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::selection::text;
 use super::stub::{batch, page_of};
-use super::{FIELDS, Place, assert_same, succeeded, texts, with, written};
+use super::{FIELDS, OutputFile, assert_same, succeeded, texts, with, written};
 use crate::data::moment;
 use crate::harness::{Server, export};
 
@@ -146,7 +146,7 @@ fn csv_cells_read_back_equal_the_fields() {
     let exact = expected_cells(&all, |_, cell| cell);
     let formulas = all.iter().filter(|b| is_formula(&cell(b, "comment")));
     let formulas = formulas.count();
-    assert!(formulas > 5, "worth a try");
+    assert!(formulas > 5, "the data has formulas");
     for (format, delimiter) in [("csv", b','), ("tsv", b'\t')] {
         let ended = succeeded(export(&server, &["-f", format]));
         assert!(!ended.stdout.contains('\r') && !ended.stdout.starts_with('\u{feff}'));
@@ -277,7 +277,10 @@ fn a_table_of_all_fields_has_one_line_per_batch() {
     let server = Server::start(&["--batches", "1000"]);
     let all = server.flat("");
     let breaks = |batch: &&Value| cell(batch, "comment").contains(['\n', '\t']);
-    assert!(all.iter().any(|batch| breaks(&batch)), "worth a try");
+    assert!(
+        all.iter().any(|batch| breaks(&batch)),
+        "the data has line breaks"
+    );
     let table = written(&server, &["-f", "table"]);
     assert_eq!(table.lines().count(), 1002);
     assert!(
@@ -351,13 +354,13 @@ fn a_file_equals_standard_output_in_the_format_of_its_extension() {
     ] {
         for packed in ["", ".gz", ".zst"] {
             for range in [&[][..], &none] {
-                let place = Place::new(&format!("a b.{ending}{packed}"));
+                let place = OutputFile::new(&format!("a b.{ending}{packed}"));
                 let to_file = [range, &["-o", &place.path]].concat();
                 let ended = succeeded(export(&server, &to_file));
                 assert_eq!(ended.stdout, "", "{:?}", place.path);
                 let printed = written(&server, &[range, &["-f", format]].concat());
                 assert!(unpacked(&place.path) == printed, "{:?}", place.path);
-                assert_eq!(place.names().len(), 1, "no litter");
+                assert_eq!(place.names().len(), 1, "no temporary files are left");
                 let last = ended.stderr.lines().last().unwrap();
                 assert!(last.contains(&format!("to `{}` in ", place.path)), "{last}");
             }
@@ -374,7 +377,7 @@ fn an_explicit_format_overrides_the_file_extension() {
         ("a.gz", "ndjson"),
         ("a", "table"),
     ] {
-        let place = Place::new(name);
+        let place = OutputFile::new(name);
         succeeded(export(&server, &["-o", &place.path, "-f", format]));
         let printed = written(&server, &["-f", format]);
         let found = match name {

@@ -129,12 +129,12 @@ pub(crate) fn assert_whole(options: &[&str], faults: &[&str], args: &[&str]) {
 }
 
 /// A file in a folder of its own.
-struct Place {
+struct OutputFile {
     folder: tempfile::TempDir,
     path: String,
 }
 
-impl Place {
+impl OutputFile {
     fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name).to_str().unwrap().to_owned();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
-use super::{Service, long, serving};
+use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
 use crate::harness::{Ended, SOON};
 use crate::scripted::{Answer, Scripted};
@@ -178,7 +178,7 @@ fn a_connection_cut_during_the_load_is_reopened() {
         3 => Fault::CutBefore(b"analyze"),
         _ => Fault::None,
     });
-    let service = long(2, || Answer::ok(page(&[], None)));
+    let service = pages_then(2, || Answer::ok(page(&[], None)));
     let ended = Service::scripted(&service).export(&address_through(&proxy, &name), &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_stderr(

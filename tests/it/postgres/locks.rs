@@ -102,7 +102,7 @@ fn a_locked_table_skips_the_early_check_and_is_waited_for_at_the_end() {
     let ended = service.export(&address, &["--timeout", "300ms"]);
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.stderr.contains("is locked"), "{ended:?}");
-    assert!(scripted.asked().len() > asked, "the service was asked");
+    assert!(scripted.asked().len() > asked, "the batches were fetched");
     // The same if another session is creating the table.
     let other = database.address(&name, "other");
     let _maker = Holder::start(database, &name, "create table other (a text)");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::holder::Holder;
 use super::proxy::{COMMIT, COPY, Fault, Proxy};
-use super::{Files, Service, begin, end, serving, wait_for};
+use super::{Files, Service, serving, spawn_export, wait_for, wait_for_exit};
 use crate::database::{Database, shared, unprivileged};
 use crate::harness::Server;
 
@@ -135,18 +135,18 @@ fn exports_work_through_a_pooler_and_leave_no_session_state() {
         "{last}"
     );
     assert_eq!(pooler.sql(&name, SESSION_STATE), before);
-    assert_eq!(pooler.sql(&name, pid), session, "all in one session");
+    assert_eq!(pooler.sql(&name, pid), session, "still the same session");
 
     let manifest = ["verify", &address, "--manifest", &files.at("m")];
     let ended = service.run(&[&manifest[..], &limit].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(pooler.sql(&name, SESSION_STATE), before);
-    assert_eq!(pooler.sql(&name, pid), session, "all in one session");
+    assert_eq!(pooler.sql(&name, pid), session, "still the same session");
 
     // Several concurrent exports share the one session.
-    let children: Vec<Child> = (0..3).map(|_| begin(&service, &address)).collect();
+    let children: Vec<Child> = (0..3).map(|_| spawn_export(&service, &address)).collect();
     for child in children {
-        let ended = end(child);
+        let ended = wait_for_exit(child);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains("3000 unchanged)"), "{ended:?}");
     }
@@ -166,7 +166,7 @@ fn a_killed_run_leaves_no_session_state_in_a_pooler() {
     let before = pooler.sql(&name, SESSION_STATE);
     let holder = Holder::start(database, &name, "update batches set comment = comment");
     let more = serving(&[&[("comment", "\"new\"")]]);
-    let mut child = begin(&Service::scripted(&more), &address);
+    let mut child = spawn_export(&Service::scripted(&more), &address);
     let waiting = format!(
         "select count(*) from pg_stat_activity where datname = '{name}' and wait_event_type = 'Lock'"
     );
@@ -223,7 +223,7 @@ fn user_timeouts_apply_behind_a_pooler_that_drops_them() {
     assert_eq!(ended.code, Some(8), "{ended:?}");
     assert!(ended.stderr.contains("57014"), "{ended:?}");
     let limit = pooler.sql(&name, "show statement_timeout");
-    assert_eq!(limit, "0", "and only for the one transaction");
+    assert_eq!(limit, "0", "only for that transaction");
 }
 
 #[test]

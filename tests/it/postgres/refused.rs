@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use super::holder::Holder;
-use super::{Service, changed, end, serving, wait_for};
+use super::{Service, changed, serving, wait_for, wait_for_exit};
 use crate::database::{Database, shared};
 use crate::harness::Ended;
 use crate::scripted::{Answer, Scripted};
@@ -112,7 +112,11 @@ fn a_key_that_treats_two_batches_as_equal_is_refused() {
         "alter table \"public\".\"batches\" alter column \"batch_id\" type text collate \"C\"";
     let why = "\"batch_id\" has the nondeterministic collation \"careless\"";
     assert_stderr(&ended, 8, &[why, statement]);
-    assert_eq!(scripted.asked().len(), 0, "it is found out at the start");
+    assert_eq!(
+        scripted.asked().len(),
+        0,
+        "detected before the first request"
+    );
     database.sql(&name, statement);
     let last = service.load(&address, &fields);
     assert!(last.contains("(2 new, "), "{last}");
@@ -177,7 +181,7 @@ fn export_meanwhile(database: &'static Database, columns: &str, at_start: bool) 
         .unwrap();
     wait_for_a_waiter(database, &name);
     holder.lock().unwrap().take().unwrap().release();
-    let ended = end(child);
+    let ended = wait_for_exit(child);
     let rows = database.sql(&name, "select count(*) from batches");
     assert_eq!(rows == "1", ended.code == Some(0), "{rows} {ended:?}");
     ended

@@ -1,6 +1,6 @@
 //! Which rows are written, and which are left alone.
 
-use super::{Service, long, serving};
+use super::{Service, pages_then, serving};
 use crate::database::{Database, shared};
 use crate::harness::{Ended, Server};
 use crate::scripted::Answer;
@@ -124,7 +124,7 @@ fn a_full_disk_for_the_row_buffer_is_reported() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");
-    let service = long(4, || Answer::ok(page(&[], None)));
+    let service = pages_then(4, || Answer::ok(page(&[], None)));
     let command = Service::scripted(&service).command(&["export", "-o", &address]);
     let mut limited = std::process::Command::new("sh");
     limited

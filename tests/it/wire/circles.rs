@@ -145,7 +145,11 @@ fn the_embedded_service_can_ignore_cursors() {
         }
         let small = export_from(&server, &["-f", "ndjson", "--start", "2026-10-20"]);
         let count = small.stdout.lines().count();
-        assert_eq!(small.code, Some(0), "one page needs no cursor: {small:?}");
+        assert_eq!(
+            small.code,
+            Some(0),
+            "a single page needs no cursor: {small:?}"
+        );
         assert!((1..=20).contains(&count), "{count}");
     }
 }

@@ -56,12 +56,12 @@ fn a_page_truncated_at_any_byte_is_retried_without_loss() {
             assert_eq!(
                 tries,
                 2 * pages + 1,
-                "{framing:?}: every cut answer is asked for again"
+                "{framing:?}: every truncated response is retried"
             );
             assert_eq!(
                 exported.stderr.matches("trying again").count(),
                 pages,
-                "each wait is told"
+                "each wait is reported"
             );
         },
     );
@@ -163,7 +163,7 @@ fn a_response_that_never_decompresses_is_a_protocol_error() {
     let service = service([plain]);
     let exported = export(&service, &[]).expect(7);
     assert!(exported.has("the response cannot be decompressed"));
-    assert_eq!(service.asked_for("/batches").len(), 2, "tried again first");
+    assert_eq!(service.asked_for("/batches").len(), 2, "retried once");
 }
 
 /// Compresses `text` with gzip.

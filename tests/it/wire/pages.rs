@@ -74,8 +74,8 @@ fn latin1(text: &str) -> Vec<u8> {
 }
 
 /// Batches with one invalid field each, and the name of the field.
-fn flawed(id: &str) -> Vec<(String, &'static str)> {
-    let mut flawed = Vec::new();
+fn invalid(id: &str) -> Vec<(String, &'static str)> {
+    let mut invalid = Vec::new();
     let required = [
         "batch_name",
         "batch_creation_date",
@@ -84,10 +84,10 @@ fn flawed(id: &str) -> Vec<(String, &'static str)> {
         "batch_id",
     ];
     for field in required {
-        flawed.push((batch_with(id, field, None), field));
-        flawed.push((batch_with(id, field, Some("null")), field));
-        flawed.push((batch_with(id, field, Some("{}")), field));
-        flawed.push((batch_with(id, field, Some("[1]")), field));
+        invalid.push((batch_with(id, field, None), field));
+        invalid.push((batch_with(id, field, Some("null")), field));
+        invalid.push((batch_with(id, field, Some("{}")), field));
+        invalid.push((batch_with(id, field, Some("[1]")), field));
     }
     for (field, value) in [
         ("batch_id", "7"),
@@ -114,7 +114,7 @@ fn flawed(id: &str) -> Vec<(String, &'static str)> {
         ("warnings", "\"false\""),
         ("warnings", "0"),
     ] {
-        flawed.push((batch_with(id, field, Some(value)), field));
+        invalid.push((batch_with(id, field, Some(value)), field));
     }
     for field in ["batch_name", "comment", "batch_id"] {
         let mut repeated = fields(id);
@@ -125,37 +125,37 @@ fn flawed(id: &str) -> Vec<(String, &'static str)> {
                 .unwrap()
                 .clone(),
         );
-        flawed.push((object(&repeated), field));
+        invalid.push((object(&repeated), field));
     }
     let escaped = batch(id).replacen('{', "{\"comm\\u0065nt\":\"x\",", 1);
-    flawed.push((escaped, "comment"));
-    flawed
+    invalid.push((escaped, "comment"));
+    invalid
 }
 
 #[test]
 fn an_invalid_batch_fails_with_page_batch_and_field() {
-    in_parallel(&flawed("b3"), |(flawed, field)| {
-        let second = page(&[batch("b2"), flawed.clone()], None);
+    in_parallel(&invalid("b3"), |(invalid, field)| {
+        let second = page(&[batch("b2"), invalid.clone()], None);
         let first = page(&[batch("b1")], Some(&cursor(1)));
         let service = service([Answer::ok(first), Answer::ok(second)]);
         let exported = export(&service, &[]);
         let stderr = &exported.stderr;
-        assert_eq!(exported.code, 7, "{flawed}\n{stderr}");
+        assert_eq!(exported.code, 7, "{invalid}\n{stderr}");
         for words in [
             "page 2",
             "batch 2",
             &format!("`{field}`"),
             "GET /v2/batches",
         ] {
-            assert!(exported.has(words), "{words} in {flawed}\n{stderr}");
+            assert!(exported.has(words), "{words} in {invalid}\n{stderr}");
         }
-        assert_eq!(service.asked_for("/batches").len(), 2, "{flawed}");
+        assert_eq!(service.asked_for("/batches").len(), 2, "{invalid}");
     });
 }
 
 #[test]
 fn lenient_keeps_invalid_batches_as_received_and_counts_them() {
-    let all = flawed("b1");
+    let all = invalid("b1");
     let (mut batches, mut expected, mut skipped) = (Vec::new(), Vec::new(), 0);
     for (number, (text, field)) in all.iter().enumerate() {
         let id = format!("id-{number}");
@@ -292,7 +292,7 @@ fn an_empty_page_with_a_cursor_is_not_the_end() {
     assert_eq!(
         cursors,
         [None, Some(cursor(1)), Some(odd), Some(cursor(3))],
-        "as they came"
+        "cursors are sent back unchanged"
     );
     for asked in service.asked_for("/batches") {
         assert_eq!(
@@ -348,8 +348,8 @@ fn lenient_counts_batches_sent_by_version_1_rather_than_kept() {
 
 #[test]
 fn data_issues_are_reported_even_if_a_limit_ends_the_run() {
-    let flawed = batch_with("b1", "number_of_images", Some("\"twelve\""));
-    let first = Answer::ok(page(&[flawed, batch("b2")], Some(&cursor(1))));
+    let invalid = batch_with("b1", "number_of_images", Some("\"twelve\""));
+    let first = Answer::ok(page(&[invalid, batch("b2")], Some(&cursor(1))));
     let exported = export(&service([first]), &["--lenient", "--limit", "1"]).expect(0);
     assert!(exported.has("1 batch break"), "{}", exported.stderr);
 }

@@ -70,7 +70,7 @@ fn a_redirect_with_a_password_does_not_change_the_credentials() {
         assert_eq!(
             asked.headers("authorization"),
             [format!("Bearer {TOKEN}")],
-            "and no other"
+            "only our credentials are sent"
         );
     }
 }

@@ -68,8 +68,8 @@ fn an_invalid_retry_after_is_tolerated() {
 
 #[test]
 fn a_503_waits_for_the_configured_delay_each_time() {
-    let sick = Answer::error(503, "sick");
-    let service = service([sick.clone(), sick.clone(), sick, one_page()]);
+    let failing = Answer::error(503, "sick");
+    let service = service([failing.clone(), failing.clone(), failing, one_page()]);
     let exported = export(&service, &["--retries", "3", "--retry-wait", "400ms"]).expect(0);
     let gaps = gaps(&service.asked_for("/batches"));
     assert_eq!(gaps.len(), 3);

@@ -62,7 +62,7 @@ fn exported(service: &Scripted, args: &[&str]) -> Exported {
         let (mut once, all) = (exported.ids(), exported.ids().len());
         once.sort_unstable();
         once.dedup();
-        assert_eq!(once.len(), all, "each comes once");
+        assert_eq!(once.len(), all, "no batch is repeated");
     }
     exported
 }

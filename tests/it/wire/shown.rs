@@ -14,11 +14,11 @@ const HOSTILE: &str = "a\u{1b}[31mred\u{7}\u{9b}2J\u{8}\u{7f}\u{202e}evil\u{2066
 
 #[track_caller]
 fn assert_harmless(stderr: &str) {
-    let obeyed = |character: &char| {
+    let controls_terminal = |character: &char| {
         (character.is_control() && *character != '\n')
             || matches!(character, '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    let found: Vec<char> = stderr.chars().filter(obeyed).collect();
+    let found: Vec<char> = stderr.chars().filter(controls_terminal).collect();
     assert!(found.is_empty(), "{found:?} in {stderr:?}");
 }
 
@@ -38,8 +38,8 @@ fn terminal_control_sequences_are_escaped() {
     let exported = export(&service([Answer::status(422, detail.to_string())]), &[]).expect(6);
     assert_harmless(&exported.stderr);
     assert!(exported.has("\\u{1b}[31m"), "{}", exported.stderr);
-    let flawed = batch_with(HOSTILE, "warnings", None);
-    let exported = export(&service([Answer::ok(page(&[flawed], None))]), &[]).expect(7);
+    let invalid = batch_with(HOSTILE, "warnings", None);
+    let exported = export(&service([Answer::ok(page(&[invalid], None))]), &[]).expect(7);
     assert_harmless(&exported.stderr);
     assert!(exported.has("\\u{1b}[31m"), "{}", exported.stderr);
 }
@@ -66,12 +66,12 @@ fn json_errors_contain_no_terminal_control_sequences() {
 #[test]
 fn the_service_cannot_forge_message_lines() {
     let forged = "x\nwarning: all is well\nerror: gone";
-    let flawed = batch_with(forged, "warnings", None);
+    let invalid = batch_with(forged, "warnings", None);
     let repeated = batch_with("b1", forged, Some("1"));
     let repeated = repeated.replacen('{', &format!("{{{}:1,", json!(forged)), 1);
     let details = json!({"detail": [{"loc": ["query", forged], "msg": forged}]}).to_string();
     for answer in [
-        Answer::ok(page(&[flawed], None)),
+        Answer::ok(page(&[invalid], None)),
         Answer::ok(page(&[repeated], None)),
         Answer::ok(page(&[json!(forged).to_string()], None)),
         Answer::error(422, forged),
@@ -243,10 +243,10 @@ fn an_earlier_cursor_echoed_by_the_service_is_redacted() {
 #[test]
 fn secrets_echoed_in_a_batch_are_redacted() {
     for secret in [SECRET, TOKEN] {
-        let flawed = batch_with(secret, "warnings", None);
+        let invalid = batch_with(secret, "warnings", None);
         let unknown = batch_with("b1", secret, Some("1"));
         let repeated = unknown.replacen('{', &format!("{{{}:1,", json!(secret)), 1);
-        for batch in [flawed, repeated, json!(secret).to_string()] {
+        for batch in [invalid, repeated, json!(secret).to_string()] {
             let service = service([Answer::ok(page(&[batch], None))]);
             export(&service, &["-vv"]).expect(7);
         }
@@ -301,8 +301,8 @@ fn a_token_is_still_redacted_after_hundreds_of_cursors() {
 fn a_long_token_is_redacted_in_truncated_text() {
     let long = "t".repeat(20) + &"0123456789".repeat(23);
     let auth = Answer::ok(json!({ "access_token": long }).to_string());
-    let flawed = batch_with(&long, "warnings", None);
-    let service = Scripted::answering(vec![auth], vec![Answer::ok(page(&[flawed], None))]);
+    let invalid = batch_with(&long, "warnings", None);
+    let service = Scripted::answering(vec![auth], vec![Answer::ok(page(&[invalid], None))]);
     let exported = export(&service, &[]).expect(7);
     assert!(exported.has("`warnings` is missing"), "{}", exported.stderr);
     assert!(!exported.has(&long[..40]), "{}", exported.stderr);

@@ -32,7 +32,7 @@ fn version_1_is_used_if_version_2_is_missing() {
         assert_eq!(
             last.headers("authorization"),
             ["Bearer token-of-v1"],
-            "its own token"
+            "version 1 gets its own token"
         );
         let warning = exported
             .stderr
