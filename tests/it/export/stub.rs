@@ -20,7 +20,7 @@ pub(super) const STUB_SECRET: &str = "stub-secret-hunter2";
 pub(super) const STUB_TOKEN: &str = "stub-token-hunter3";
 
 impl Stub {
-    /// Answers each request, given as `GET /v2/batches?…`, with the status and body of `answer`.
+    /// Responds to each request, given as `GET /v2/batches?…`, with the status and body from `answer`.
     pub(super) fn start(answer: impl Fn(&str) -> (u16, String) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -43,7 +43,7 @@ impl Stub {
         Self { address, requests }
     }
 
-    /// Returns `status` on the endpoint `sick`, such as `POST /v2/auth`, and otherwise works, without
+    /// Returns `status` on the endpoint `failing`, such as `POST /v2/auth`, and otherwise works, without
     /// any batches.
     pub(super) fn failing(failing: &'static str, status: u16, detail: Value) -> Self {
         Self::start(move |request| {

@@ -90,7 +90,7 @@ fn a_lock_that_is_never_released_ends_with_code_5() {
 }
 
 #[test]
-fn a_locked_table_skips_the_early_check_and_is_waited_for_at_the_end() {
+fn a_locked_table_skips_the_rehearsal_and_is_waited_for_at_the_end() {
     let Some(database) = shared() else { return };
     let name = database.fresh();
     let address = database.address(&name, "batches");

@@ -20,7 +20,7 @@ pub(super) enum Fault {
     Refused,
     /// There is never a response.
     Silence,
-    /// From this message on nothing is forwarded in either direction.
+    /// From this message on the server receives nothing, so there is no response.
     Stalled(&'static [u8]),
     /// Cut before this message reaches the server.
     CutBefore(&'static [u8]),
