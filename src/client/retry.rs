@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn these_statuses_are_tried_again_and_no_others() {
+    fn only_these_statuses_are_retried() {
         let again: Vec<u16> = (100..600)
             .filter(|&code| POLICY.wait(&status(code, None), 1, 0.5).is_some())
             .collect();

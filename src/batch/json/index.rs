@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_found_where_it_stands() {
+    fn every_value_is_found_at_its_position() {
         let ParsedBatch {
             batch,
             flaws,
