@@ -82,6 +82,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 /// Runs `work` as [`run`] does its own: a panic ends as one line on standard error and code 1.
 #[doc(hidden)]
 pub fn guarded(work: impl FnOnce() -> u8 + Send + 'static) -> u8 {
-    terminal::start(terminal::Color::Auto, terminal::ErrorFormat::Text);
+    terminal::start(terminal::When::Auto, terminal::ErrorFormat::Text);
     terminal::guard(work, storage::cleanup::sweep_if_free)
 }

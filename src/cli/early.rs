@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use clap::ValueEnum;
 
 use super::ERROR_FORMAT_VARIABLE;
-use crate::terminal::{Color, ErrorFormat};
+use crate::terminal::{ErrorFormat, When};
 
 /// The flags that decide how a mistake on the command line is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Early {
-    pub(crate) color: Color,
+    pub(crate) color: When,
     pub(crate) error_format: ErrorFormat,
 }
 
@@ -65,7 +65,7 @@ mod tests {
             scan(&["t", "x", "--error-format=json"]).error_format,
             ErrorFormat::Json
         );
-        assert_eq!(scan(&["t", "--color=never"]).color, Color::Never);
+        assert_eq!(scan(&["t", "--color=never"]).color, When::Never);
     }
 
     #[test]

@@ -41,7 +41,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::terminal::{Color, ErrorFormat, Stop, Verbosity};
+use crate::terminal::{ErrorFormat, Stop, Verbosity, When};
 pub(crate) use early::Early;
 pub(crate) use export::{ExportArgs, OutputArgs};
 pub(crate) use report::ReportArgs;
@@ -119,7 +119,7 @@ pub(crate) struct Global {
     ///
     /// `auto` uses colour on a terminal, unless NO_COLOR is set.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
-    color: Color,
+    color: When,
 
     /// Format of error messages
     ///
@@ -219,11 +219,11 @@ fn without_file_completion(command: clap::Command) -> clap::Command {
 }
 
 /// Parses `args`; help is coloured as `color` says.
-pub(crate) fn parse(args: &[OsString], color: Color) -> Result<Cli, Stop> {
+pub(crate) fn parse(args: &[OsString], color: When) -> Result<Cli, Stop> {
     let choice = match color {
-        Color::Auto => clap::ColorChoice::Auto,
-        Color::Always => clap::ColorChoice::Always,
-        Color::Never => clap::ColorChoice::Never,
+        When::Auto => clap::ColorChoice::Auto,
+        When::Always => clap::ColorChoice::Always,
+        When::Never => clap::ColorChoice::Never,
     };
     let mut command = without_empty_variables(command().color(choice));
     let args = help_asked_by_word(args);

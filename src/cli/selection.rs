@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::terminal::ProgressMode;
+use crate::terminal::When;
 
 use super::service::ServiceArgs;
 
@@ -76,5 +76,5 @@ pub(crate) struct SourceArgs {
 
     /// When to show progress; `auto` shows it on a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
-    pub(crate) progress: ProgressMode,
+    pub(crate) progress: When,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::service::ServiceArgs;
-use crate::terminal::ProgressMode;
+use crate::terminal::When;
 use crate::text::duration;
 
 const SYNC_EXAMPLES: &str = "\
@@ -90,7 +90,7 @@ pub(crate) struct SyncArgs {
 
     /// When to show progress; `auto` shows it on a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
-    pub(crate) progress: ProgressMode,
+    pub(crate) progress: When,
 }
 
 /// What a list is written as.

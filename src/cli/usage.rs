@@ -418,12 +418,12 @@ fn first_paragraph(error: &clap::Error) -> String {
 mod tests {
     use super::*;
     use crate::cli::parse;
-    use crate::terminal::Color;
+    use crate::terminal::When;
 
     fn mistake(line: &[&str]) -> UsageError {
         let args = std::iter::once(&"trayscan").chain(line);
         let args: Vec<OsString> = args.map(OsString::from).collect();
-        match parse(&args, Color::Never) {
+        match parse(&args, When::Never) {
             Err(Stop::Mistake(mistake)) => mistake,
             other => panic!("{line:?}: {other:?}"),
         }

@@ -5,9 +5,9 @@ use clap::builder::PossibleValue;
 
 use crate::client::Api;
 use crate::formats::Format;
-use crate::terminal::{Color, ErrorFormat, ProgressMode};
+use crate::terminal::{ErrorFormat, When};
 
-impl ValueEnum for Color {
+impl ValueEnum for When {
     fn value_variants<'a>() -> &'a [Self] {
         &[Self::Auto, Self::Always, Self::Never]
     }
@@ -30,20 +30,6 @@ impl ValueEnum for ErrorFormat {
         Some(PossibleValue::new(match self {
             Self::Text => "text",
             Self::Json => "json",
-        }))
-    }
-}
-
-impl ValueEnum for ProgressMode {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Auto, Self::Always, Self::Never]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            Self::Auto => "auto",
-            Self::Always => "always",
-            Self::Never => "never",
         }))
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::selection::RangeArgs;
 use super::service::{ReportFormat, ServiceArgs};
-use crate::terminal::ProgressMode;
+use crate::terminal::When;
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -77,5 +77,5 @@ pub(crate) struct VerifyArgs {
 
     /// When to show progress; `auto` shows it on a terminal
     #[arg(long, value_name = "WHEN", value_enum, default_value_t, help_heading = None::<&str>)]
-    pub(crate) progress: ProgressMode,
+    pub(crate) progress: When,
 }

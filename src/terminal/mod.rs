@@ -8,6 +8,7 @@
 //! `error.rs`, and secrets are concealed by `secret.rs`.
 
 mod start;
+mod when;
 
 // The streams.
 mod progress;
@@ -26,8 +27,9 @@ mod stats;
 pub(crate) use errors::{ErrorFormat, Stop, UsageError, report, report_usage};
 pub(crate) use grid::grid;
 pub(crate) use panics::{caught, guard};
-pub(crate) use progress::{ProgressLine, ProgressMode};
-pub(crate) use start::{Color, Verbosity, set_verbosity, start};
+pub(crate) use progress::ProgressLine;
+pub(crate) use start::{Verbosity, set_verbosity, start};
 pub(crate) use stats::Stats;
 pub(crate) use stderr::{conclude, note, silence};
 pub(crate) use stdout::{color_on_stdout, print, print_json, terminal_width};
+pub(crate) use when::When;

@@ -10,15 +10,7 @@ use indicatif::{
 };
 
 use super::stats::Stats;
-
-/// When to show progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ProgressMode {
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
+use super::when::When;
 
 /// The progress line on the screen, if any. Other lines must not overwrite it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -47,15 +39,11 @@ pub(crate) struct ProgressLine {
 impl ProgressLine {
     /// Starts the line. `None` if it is off, standard error is not a terminal, or it would
     /// mix with the data.
-    pub(crate) fn start(
-        mode: ProgressMode,
-        data_on_terminal: bool,
-        stats: &Arc<Stats>,
-    ) -> Option<Self> {
+    pub(crate) fn start(mode: When, data_on_terminal: bool, stats: &Arc<Stats>) -> Option<Self> {
         let is_shown = match mode {
-            ProgressMode::Always => true,
-            ProgressMode::Never => false,
-            ProgressMode::Auto => {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
                 std::io::stderr().is_terminal()
                     && !data_on_terminal
                     && log::max_level() >= log::LevelFilter::Warn

@@ -2,16 +2,7 @@
 
 use super::errors::{self, ErrorFormat};
 use super::logger;
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Color {
-    /// Only on a terminal.
-    #[default]
-    Auto,
-    Always,
-    Never,
-}
+use super::when::When;
 
 /// How much is logged to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +15,12 @@ pub(crate) enum Verbosity {
 
 /// Prepares the streams. Must run before the command line is parsed, so that usage errors have the
 /// right format too.
-pub(crate) fn start(color: Color, error_format: ErrorFormat) {
+pub(crate) fn start(color: When, error_format: ErrorFormat) {
     match color {
         // anstream checks the terminal, `NO_COLOR`, `CLICOLOR` and `TERM`.
-        Color::Auto => anstream::ColorChoice::Auto,
-        Color::Always => anstream::ColorChoice::Always,
-        Color::Never => anstream::ColorChoice::Never,
+        When::Auto => anstream::ColorChoice::Auto,
+        When::Always => anstream::ColorChoice::Always,
+        When::Never => anstream::ColorChoice::Never,
     }
     .write_global();
     errors::set_format(error_format);

@@ -17,7 +17,7 @@ use crate::commands::source::BatchSource;
 use crate::error::{Failure, Kind};
 use crate::fetch::PageOrder;
 use crate::pipeline::{self, Selection, Sink};
-use crate::terminal::ProgressMode;
+use crate::terminal::When;
 use crate::terminal::{self, ProgressLine};
 use crate::verify::{Comparison, Scope};
 
@@ -33,7 +33,7 @@ pub(super) struct Refetch {
     /// Whether the source is an archive.
     is_archive: bool,
     range: Range,
-    progress: ProgressMode,
+    progress: When,
 }
 
 impl Refetch {
