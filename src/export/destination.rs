@@ -91,7 +91,7 @@ impl Destination {
         refuse_slips(&path, args)?;
         let (compression, inner) = compression(&path);
         let Some(format) = args.format.or_else(|| by_ending(&inner)) else {
-            return Err(usage(format!("the name `{}` does not show the format", path.display()))
+            return Err(usage(format!("cannot tell the format from the name `{}`", path.display()))
                     .hint("add `--format`, or end it with .json, .ndjson, .jsonl, .csv, .tsv (and .gz or .zst), .xlsx, .parquet, .sqlite or .db"));
         };
         check_flags(args, format)?;
