@@ -61,13 +61,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let early = cli::Early::scan(&args);
     terminal::start(early.color, early.error_format);
+    let context = commands::Context::default();
     terminal::guard(
         move || {
             commands::signals::let_writes_fail();
             match cli::parse(&args, early.color) {
                 Ok(cli) => {
                     terminal::set_verbosity(cli.global.verbosity());
-                    match commands::run(&cli) {
+                    match commands::run(&context, &cli) {
                         Ok(()) => 0,
                         Err(error) => terminal::report(&error),
                     }

@@ -1,22 +1,23 @@
 //! `config`: prints the path of the config file or the settings in effect, or creates a config file.
 
+use super::Context;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Cli, ConfigCommand, ServiceArgs};
+use crate::cli::{ConfigCommand, ServiceArgs};
 use crate::client::Setting;
 use crate::config::{SecretSource, Settings, file};
 use crate::error::{Failure, Kind};
 use crate::terminal;
 
-pub(super) fn run(cli: &Cli, command: &ConfigCommand) -> anyhow::Result<()> {
+pub(super) fn run(context: &Context, command: &ConfigCommand) -> anyhow::Result<()> {
     match command {
         ConfigCommand::Path(args) => {
             let path = path(args.config.as_deref())?;
             Ok(terminal::print(&format!("{}\n", path.display()))?)
         }
-        ConfigCommand::Show(args) => show(cli, args),
+        ConfigCommand::Show(args) => show(context, args),
         ConfigCommand::Init(args) => init(&path(args.config.as_deref())?),
     }
 }
@@ -34,8 +35,8 @@ fn path(given: Option<&Path>) -> Result<PathBuf, Failure> {
         })
 }
 
-fn show(cli: &Cli, args: &ServiceArgs) -> anyhow::Result<()> {
-    let settings = Settings::read(args, &cli.from_environment)?;
+fn show(context: &Context, args: &ServiceArgs) -> anyhow::Result<()> {
+    let settings = Settings::read(args, &context.from_environment)?;
     let options = settings.client_options()?;
     let mut rows: Vec<[String; 3]> = Vec::new();
     let mut row =

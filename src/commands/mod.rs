@@ -40,16 +40,27 @@ pub(crate) mod signals;
 use crate::cli::{Cli, Command};
 use crate::terminal;
 
+/// What a run needs besides its own flags: made once, and handed down. Clones share everything.
+#[derive(Clone, Default)]
+pub(crate) struct Context {
+    /// The settings from environment variables, by the names of their fields.
+    from_environment: Vec<String>,
+}
+
 /// Runs the subcommand of the command line.
-pub(crate) fn run(cli: &Cli) -> anyhow::Result<()> {
+pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
+    let context = &Context {
+        from_environment: cli.from_environment.clone(),
+        ..context.clone()
+    };
     match &cli.command {
-        Command::Export(args) => export::run(cli, args),
-        Command::Sync(args) => sync::run(cli, args),
-        Command::Summary(args) => summary::run(cli, args),
-        Command::Report(args) => report::run(cli, args),
-        Command::Verify(args) => verify::run(cli, args),
-        Command::Check(args) => check::run(cli, args),
-        Command::Config(command) => config::run(cli, command),
+        Command::Export(args) => export::run(context, args),
+        Command::Sync(args) => sync::run(context, args),
+        Command::Summary(args) => summary::run(context, args),
+        Command::Report(args) => report::run(context, args),
+        Command::Verify(args) => verify::run(context, args),
+        Command::Check(args) => check::run(context, args),
+        Command::Config(command) => config::run(context, command),
         Command::Serve(args) => serve::run(args),
         Command::Completions { shell } => Ok(terminal::print(&generate::completions(*shell))?),
         Command::Man { command } => Ok(terminal::print(&generate::man_page(command.as_deref())?)?),

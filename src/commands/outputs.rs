@@ -1,5 +1,6 @@
 //! Checks and prepares the outputs of a run before it starts.
 
+use super::Context;
 use std::path::{Path, PathBuf};
 
 use crate::cli::ServiceArgs;
@@ -58,7 +59,7 @@ fn secret_file(args: &ServiceArgs) -> Option<PathBuf> {
 /// the service, wherever the batches are from.
 pub(super) fn prepare_storage(
     args: &ServiceArgs,
-    from_environment: &[String],
+    context: &Context,
     locations: &[Option<&Path>],
 ) -> Result<(), Failure> {
     if locations
@@ -66,7 +67,7 @@ pub(super) fn prepare_storage(
         .flatten()
         .any(|location| ObjectAddress::is_meant(location))
     {
-        cloud::reach_as(&Settings::read(args, from_environment)?.client_options()?)?;
+        cloud::reach_as(&Settings::read(args, &context.from_environment)?.client_options()?)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `report`: writes one self-contained HTML page with charts.
 
+use super::Context;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use super::source::BatchSource;
 use super::{outputs, runtime};
 use crate::analysis::report::{self, ReportData, ReportInfo, ReportSpan};
 use crate::batch::{COLUMNS, SCANNED_BY};
-use crate::cli::{Cli, ReportArgs};
+use crate::cli::ReportArgs;
 use crate::config::file;
 use crate::error::{Failure, Kind};
 use crate::export::Template;
@@ -23,13 +24,13 @@ use crate::pipeline::{self, Counts};
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
-pub(super) fn run(cli: &Cli, args: &ReportArgs) -> anyhow::Result<()> {
+pub(super) fn run(context: &Context, args: &ReportArgs) -> anyhow::Result<()> {
     let request = ReportRequest::new(args)?;
     outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
-    let from_environment = cli.from_environment.clone();
     let (args, location) = (args.clone(), request.location.clone());
     runtime::run(
-        async move || write_report(&from_environment, &args, request).await,
+        context,
+        async move |context| write_report(&context, &args, request).await,
         move || location.left_behind(),
     )
 }
@@ -134,19 +135,15 @@ const OTHER_EXTENSIONS: [&str; 12] = [
 ];
 
 async fn write_report(
-    from_environment: &[String],
+    context: &Context,
     args: &ReportArgs,
     request: ReportRequest,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let service = &args.source.service;
     let profile = file::read(service.config.as_deref(), service.profile.as_deref())?;
-    outputs::prepare_storage(
-        &args.source.service,
-        from_environment,
-        &[args.output.as_deref()],
-    )?;
-    let source = BatchSource::open(&args.source, from_environment)?;
+    outputs::prepare_storage(&args.source.service, context, &[args.output.as_deref()])?;
+    let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let target = OutputTarget::open(&request.location, args.no_clobber)?;
     let mut output = EncodedOutput::new(target, Compression::None).map_err(Failure::from_output)?;

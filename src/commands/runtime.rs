@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinError;
 
+use super::Context;
 use super::signals::Signals;
 use crate::error::{Failure, Kind};
 use crate::storage::cleanup;
@@ -25,11 +26,16 @@ pub(super) fn build() -> anyhow::Result<Runtime> {
 }
 
 /// Runs `work` until it ends or a signal arrives. After a signal, `left_behind` says what the run leaves behind.
-pub(super) fn run<W>(work: W, left_behind: impl FnOnce() -> String) -> anyhow::Result<()>
+pub(super) fn run<W>(
+    context: &Context,
+    work: W,
+    left_behind: impl FnOnce() -> String,
+) -> anyhow::Result<()>
 where
-    W: AsyncFnOnce() -> anyhow::Result<()> + Send + 'static,
+    W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
     let runtime = build()?;
+    let context = context.clone();
     let ended = runtime.block_on(async move {
         let mut signals = match Signals::catch().context("cannot catch signals") {
             Ok(signals) => signals,
@@ -37,7 +43,7 @@ where
         };
         // On a separate thread: a blocked write must not keep signals from being handled.
         let runtime = Handle::current();
-        let mut task = tokio::task::spawn_blocking(move || runtime.block_on(work()));
+        let mut task = tokio::task::spawn_blocking(move || runtime.block_on(work(context)));
         let kind = tokio::select! {
             // If both are ready, the run finished before the signal.
             biased;

@@ -1,5 +1,6 @@
 //! Where a command reads batches from: the service, a sandbox that runs as long as the command, or an archive.
 
+use super::Context;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,15 +39,15 @@ enum BatchOrigin {
 
 impl BatchSource {
     /// Opens the source. Call it on the runtime that the sandbox will run on.
-    pub(super) fn open(args: &SourceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
-        Self::choose(args.archive.as_deref(), &args.service, from_environment)
+    pub(super) fn open(args: &SourceArgs, context: &Context) -> anyhow::Result<Self> {
+        Self::choose(args.archive.as_deref(), &args.service, context)
     }
 
     /// Opens `archive` if given, or the service.
     pub(super) fn choose(
         archive: Option<&Path>,
         args: &ServiceArgs,
-        from_environment: &[String],
+        context: &Context,
     ) -> anyhow::Result<Self> {
         if let Some(path) = archive {
             // An archive needs no settings, but mistakes in the config file are reported all the same.
@@ -56,7 +57,7 @@ impl BatchSource {
                 stats: Arc::default(),
             });
         }
-        let service = ServiceSource::open(args, from_environment)?;
+        let service = ServiceSource::open(args, context)?;
         Ok(Self {
             stats: service.stats.clone(),
             origin: BatchOrigin::Service(Box::new(service)),
@@ -240,8 +241,8 @@ const SANDBOX_SEED: u64 = 1;
 
 impl ServiceSource {
     /// Resolves the settings, and starts the sandbox if requested. Call it on the runtime that the sandbox will run on.
-    pub(super) fn open(args: &ServiceArgs, from_environment: &[String]) -> anyhow::Result<Self> {
-        let settings = Settings::read(args, from_environment)?;
+    pub(super) fn open(args: &ServiceArgs, context: &Context) -> anyhow::Result<Self> {
+        let settings = Settings::read(args, &context.from_environment)?;
         let options = settings.client_options()?;
         let (credentials, sandbox) = if args.sandbox {
             let (credentials, sandbox) = start_sandbox()?;

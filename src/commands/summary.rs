@@ -1,5 +1,6 @@
 //! `summary`: computes statistics per group and writes them to the terminal or a file.
 
+use super::Context;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::source::BatchSource;
 use super::{outputs, runtime};
 use crate::analysis::statistics::Groups;
 use crate::analysis::summary::{self, TableStyle};
-use crate::cli::{Cli, OutputArgs, SummaryArgs, SummaryFormat};
+use crate::cli::{OutputArgs, SummaryArgs, SummaryFormat};
 use crate::error::{Failure, Kind};
 use crate::export::Destination;
 use crate::fetch::PageOrder;
@@ -22,16 +23,16 @@ use crate::pipeline;
 use crate::storage::{EncodedOutput, Escapes, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
-pub(super) fn run(cli: &Cli, args: &SummaryArgs) -> anyhow::Result<()> {
+pub(super) fn run(context: &Context, args: &SummaryArgs) -> anyhow::Result<()> {
     let selection = SelectionRequest::new(&args.selection)?;
     check_by(args)?;
     let (destination, format) = destination(args)?;
     outputs::protect_own_files(&args.source.service, &[("-o", args.output.as_deref())])?;
     let place = destination.place.clone();
-    let from_environment = cli.from_environment.clone();
     let args = args.clone();
     runtime::run(
-        async move || summarise(&from_environment, &args, &selection, &destination, format).await,
+        context,
+        async move |context| summarise(&context, &args, &selection, &destination, format).await,
         move || place.left_behind(),
     )
 }
@@ -106,19 +107,15 @@ fn format_of_name(path: &Path) -> Option<SummaryFormat> {
 }
 
 async fn summarise(
-    from_environment: &[String],
+    context: &Context,
     args: &SummaryArgs,
     selection: &SelectionRequest,
     destination: &Destination,
     format: SummaryFormat,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    outputs::prepare_storage(
-        &args.source.service,
-        from_environment,
-        &[args.output.as_deref()],
-    )?;
-    let source = BatchSource::open(&args.source, from_environment)?;
+    outputs::prepare_storage(&args.source.service, context, &[args.output.as_deref()])?;
+    let source = BatchSource::open(&args.source, context)?;
     // Opened before the first request, so that an output that cannot be written fails at once.
     let target = OutputTarget::open(&destination.place, args.no_clobber)?;
     let mut output =

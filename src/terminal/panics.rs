@@ -18,7 +18,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// The panicking thread is parked, and the caller ends the process. Unwinding would not always end the
 /// program: other threads may wait for it forever, and the threads of a runtime abort.
-pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: fn()) -> u8 {
+pub(crate) fn guard(work: impl FnOnce() -> u8 + Send + 'static, clean_up: impl FnOnce()) -> u8 {
     static REPORTED: AtomicBool = AtomicBool::new(false);
 
     let (sender, receiver) = mpsc::channel();

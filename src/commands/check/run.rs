@@ -1,5 +1,6 @@
 //! The steps of `check`: settings, connection, TLS, both API versions, the clock, and the probe.
 
+use crate::commands::Context;
 use std::time::SystemTime;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use crate::batch::Batch;
 use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
-use crate::cli::{CheckArgs, Cli};
+use crate::cli::CheckArgs;
 use crate::client::{Api, BaseUrl, Fault, Service, ServiceError, Version};
 use crate::commands::source::ServiceSource;
 use crate::error::{self, Failure};
@@ -20,17 +21,17 @@ use crate::secret::Secret;
 /// How much of a response to read at a time.
 const CHUNK_SIZE: usize = 64 * 1024;
 
-pub(crate) fn run(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
+pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(check(cli, args))
+    runtime.block_on(check(context, args))
 }
 
-async fn check(cli: &Cli, args: &CheckArgs) -> anyhow::Result<()> {
+async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
     let mut results = CheckResults::new(args.format);
-    let source = match ServiceSource::open(&args.service, &cli.from_environment) {
+    let source = match ServiceSource::open(&args.service, context) {
         Ok(source) => source,
         Err(error) => {
             let kind = error::kind_of(&error);

@@ -1,5 +1,6 @@
 //! The run of an export: opens the outputs, fetches, publishes, and writes the manifest last.
 
+use crate::commands::Context;
 use std::collections::{BTreeSet, HashSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::outcome::{
 use super::request::ExportRequest;
 use crate::batch::digest::SetDigest;
 use crate::batch::range::written;
-use crate::cli::{Cli, ExportArgs};
+use crate::cli::ExportArgs;
 use crate::commands::messages::{count, data_warnings, nothing_matched, print_notes, stopped};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
@@ -38,7 +39,7 @@ use crate::storage::temp_file;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
 use crate::terminal::{self, ProgressLine};
 
-pub(crate) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(context: &Context, args: &ExportArgs) -> anyhow::Result<()> {
     let request = ExportRequest::new(args)?;
     let named = [
         ("-o", args.output.output.as_deref()),
@@ -46,16 +47,16 @@ pub(crate) fn run(cli: &Cli, args: &ExportArgs) -> anyhow::Result<()> {
     ];
     outputs::protect_own_files(&args.source.service, &named)?;
     let destination = request.destination.clone();
-    let from_environment = cli.from_environment.clone();
     let args = args.clone();
     runtime::run(
-        async move || export(&from_environment, &args, &request).await,
+        context,
+        async move |context| export(&context, &args, &request).await,
         || left_behind(&destination),
     )
 }
 
 async fn export(
-    from_environment: &[String],
+    context: &Context,
     args: &ExportArgs,
     request: &ExportRequest,
 ) -> anyhow::Result<()> {
@@ -65,8 +66,8 @@ async fn export(
         args.output.output.as_deref(),
         destination.manifest.as_deref(),
     ];
-    outputs::prepare_storage(&args.source.service, from_environment, &locations)?;
-    let source = BatchSource::open(&args.source, from_environment)?;
+    outputs::prepare_storage(&args.source.service, context, &locations)?;
+    let source = BatchSource::open(&args.source, context)?;
     let mut lock = destination
         .lake_folder()
         .as_deref()
@@ -95,14 +96,7 @@ async fn export(
         _ => (None, Vec::new()),
     };
     let pending = pending_list(args, destination, unfinished, &known, update.as_ref())?;
-    let opened = OpenOutputs::new(
-        args,
-        request,
-        from_environment,
-        source.base_url(),
-        update,
-        pending,
-    )?;
+    let opened = OpenOutputs::new(args, request, context, source.base_url(), update, pending)?;
     if let Some(None) = lock {
         // The folder did not exist before this run.
         lock = destination
@@ -201,7 +195,7 @@ impl OpenOutputs {
     fn new(
         args: &ExportArgs,
         request: &ExportRequest,
-        from_environment: &[String],
+        context: &Context,
         base_url: Option<String>,
         update: Option<LakeUpdate>,
         pending: Option<Pending>,
@@ -219,7 +213,7 @@ impl OpenOutputs {
         let make_writer = move |output| formats::new_writer(format, output, options.clone());
         let no_clobber = args.output.no_clobber;
         let manifest = destination.manifest.as_deref();
-        let table = open_table(args, request, from_environment)?;
+        let table = open_table(args, request, context)?;
         let (part, crops, digest) = if let Some(update) = update {
             (Some(update.part), update.crops, Some(update.digest))
         } else {
@@ -456,12 +450,13 @@ fn filters(args: &ExportArgs) -> Vec<String> {
 fn open_table(
     args: &ExportArgs,
     request: &ExportRequest,
-    from_environment: &[String],
+    context: &Context,
 ) -> Result<Option<ExportSink>, Failure> {
     let Location::Table(address) = &request.destination.place else {
         return Ok(None);
     };
-    let options = Settings::read(&args.source.service, from_environment)?.client_options()?;
+    let options =
+        Settings::read(&args.source.service, &context.from_environment)?.client_options()?;
     let reach = Reach::new(&options);
     let loader = CopyLoader::open(address, reach, &request.fields, args.selection.lenient)?;
     Ok(Some(ExportSink::Table {
@@ -475,7 +470,7 @@ fn open_table(
 fn open_table(
     _: &ExportArgs,
     _: &ExportRequest,
-    _: &[String],
+    _: &Context,
 ) -> Result<Option<ExportSink>, Failure> {
     Ok(None)
 }

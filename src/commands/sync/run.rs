@@ -1,5 +1,6 @@
 //! The run of `sync`: fetches into the archive, and stops cleanly on a signal.
 
+use crate::commands::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::{changes, status};
 use crate::archive::sync::{self, SyncReport, SyncRequest};
 use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::range::{Range, written};
-use crate::cli::{Cli, SyncArgs};
+use crate::cli::SyncArgs;
 use crate::commands::messages::{count, issue_warnings};
 use crate::commands::signals::Signals;
 use crate::commands::source::ServiceSource;
@@ -25,7 +26,7 @@ use crate::terminal::{self, ProgressLine};
 /// How long a run may take to save what it has received after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
+pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
     let start = Range::parse(args.start.as_deref(), None, Utc::now())?.start;
     if args.status {
         return status::run(&args.archive, args.format);
@@ -43,7 +44,7 @@ pub(crate) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
         full: args.full,
     };
     let runtime = runtime::build()?;
-    let from_environment = cli.from_environment.clone();
+    let context = context.clone();
     let args = args.clone();
     let ended = runtime.block_on(async move {
         let mut signals = Signals::catch().context("cannot catch signals")?;
@@ -53,13 +54,7 @@ pub(crate) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
         // On a separate thread: a blocked write must not keep signals from being handled.
         let handle = Handle::current();
         let mut syncing = tokio::task::spawn_blocking(move || {
-            handle.block_on(update_archive(
-                &from_environment,
-                &args,
-                &request,
-                &opened,
-                stopped,
-            ))
+            handle.block_on(update_archive(&context, &args, &request, &opened, stopped))
         });
         let kind = tokio::select! {
             kind = signals.next() => kind,
@@ -84,14 +79,14 @@ pub(crate) fn run(cli: &Cli, args: &SyncArgs) -> anyhow::Result<()> {
 }
 
 async fn update_archive(
-    from_environment: &[String],
+    context: &Context,
     args: &SyncArgs,
     request: &SyncRequest,
     is_open: &AtomicBool,
     stop: sync::Stop,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let source = ServiceSource::open(&args.service, from_environment)?;
+    let source = ServiceSource::open(&args.service, context)?;
     let archive = Archive::open(&args.archive, args.wait.unwrap_or_default())?;
     is_open.store(true, Ordering::SeqCst);
     let options = FetchOptions {

@@ -1,5 +1,6 @@
 //! Fetches the batches again, from the service or an archive, and compares them with a file.
 
+use crate::commands::Context;
 use std::path::Path;
 use std::time::Instant;
 
@@ -38,7 +39,7 @@ pub(super) struct Refetch {
 
 impl Refetch {
     pub(super) fn new(
-        from_environment: &[String],
+        context: &Context,
         args: &VerifyArgs,
         expected: Option<&Expected>,
         file: &Subject,
@@ -69,7 +70,7 @@ impl Refetch {
             .hint("verify the folder of these files, or this file with the manifest alone")
             .into());
         }
-        let source = BatchSource::choose(args.archive.as_deref(), &args.source, from_environment)?;
+        let source = BatchSource::choose(args.archive.as_deref(), &args.source, context)?;
         let base_url = source.base_url();
         if let Some(then) = expected.and_then(Expected::base_url)
             && let Some(now) = base_url.filter(|now| now != then && !args.source.sandbox)

@@ -1,5 +1,6 @@
 //! The run of `verify`: decides what to compare, reads both sides, and prints the result.
 
+use crate::commands::Context;
 use std::path::{Path, PathBuf};
 
 use super::expected::Expected;
@@ -9,7 +10,7 @@ use super::subject::{Subject, warn_of_oddities};
 #[cfg(feature = "postgres")]
 use super::tables;
 use crate::batch::filter::Fields;
-use crate::cli::{Cli, VerifyArgs};
+use crate::cli::VerifyArgs;
 use crate::commands::{outputs, runtime};
 use crate::error::{Failure, Kind};
 use crate::terminal;
@@ -18,18 +19,18 @@ use crate::verify::{self, Comparison, Lake, RecordSource};
 /// The default manifest in the folder of a lake.
 const LAKE_MANIFEST: &str = "_manifest.json";
 
-pub(crate) fn run(cli: &Cli, args: &VerifyArgs) -> anyhow::Result<()> {
-    check_flags(cli, args)?;
-    let from_environment = cli.from_environment.clone();
+pub(crate) fn run(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
+    check_flags(context, args)?;
     let args = args.clone();
     runtime::run(
-        async move || verify(&from_environment, &args).await,
+        context,
+        async move |context| verify(&context, &args).await,
         || "nothing was changed".to_owned(),
     )
 }
 
 /// Refuses flags that would have no effect.
-fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
+fn check_flags(context: &Context, args: &VerifyArgs) -> Result<(), Failure> {
     let is_stdin = |path: &Path| path == Path::new("-");
     let flags = [
         ("--sandbox", args.source.sandbox),
@@ -38,7 +39,10 @@ fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
         (
             "--base-url",
             args.source.base_url.is_some()
-                && !cli.from_environment.iter().any(|name| name == "base_url"),
+                && !context
+                    .from_environment
+                    .iter()
+                    .any(|name| name == "base_url"),
         ),
     ];
     let refetches = args.refetch || args.archive.is_some();
@@ -63,13 +67,13 @@ fn check_flags(cli: &Cli, args: &VerifyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Result<()> {
+async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     let locations = [
         Some(args.file.as_path()),
         args.against.as_deref(),
         args.manifest.as_deref(),
     ];
-    outputs::prepare_storage(&args.source, from_environment, &locations)?;
+    outputs::prepare_storage(&args.source, context, &locations)?;
     let fields = args.fields.as_deref().map(Fields::parse).transpose()?;
     let fields = fields.map(|fields| verify::bits(&fields.columns));
     let manifest = manifest_of(args)?;
@@ -88,7 +92,7 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
     #[cfg(feature = "postgres")]
     let source = {
         let request = tables::TableRequest::new(args, expected.as_ref())?;
-        tables::prepare(source, from_environment, args, request)?
+        tables::prepare(source, context, args, request)?
     };
     let mut file = Subject {
         source,
@@ -97,14 +101,14 @@ async fn verify(from_environment: &[String], args: &VerifyArgs) -> anyhow::Resul
         fields,
     };
     let report = if refetches {
-        let refetch = Refetch::new(from_environment, args, expected.as_ref(), &file)?;
+        let refetch = Refetch::new(context, args, expected.as_ref(), &file)?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
         let other = RecordSource::open(other)?;
         #[cfg(feature = "postgres")]
         let other = {
             let everything = tables::TableRequest::default();
-            tables::prepare(other, from_environment, args, everything)?
+            tables::prepare(other, context, args, everything)?
         };
         compare_with_file(&mut file, other)?
     } else {

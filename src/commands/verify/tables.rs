@@ -3,6 +3,7 @@
 use super::expected::Expected;
 use crate::batch::range::Range;
 use crate::cli::VerifyArgs;
+use crate::commands::Context;
 use crate::config::Settings;
 use crate::error::Failure;
 use crate::postgres::Reach;
@@ -38,7 +39,7 @@ impl TableRequest {
 /// Sets how to connect to the server of a table and which batches to read; leaves a file unchanged.
 pub(super) fn prepare(
     mut source: RecordSource,
-    from_environment: &[String],
+    context: &Context,
     args: &VerifyArgs,
     request: TableRequest,
 ) -> Result<RecordSource, Failure> {
@@ -46,7 +47,7 @@ pub(super) fn prepare(
     let Some(table) = source.as_table() else {
         return Ok(source);
     };
-    let settings = Settings::read(&args.source, from_environment)?;
+    let settings = Settings::read(&args.source, &context.from_environment)?;
     table.reach_as(Reach::new(&settings.client_options()?));
     if let Some(range) = request.range {
         terminal::note(&format!(
