@@ -1,11 +1,13 @@
 //! The address of a table: a URL, completed by the environment variables of libpq.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use tokio_postgres::config::ChannelBinding;
 
 use super::passfile::{self, PasswordQuery};
 use crate::error::{Failure, Kind};
@@ -31,6 +33,8 @@ pub(crate) struct TableAddress {
     pub(super) security: Security,
     /// The only certificate authorities to trust, if set.
     pub(super) roots: Option<PathBuf>,
+    /// Whether the server must prove that it, and not a proxy with another certificate, checks the password.
+    pub(super) channel_binding: ChannelBinding,
     pub(super) connect_timeout: Duration,
     pub(super) application_name: String,
     pub(super) options: Option<String>,
@@ -45,49 +49,54 @@ impl TableAddress {
     }
 
     fn parse_with(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        let words = UrlParts::read(text)?;
-        let or = |word: Option<String>, name: &str| {
-            word.filter(|word| !word.is_empty())
-                .or_else(|| variable(name))
+        let mut given = url_parts(text)?;
+        let table = given
+            .remove("table")
+            .unwrap_or_else(|| "batches".to_owned());
+        let table = TableName::parse(&table).ok_or_else(|| {
+            malformed("its table name is not valid").hint(format!(
+                "write `table=name` or `table=schema.name`, each at most {LONGEST_NAME} bytes long; a name in double quotes (%22) may contain dots"
+            ))
+        })?;
+        let mut or = |name: &str, default: &str| {
+            let given = given.remove(name).filter(|value| !value.is_empty());
+            given.or_else(|| variable(default))
         };
-        let port = match or(words.port, "PGPORT") {
+        let port = match or("port", "PGPORT") {
             Some(port) => match port.parse() {
                 Ok(port @ 1..) => port,
                 _ => return Err(malformed("its port is not a number from 1 to 65535")),
             },
             None => 5432,
         };
-        let host = or(words.host, "PGHOST");
+        let host = or("host", "PGHOST");
         let host = host.map_or_else(|| Ok(Host::local(port)), |host| Host::parse(&host))?;
-        let user = or(words.user, "PGUSER").or_else(|| whoami::username().ok());
+        let user = or("user", "PGUSER").or_else(|| whoami::username().ok());
         let user = user.ok_or_else(|| malformed("it has no user, and PGUSER is not set"))?;
-        let database = or(words.database, "PGDATABASE").unwrap_or_else(|| user.clone());
-        let table = words.table.as_deref().unwrap_or("batches");
-        let table = TableName::parse(table).ok_or_else(|| {
-            malformed("its table name is not valid").hint(format!(
-                "write `table=name` or `table=schema.name`, each at most {LONGEST_NAME} bytes long; a name in double quotes (%22) may contain dots"
-            ))
-        })?;
-        let security = match or(words.sslmode, "PGSSLMODE") {
+        let database = or("dbname", "PGDATABASE").unwrap_or_else(|| user.clone());
+        let security = match or("sslmode", "PGSSLMODE") {
             Some(word) => Security::parse(&word)?,
             // Connections on the same machine cannot be intercepted.
             None if host.is_local() => Security::Prefer,
             None => Security::VerifyFull,
         };
-        let roots = or(words.sslrootcert, "PGSSLROOTCERT").filter(|roots| roots != "system");
-        let connect_timeout = match or(words.connect_timeout, "PGCONNECT_TIMEOUT") {
-            Some(seconds) => match seconds.parse() {
-                Ok(seconds) => Duration::from_secs(seconds),
-                Err(_) => {
-                    return Err(malformed(
-                        "its `connect_timeout` is not a number of seconds",
-                    ));
-                }
-            },
+        let roots = or("sslrootcert", "PGSSLROOTCERT").filter(|roots| roots != "system");
+        let binding = or("channel_binding", "PGCHANNELBINDING");
+        let channel_binding = binding.map_or(Ok(ChannelBinding::Prefer), |word| {
+            channel_binding(&word, security, &host)
+        })?;
+        let connect_timeout = match or("connect_timeout", "PGCONNECT_TIMEOUT") {
+            Some(seconds) => {
+                let seconds = seconds
+                    .parse()
+                    .map_err(|_| malformed("its `connect_timeout` is not a number of seconds"))?;
+                Duration::from_secs(seconds)
+            }
             None => Duration::from_secs(10),
         };
-        let application_name = or(words.application_name, "PGAPPNAME");
-        let password = or(words.password, "PGPASSWORD").or_else(|| {
+        let application_name = or("application_name", "PGAPPNAME");
+        let options = or("options", "PGOPTIONS");
+        let password = or("password", "PGPASSWORD").or_else(|| {
             let wanted = PasswordQuery {
                 host: host.for_passfile(),
                 port,
@@ -98,7 +107,6 @@ impl TableAddress {
         });
         Ok(Self {
             password: password.map(Secret::new),
-            options: or(words.options, "PGOPTIONS"),
             application_name: application_name.unwrap_or_else(|| "trayscan".to_owned()),
             roots: roots.map(PathBuf::from),
             host,
@@ -107,7 +115,9 @@ impl TableAddress {
             database,
             table,
             security,
+            channel_binding,
             connect_timeout,
+            options,
         })
     }
 
@@ -158,83 +168,59 @@ impl fmt::Display for TableAddress {
     }
 }
 
-/// The parts of a URL, before defaults are applied.
-#[derive(Default)]
-pub(super) struct UrlParts {
-    pub(super) host: Option<String>,
-    pub(super) port: Option<String>,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) database: Option<String>,
-    pub(super) table: Option<String>,
-    pub(super) sslmode: Option<String>,
-    pub(super) sslrootcert: Option<String>,
-    pub(super) connect_timeout: Option<String>,
-    pub(super) application_name: Option<String>,
-    pub(super) options: Option<String>,
-}
+const PARAMETERS: [&str; 12] = [
+    "table",
+    "host",
+    "port",
+    "user",
+    "password",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "channel_binding",
+    "connect_timeout",
+    "application_name",
+    "options",
+];
 
-const PARAMETERS: &str = "table, host, port, user, password, dbname, sslmode, sslrootcert, connect_timeout, application_name and options";
-
-impl UrlParts {
-    pub(super) fn read(text: &str) -> Result<Self, Failure> {
-        let (_, rest) = text.split_once("://").unwrap_or_default();
-        let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = base.split_once('/').unwrap_or((base, ""));
-        // This is probably part of a password, and must not be shown as a name.
-        if database.contains(['/', '@']) {
-            return Err(malformed("its database contains a `/` or an `@`")
-                .hint("in a user, a password or a name, write %2F for `/` and %40 for `@`; better, put the password in PGPASSFILE or PGPASSWORD"));
-        }
-        let (access, server) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = match access.split_once(':') {
-            Some((user, password)) => (user, Some(password)),
-            None => (access, None),
-        };
-        let (host, port) = split_port(server)?;
-        let given =
-            |text: &str| decoded(text).map(|text| Some(text).filter(|text| !text.is_empty()));
-        let mut words = Self {
-            host: given(host)?,
-            port: given(port)?,
-            user: given(user)?,
-            password: password.map_or(Ok(None), given)?,
-            database: given(database)?,
-            ..Self::default()
-        };
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            words.add(pair)?;
-        }
-        Ok(words)
+/// Splits a URL into parameters, before defaults are applied.
+fn url_parts(text: &str) -> Result<BTreeMap<&'static str, String>, Failure> {
+    let (_, rest) = text.split_once("://").unwrap_or_default();
+    let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = base.split_once('/').unwrap_or((base, ""));
+    // This is probably part of a password, and must not be shown as a name.
+    if database.contains(['/', '@']) {
+        return Err(malformed("its database contains a `/` or an `@`")
+            .hint("in a user, a password or a name, write %2F for `/` and %40 for `@`; better, put the password in PGPASSFILE or PGPASSWORD"));
     }
-
-    fn add(&mut self, pair: &str) -> Result<(), Failure> {
+    let (access, server) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = access.split_once(':').unwrap_or((access, ""));
+    let (host, port) = split_port(server)?;
+    let mut parts = BTreeMap::new();
+    for (name, value) in [
+        ("host", host),
+        ("port", port),
+        ("user", user),
+        ("password", password),
+        ("dbname", database),
+    ] {
+        if !value.is_empty() {
+            parts.insert(name, decoded(value)?);
+        }
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (decoded(name)?, decoded(value)?);
-        let word = match name.as_str() {
-            "table" => &mut self.table,
-            "host" => &mut self.host,
-            "port" => &mut self.port,
-            "user" => &mut self.user,
-            "password" => &mut self.password,
-            "dbname" => &mut self.database,
-            "sslmode" => &mut self.sslmode,
-            "sslrootcert" => &mut self.sslrootcert,
-            "connect_timeout" => &mut self.connect_timeout,
-            "application_name" => &mut self.application_name,
-            "options" => &mut self.options,
-            other => {
-                return Err(
-                    malformed(&format!("`{other}` is not a supported parameter"))
-                        .hint(format!("the parameters are {PARAMETERS}")),
-                );
-            }
+        let Some(name) = PARAMETERS.into_iter().find(|known| *known == name) else {
+            let (last, others) = (PARAMETERS[11], PARAMETERS[..11].join(", "));
+            return Err(malformed(&format!("`{name}` is not a supported parameter"))
+                .hint(format!("the parameters are {others} and {last}")));
         };
-        if word.replace(value).is_some() {
+        if parts.insert(name, value).is_some() {
             return Err(malformed(&format!("it contains `{name}` twice")));
         }
-        Ok(())
     }
+    Ok(parts)
 }
 
 fn split_port(server: &str) -> Result<(&str, &str), Failure> {
@@ -363,6 +349,25 @@ impl Security {
     }
 }
 
+/// Parses a value of `channel_binding`. Without TLS there is no channel to bind to.
+fn channel_binding(word: &str, security: Security, host: &Host) -> Result<ChannelBinding, Failure> {
+    match word {
+        "disable" => Ok(ChannelBinding::Disable),
+        "prefer" => Ok(ChannelBinding::Prefer),
+        "require" if security == Security::Disable => Err(malformed(
+            "`channel_binding=require` needs TLS, which `sslmode=disable` turns off",
+        )
+        .hint("remove one of them; PGCHANNELBINDING and PGSSLMODE count too")),
+        "require" if matches!(host, Host::Socket(_)) => Err(malformed(
+            "`channel_binding=require` needs TLS, which a socket does not use",
+        )
+        .hint("connect to `localhost`, or remove `channel_binding`; PGCHANNELBINDING counts too")),
+        "require" => Ok(ChannelBinding::Require),
+        _ => Err(malformed("its `channel_binding` is not supported")
+            .hint("use disable, prefer or require")),
+    }
+}
+
 /// PostgreSQL truncates longer names.
 pub(super) const LONGEST_NAME: usize = 63;
 
@@ -475,6 +480,21 @@ mod tests {
     }
 
     #[test]
+    fn channel_binding_is_taken_from_the_address_or_a_variable() {
+        let required = [("PGCHANNELBINDING", "require")];
+        for (more, variables, binding) in [
+            ("", &[][..], ChannelBinding::Prefer),
+            ("?channel_binding=disable", &[], ChannelBinding::Disable),
+            ("?channel_binding=require", &[], ChannelBinding::Require),
+            ("", &required, ChannelBinding::Require),
+            ("?channel_binding=prefer", &required, ChannelBinding::Prefer),
+        ] {
+            let address = parse(&format!("postgres://me@localhost/db{more}"), variables);
+            assert_eq!(address.expect(more).channel_binding, binding, "{more}");
+        }
+    }
+
+    #[test]
     fn only_local_connections_need_no_certificate() {
         for (text, security) in [
             ("postgres://me@localhost/db", Security::Prefer),
@@ -518,6 +538,18 @@ mod tests {
             ("postgres://me:hunter2@host/db?tabel=x", "`tabel`"),
             ("postgres://me:hunter2@host/db?table=a&table=b", "twice"),
             ("postgres://me:hunter2@host/db?sslmode=on", "sslmode"),
+            (
+                "postgres://me:hunter2@host/db?channel_binding=on",
+                "disable, prefer or require",
+            ),
+            (
+                "postgres://me:hunter2@host/db?channel_binding=require&sslmode=disable",
+                "`channel_binding=require` needs TLS, which `sslmode=disable` turns off",
+            ),
+            (
+                "postgres://me:hunter2@/db?channel_binding=require&host=/tmp",
+                "`channel_binding=require` needs TLS, which a socket does not use",
+            ),
             ("postgres://me:hunter2%@host/db", "%"),
             ("postgres://me:hunter2%00@host/db", "zero"),
             ("postgres://me:hunter2@host/db?table=a.b.c", "table"),

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use rustls::pki_types::InvalidDnsNameError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::{Host, TableAddress, quoted};
@@ -87,21 +88,29 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
         .hint("for a certificate authority of your own, name its certificate with `--ca-cert` or `sslrootcert=`; the certificate must be for the host name")
         .into();
     }
-    if cause == "server does not support TLS" {
-        return Failure::new(
+    // The client has no types for these; the tests pin the texts.
+    let refusal = match cause.as_str() {
+        "server does not support TLS" => Some((
             Kind::Unsafe,
-            format!("PostgreSQL at {server} does not support TLS, and the connection would not be encrypted"),
-        )
-        .hint("enable `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address")
-        .into();
-    }
-    if cause == "password missing" {
-        return Failure::new(
+            "does not support TLS, and the connection would not be encrypted",
+            "enable `ssl` on the server; on a network that you trust, add `sslmode=disable` to the address",
+        )),
+        "server did not use channel binding" => Some((
+            Kind::Unsafe,
+            "did not use channel binding, which `channel_binding=require` demands",
+            "the server must ask for a scram-sha-256 password over TLS, and its certificate must not be signed with Ed25519; otherwise remove `channel_binding`",
+        )),
+        "password missing" => Some((
             Kind::Output,
-            format!("PostgreSQL at {server} requires a password, and none is set"),
-        )
-        .hint("add it to ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD")
-        .into();
+            "requires a password, and none is set",
+            "add it to ~/.pgpass (or the file that PGPASSFILE names), or set PGPASSWORD",
+        )),
+        _ => None,
+    };
+    if let Some((kind, why, hint)) = refusal {
+        return Failure::new(kind, format!("PostgreSQL at {server} {why}"))
+            .hint(hint)
+            .into();
     }
     let failure = unreachable(address, &cause);
     if is_cut(error) && TlsProblem::of(error).is_none() {
@@ -180,7 +189,12 @@ fn connection_lost(message: String, error: &tokio_postgres::Error) -> PgError {
 
 /// Returns whether the connection was lost.
 fn is_cut(error: &tokio_postgres::Error) -> bool {
-    let is_io = |cause: &(dyn Error + 'static)| cause.is::<io::Error>();
+    // A host name that TLS cannot check is an I/O error too.
+    let is_name = |inner: &(dyn Error + Send + Sync + 'static)| inner.is::<InvalidDnsNameError>();
+    let is_io = |cause: &(dyn Error + 'static)| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| !io.get_ref().is_some_and(is_name))
+    };
     error.is_closed() || anyhow::Chain::new(error).any(is_io)
 }
 
@@ -306,5 +320,85 @@ pub(super) async fn with_retries<T>(
         );
         tokio::time::sleep(wait).await;
         retry += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::postgres::tls;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener};
+    use tokio_postgres::config::{ChannelBinding, Config, SslMode};
+
+    /// Connects to a server that answers the first message like this.
+    fn refused(answer: &'static [u8], mode: SslMode, host: &str) -> PgError {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.read(&mut [0; 512]);
+            let _ = stream.write_all(answer);
+        });
+        let address = TableAddress::parse("postgres://me@localhost/db").expect("an address");
+        let mut config = Config::new();
+        config
+            .user("me")
+            .host(host)
+            .hostaddr(Ipv4Addr::LOCALHOST.into())
+            .port(port);
+        config
+            .ssl_mode(mode)
+            .channel_binding(ChannelBinding::Require);
+        if answer[answer.len() - 1] != 0 {
+            config.channel_binding(ChannelBinding::Prefer);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let tls = tls::connector(&address, None).expect("TLS");
+        let connected = runtime.expect("a runtime").block_on(config.connect(tls));
+        server.join().expect("the server ends");
+        connecting(&address, &connected.err().expect("refused"))
+    }
+
+    // Fails if the client words these errors in another way.
+    #[test]
+    fn refusals_are_recognized() {
+        for (answer, mode, kind, why) in [
+            (
+                &b"N"[..],
+                SslMode::Require,
+                Kind::Unsafe,
+                "does not support TLS",
+            ),
+            (
+                b"R\0\0\0\x08\0\0\0\0",
+                SslMode::Disable,
+                Kind::Unsafe,
+                "channel binding",
+            ),
+            (
+                b"R\0\0\0\x08\0\0\0\x03",
+                SslMode::Disable,
+                Kind::Output,
+                "requires a password",
+            ),
+        ] {
+            let error = refused(answer, mode, "localhost");
+            let said = error.failure.to_string();
+            assert!(said.contains(why), "{said}");
+            assert_eq!(
+                (error.failure.kind, error.is_transient),
+                (kind, false),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_lost_connection_is_retried() {
+        assert!(refused(b"S", SslMode::Require, "localhost").is_transient);
+        assert!(!refused(b"S", SslMode::Require, "no name").is_transient);
     }
 }

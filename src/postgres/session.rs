@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::config::{Config, SslMode};
+use tokio_postgres::config::{ChannelBinding, Config, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
@@ -16,7 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket};
 use super::address::TableAddress;
 use super::address::{Host, Security};
 use super::failure::{self, PgError};
-use super::tls::Tls;
+use super::tls;
 use crate::client::ClientOptions;
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
@@ -113,6 +113,7 @@ impl Connector {
             .user(&address.user)
             .dbname(&address.database)
             .application_name(&address.application_name)
+            .channel_binding(address.channel_binding)
             .connect_timeout(connect_timeout)
             // Detects a server that has disappeared.
             .tcp_user_timeout(wait)
@@ -138,13 +139,18 @@ impl Connector {
         };
         config.ssl_mode(match security {
             Security::Disable => SslMode::Disable,
-            Security::Prefer => SslMode::Prefer,
-            Security::Require | Security::VerifyCa | Security::VerifyFull => SslMode::Require,
+            // Channel binding needs TLS.
+            Security::Prefer if address.channel_binding != ChannelBinding::Require => {
+                SslMode::Prefer
+            }
+            Security::Prefer | Security::Require | Security::VerifyCa | Security::VerifyFull => {
+                SslMode::Require
+            }
         });
         if security == Security::Disable {
             self.connect_with(&config, tokio_postgres::NoTls).await
         } else {
-            let tls = Tls::new(address, self.reach.ca_cert.as_deref())?;
+            let tls = tls::connector(address, self.reach.ca_cert.as_deref())?;
             self.connect_with(&config, tls).await
         }
     }

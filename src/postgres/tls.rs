@@ -1,11 +1,8 @@
 //! TLS to the server: trusts the system's certificates, those of `--ca-cert`, or only those in the address.
 
-use std::future::Future;
-use std::io;
+use std::error::Error;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -15,49 +12,43 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use rustls_platform_verifier::Verifier;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::Socket;
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_rustls::TlsConnector;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
 use crate::client::read_certificates;
 use crate::error::{Failure, Kind};
 
-/// Creates TLS connections.
-#[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
-
-impl Tls {
-    /// Prepares the security that `address` requires; `also` is an additional authority to trust.
-    pub(super) fn new(address: &TableAddress, also: Option<&Path>) -> Result<Self, Failure> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(unprepared)?;
-        let roots = match (address.security, &address.roots) {
-            (Security::VerifyFull | Security::VerifyCa, None) => {
-                let also = also.map_or_else(|| Ok(Vec::new()), read_certificates)?;
-                let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
-                Some(Arc::new(system.map_err(unprepared)?) as Arc<dyn ServerCertVerifier>)
-            }
-            // Like libpq: a named authority is always checked, even with `require`.
-            (Security::VerifyFull | Security::VerifyCa | Security::Require, Some(path)) => {
-                Some(only(path, &provider)?)
-            }
-            _ => None,
-        };
-        let check = CertificateCheck {
-            roots,
-            is_full: address.security == Security::VerifyFull,
-            provider,
-        };
-        let config = config
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(check))
-            .with_no_client_auth();
-        Ok(Self(Arc::new(config)))
-    }
+/// Prepares the security that `address` requires; `also` is an additional authority to trust.
+pub(super) fn connector(
+    address: &TableAddress,
+    also: Option<&Path>,
+) -> Result<MakeRustlsConnect, Failure> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(unprepared)?;
+    let roots = match (address.security, &address.roots) {
+        (Security::VerifyFull | Security::VerifyCa, None) => {
+            let also = also.map_or_else(|| Ok(Vec::new()), read_certificates)?;
+            let system = Verifier::new_with_extra_roots(also, Arc::clone(&provider));
+            Some(Arc::new(system.map_err(unprepared)?) as Arc<dyn ServerCertVerifier>)
+        }
+        // Like libpq: a named authority is always checked, even with `require`.
+        (Security::VerifyFull | Security::VerifyCa | Security::Require, Some(path)) => {
+            Some(only(path, &provider)?)
+        }
+        _ => None,
+    };
+    let check = CertificateCheck {
+        roots,
+        is_full: address.security == Security::VerifyFull,
+        provider,
+    };
+    let config = config
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(check))
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
 }
 
 /// Trusts only the authorities in a file.
@@ -70,13 +61,10 @@ fn only(
         roots.add(certificate).map_err(unprepared)?;
     }
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let verifier = built.build();
-    Ok(verifier.map_err(|error| {
-        Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
-    })?)
+    Ok(built.build().map_err(unprepared)?)
 }
 
-fn unprepared(error: rustls::Error) -> Failure {
+fn unprepared(error: impl Error + Send + Sync + 'static) -> Failure {
     Failure::new(Kind::Internal, "cannot prepare the connection").caused_by(error)
 }
 
@@ -137,70 +125,5 @@ impl ServerCertVerifier for CertificateCheck {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
-    }
-}
-
-impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Stream;
-    type TlsConnect = Connect;
-    type Error = rustls::pki_types::InvalidDnsNameError;
-
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Connect, Self::Error> {
-        Ok(Connect {
-            connector: TlsConnector::from(Arc::clone(&self.0)),
-            name: ServerName::try_from(domain.to_owned())?,
-        })
-    }
-}
-
-pub(super) struct Connect {
-    connector: TlsConnector,
-    name: ServerName<'static>,
-}
-
-impl TlsConnect<Socket> for Connect {
-    type Stream = Stream;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
-
-    fn connect(self, socket: Socket) -> Self::Future {
-        Box::pin(async move { Ok(Stream(self.connector.connect(self.name, socket).await?)) })
-    }
-}
-
-/// A TLS connection.
-pub(super) struct Stream(tokio_rustls::client::TlsStream<Socket>);
-
-impl TlsStream for Stream {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }

@@ -984,6 +984,53 @@ fn certificates_are_checked_according_to_sslmode() {
 }
 
 #[test]
+fn channel_binding_can_be_required() {
+    let Some(database) = shared() else { return };
+    let name = database.fresh();
+    let guarded = format!("guarded:{PASSWORD}@localhost");
+    let address = |user: &str, more: &str| {
+        let plain = database.address_of(user, &name, "batches");
+        format!("{plain}{more}")
+    };
+    let trusted = "postgres@localhost";
+    for (address, code, why) in [
+        (address(&guarded, "&channel_binding=require"), 0, ""),
+        (
+            address(&guarded, "&channel_binding=require&sslmode=require"),
+            0,
+            "",
+        ),
+        (
+            address(&guarded, "&channel_binding=disable&sslmode=require"),
+            0,
+            "",
+        ),
+        (
+            address(&guarded, "&channel_binding=prefer&sslmode=disable"),
+            0,
+            "",
+        ),
+        (
+            address(&guarded, "&channel_binding=require&sslmode=disable"),
+            2,
+            "`channel_binding=require` needs TLS",
+        ),
+        // This user needs no password, so nothing is bound to the channel.
+        (
+            address(trusted, "&channel_binding=require"),
+            13,
+            "did not use channel binding",
+        ),
+    ] {
+        let scripted = serving(&[&[]]);
+        let ended = Service::scripted(&scripted).export(&address, &[]);
+        assert_eq!(ended.code, Some(code), "{address} {ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+        assert_eq!(scripted.asked().is_empty(), code != 0, "{address}");
+    }
+}
+
+#[test]
 fn a_remote_host_must_offer_tls() {
     // The server answers that it has no TLS.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -997,11 +1044,13 @@ fn a_remote_host_must_offer_tls() {
         }
     });
     let scripted = serving(&[&[]]);
-    let address = format!("postgres://me@127.0.0.1:{port}/db?sslmode=verify-full");
-    let ended = Service::scripted(&scripted).export(&address, &[]);
-    assert_eq!(ended.code, Some(13), "{ended:?}");
-    assert!(ended.stderr.contains("does not support TLS"), "{ended:?}");
-    assert_eq!(scripted.asked().len(), 0);
+    for demand in ["sslmode=verify-full", "channel_binding=require"] {
+        let address = format!("postgres://me@127.0.0.1:{port}/db?{demand}");
+        let ended = Service::scripted(&scripted).export(&address, &[]);
+        assert_eq!(ended.code, Some(13), "{ended:?}");
+        assert!(ended.stderr.contains("does not support TLS"), "{ended:?}");
+        assert_eq!(scripted.asked().len(), 0);
+    }
 }
 
 #[test]
