@@ -49,9 +49,19 @@ pub(crate) struct ServiceError {
     /// Method and path, such as `GET /v2/batches`; never the query.
     pub(crate) request: String,
     pub(crate) fault: Fault,
+    /// Number of attempts; 0 if the request may still be retried.
+    pub(super) attempts: u32,
 }
 
 impl ServiceError {
+    pub(crate) fn new(request: impl Into<String>, fault: Fault) -> Self {
+        Self {
+            request: request.into(),
+            fault,
+            attempts: 0,
+        }
+    }
+
     /// Returns whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match &self.fault {
@@ -186,26 +196,28 @@ impl ServiceError {
         };
         (message.to_owned(), hint.to_owned())
     }
+}
 
-    /// Turns the error into a failure for the user, after `tries` attempts.
-    pub(crate) fn into_failure(self, tries: u32) -> Failure {
-        let kind = self.kind();
-        let (message, hint) = self.advice(kind);
+/// The failure for the user.
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        let kind = error.kind();
+        let (message, hint) = error.advice(kind);
         let sent = Sent {
-            request: self.request.clone(),
-            status: self.status(),
-            detail: match &self.fault {
+            request: error.request.clone(),
+            status: error.status(),
+            detail: match &error.fault {
                 Fault::Status { value, detail, .. } => {
                     value.clone().or_else(|| detail.clone().map(Value::String))
                 }
                 _ => None,
             },
         };
-        let failure = Failure::new(kind, message).hint(hint).with_request(sent);
-        if tries > 1 {
-            failure.caused_by(anyhow::Error::new(self).context(format!("tried {tries} times")))
-        } else {
-            failure.caused_by(self)
+        let failure = Self::new(kind, message).hint(hint).with_request(sent);
+        match error.attempts {
+            0 | 1 => failure.caused_by(error),
+            attempts => failure
+                .caused_by(anyhow::Error::new(error).context(format!("tried {attempts} times"))),
         }
     }
 }

@@ -11,10 +11,11 @@ mod options;
 pub(crate) mod proxy;
 mod version;
 
-// The endpoints, tokens and retries.
+// The endpoints, and requests with a permit, a token and retries.
+mod limiter;
 pub(crate) mod retry;
 mod service;
-pub(crate) mod tokens;
+mod session;
 
 // One request and its response.
 mod body;
@@ -37,9 +38,11 @@ pub(crate) use base_url::BaseUrl;
 #[cfg(any(feature = "cloud", feature = "postgres"))]
 pub(crate) use certificates::read_certificates;
 pub(crate) use error::{Fault, ServiceError};
+pub(crate) use limiter::Permit;
 pub(crate) use options::{ClientOptions, Credentials, Origin, Setting};
 pub(crate) use request::Response;
 #[cfg(feature = "cloud")]
 pub(crate) use request::retry_after;
-pub(crate) use service::{RawRequest, Service, TokenResponse};
+pub(crate) use service::{PageRequest, Service, TokenResponse};
+pub(crate) use session::Session;
 pub(crate) use version::{Api, Version};

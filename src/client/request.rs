@@ -54,8 +54,7 @@ impl Request {
     }
 
     fn failed(&self, fault: Fault) -> ServiceError {
-        let request = self.name();
-        ServiceError { request, fault }
+        ServiceError::new(self.name(), fault)
     }
 }
 
@@ -126,18 +125,8 @@ impl Http {
         })
     }
 
-    /// Sends `request`; returns the response if it was successful. The body is not read yet.
+    /// Sends `request`; returns the response, whatever its status. The body is not read yet.
     pub(super) async fn send(&self, request: &Request) -> Result<Response, ServiceError> {
-        let mut response = self.send_any(request).await?;
-        if response.is_success() {
-            Ok(response)
-        } else {
-            Err(response.refused().await)
-        }
-    }
-
-    /// Sends `request`; returns the response, whatever its status.
-    pub(super) async fn send_any(&self, request: &Request) -> Result<Response, ServiceError> {
         let started = Instant::now();
         // Without a deadline, a service that sends a byte now and then could block forever.
         let deadline = tokio::time::Instant::now() + self.timeout.saturating_mul(10);
@@ -291,6 +280,15 @@ pub(crate) struct Response {
 }
 
 impl Response {
+    /// Turns a response without success into an error.
+    pub(crate) async fn success(mut self) -> Result<Self, ServiceError> {
+        if self.is_success() {
+            Ok(self)
+        } else {
+            Err(self.refused().await)
+        }
+    }
+
     /// Returns whether this is a complete success. Partial content is not: no range was requested.
     pub(crate) fn is_success(&self) -> bool {
         self.inner.status().is_success() && !self.is_partial()
@@ -404,10 +402,7 @@ impl Response {
             }
             (fault, _) => fault,
         };
-        ServiceError {
-            request: self.request.clone(),
-            fault,
-        }
+        ServiceError::new(self.request.clone(), fault)
     }
 
     /// Returns the time on the service's clock, from the `Date` header.

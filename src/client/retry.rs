@@ -1,10 +1,8 @@
-//! Retries: whether to retry, and how long to wait.
+//! Retries: the loop, whether to retry, and how long to wait.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Fault, ServiceError};
-use crate::error::Failure;
 use crate::terminal::Stats;
 
 /// Maximum wait that trayscan chooses.
@@ -20,6 +18,43 @@ pub(crate) struct RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// Runs `attempt` until it succeeds or its error is final. An error that was retried before, such as that of a
+    /// token request within an attempt, is final.
+    ///
+    /// An async closure would be shorter, but a task with one cannot be spawned: its future is not known to be
+    /// `Send`.
+    pub(crate) async fn retry<T, F>(
+        &self,
+        stats: &Stats,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, ServiceError>
+    where
+        F: Future<Output = Result<T, ServiceError>>,
+    {
+        let mut attempts = 1;
+        loop {
+            let mut error = match attempt().await {
+                Ok(value) => return Ok(value),
+                Err(error) if error.attempts > 0 => return Err(error),
+                Err(error) => error,
+            };
+            let Some(wait) = self.wait(&error, attempts, fastrand::f64()) else {
+                error.attempts = attempts;
+                return Err(error);
+            };
+            stats.retries.add(1);
+            let seconds = wait.as_secs_f64();
+            log::warn!(
+                "{error}; trying again in {seconds:.1} s ({attempts} of {})",
+                self.retries
+            );
+            stats.set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
+            tokio::time::sleep(wait).await;
+            stats.set_waiting(None);
+            attempts += 1;
+        }
+    }
+
     /// Returns the wait before retry number `retry` (from 1); `None` if the error is final. `jitter` (0 to 1)
     /// spreads the retries of many clients.
     fn wait(&self, error: &ServiceError, retry: u32, jitter: f64) -> Option<Duration> {
@@ -58,51 +93,10 @@ impl RetryPolicy {
     }
 }
 
-/// The attempts of one request.
-#[derive(Clone)]
-pub(crate) struct Tries {
-    policy: RetryPolicy,
-    stats: Arc<Stats>,
-    attempts: u32,
-}
-
-impl Tries {
-    pub(crate) fn new(policy: RetryPolicy, stats: &Arc<Stats>) -> Self {
-        Self {
-            policy,
-            stats: Arc::clone(stats),
-            attempts: 1,
-        }
-    }
-
-    /// Waits before the next attempt; returns `error` if it is final.
-    pub(crate) async fn pause(&mut self, error: ServiceError) -> Result<(), ServiceError> {
-        let Some(wait) = self.policy.wait(&error, self.attempts, fastrand::f64()) else {
-            return Err(error);
-        };
-        let retry = self.attempts;
-        self.attempts += 1;
-        self.stats.retries.add(1);
-        let seconds = wait.as_secs_f64();
-        log::warn!(
-            "{error}; trying again in {seconds:.1} s ({retry} of {})",
-            self.policy.retries
-        );
-        self.stats
-            .set_waiting(Some(format!("waiting {seconds:.0} s to try again")));
-        tokio::time::sleep(wait).await;
-        self.stats.set_waiting(None);
-        Ok(())
-    }
-
-    /// Returns the failure after the last attempt.
-    pub(crate) fn failure(&self, error: ServiceError) -> Failure {
-        error.into_failure(self.attempts)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     const POLICY: RetryPolicy = RetryPolicy {
@@ -119,10 +113,7 @@ mod tests {
             retry_after,
             redirected: None,
         };
-        ServiceError {
-            request: "GET /v2/batches".into(),
-            fault,
-        }
+        ServiceError::new("GET /v2/batches", fault)
     }
 
     fn seconds(error: &ServiceError, retry: u32, jitter: f64) -> Option<f64> {
@@ -149,10 +140,7 @@ mod tests {
 
     #[test]
     fn the_others_double_from_a_quarter() {
-        let cut = ServiceError {
-            request: String::new(),
-            fault: Fault::Cut,
-        };
+        let cut = ServiceError::new("", Fault::Cut);
         for (retry, wait) in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0)] {
             assert_eq!(seconds(&cut, retry, 0.5), Some(wait));
         }
@@ -177,6 +165,58 @@ mod tests {
         assert_eq!(seconds(&status(429, Some(20)), 1, 0.5), Some(20.0));
         assert_eq!(seconds(&status(503, Some(1)), 1, 0.5), Some(4.0));
         assert_eq!(seconds(&status(503, Some(100_000)), 1, 0.5), Some(300.0));
+    }
+
+    /// Runs attempts that end with `outcomes`, without waiting. Returns the result and the number of retries.
+    fn run(
+        retries: u32,
+        outcomes: Vec<Result<u32, ServiceError>>,
+    ) -> (Result<u32, ServiceError>, u64) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let wait = Duration::ZERO;
+        let stats = Stats::default();
+        let outcomes = RefCell::new(outcomes.into_iter());
+        let attempt = || async { outcomes.borrow_mut().next().expect("no more attempts") };
+        let policy = RetryPolicy { retries, wait };
+        let result = runtime.block_on(policy.retry(&stats, attempt));
+        assert!(outcomes.borrow_mut().next().is_none(), "too few attempts");
+        (result, stats.retries.get())
+    }
+
+    #[test]
+    fn a_request_is_sent_until_it_succeeds() {
+        let cut = || Err(ServiceError::new("", Fault::Cut));
+        let (result, retries) = run(5, vec![cut(), Err(status(503, None)), Ok(7)]);
+        assert_eq!((result.expect("a value"), retries), (7, 2));
+    }
+
+    #[test]
+    fn the_last_error_counts_the_attempts() {
+        let (result, retries) = run(
+            2,
+            vec![
+                Err(status(503, None)),
+                Err(status(503, None)),
+                Err(status(500, None)),
+            ],
+        );
+        let error = result.expect_err("no attempt succeeds");
+        assert_eq!((error.attempts, error.status(), retries), (3, Some(500), 2));
+        let (result, retries) = run(2, vec![Err(status(503, None)), Err(status(404, None))]);
+        assert_eq!((result.expect_err("final").attempts, retries), (2, 1));
+    }
+
+    #[test]
+    fn an_error_that_was_retried_before_is_final() {
+        let token = ServiceError {
+            attempts: 4,
+            ..ServiceError::new("POST /v2/auth", Fault::Cut)
+        };
+        let (result, retries) = run(3, vec![Err(status(503, None)), Err(token)]);
+        assert_eq!((result.expect_err("final").attempts, retries), (4, 1));
     }
 
     #[test]

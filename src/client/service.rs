@@ -26,18 +26,31 @@ pub(crate) struct TokenResponse {
     pub(crate) access_token: Secret,
     /// In seconds. The interface does not show it, so it is optional.
     pub(crate) expires_in: Option<u64>,
+    /// The names of all fields, in order.
+    pub(crate) fields: Vec<String>,
 }
 
 /// Maximum size of a token response.
 const TOKEN_LIMIT: usize = 64 * 1024;
 
-/// A request for batches that may be refused on purpose: dates and token are sent as given.
-pub(crate) struct RawRequest<'a> {
+/// A request for batches. The dates are sent as given.
+#[derive(Clone)]
+pub(crate) struct PageRequest {
     pub(crate) version: Version,
-    pub(crate) token: Option<&'a Secret>,
-    pub(crate) start_date: Option<&'a str>,
-    pub(crate) end_date: Option<&'a str>,
-    pub(crate) next_token: Option<&'a Secret>,
+    pub(crate) start_date: Option<String>,
+    pub(crate) end_date: Option<String>,
+    pub(crate) next_token: Option<Secret>,
+}
+
+impl PageRequest {
+    pub(crate) fn new(version: Version, range: &Range, next_token: Option<Secret>) -> Self {
+        Self {
+            version,
+            start_date: range.start.map(written),
+            end_date: range.end.map(written),
+            next_token,
+        }
+    }
 }
 
 pub(crate) struct Service {
@@ -71,14 +84,8 @@ impl Service {
     }
 
     /// `POST /v1/auth` and `POST /v2/auth`.
-    pub(crate) async fn auth(&self, version: Version) -> Result<TokenResponse, ServiceError> {
-        let mut response = self.http.send(&self.token_request(version)).await?;
-        let body = response.read_all(TOKEN_LIMIT).await?;
-        read_token(&body).map_err(|error| response.parse_error(error))
-    }
-
-    fn token_request(&self, version: Version) -> Request {
-        Request {
+    pub(crate) async fn auth(&self, version: Version) -> Result<Response, ServiceError> {
+        let request = Request {
             method: Method::POST,
             path: format!("/{version}/auth"),
             query: Vec::new(),
@@ -91,67 +98,44 @@ impl Service {
                 ("grant_type", "client_credentials".to_owned()),
             ]),
             token: None,
-        }
+        };
+        self.http.send(&request).await
     }
 
     /// `GET /v1/batches` and `GET /v2/batches`.
     pub(crate) async fn batches(
         &self,
-        version: Version,
-        token: &Secret,
-        range: &Range,
-        next_token: Option<&Secret>,
+        request: &PageRequest,
+        token: Option<&Secret>,
     ) -> Result<Response, ServiceError> {
-        let mut query = Vec::new();
-        query.extend(range.start.map(|start| ("start_date", written(start))));
-        query.extend(range.end.map(|end| ("end_date", written(end))));
-        query.extend(next_token.map(|cursor| ("next_token", cursor.expose().to_owned())));
-        let request = Request {
-            method: Method::GET,
-            path: format!("/{version}/batches"),
-            query,
-            form: None,
-            token: Some(token.clone()),
-        };
-        self.http.send(&request).await
-    }
-
-    /// Requests batches; returns the response, whatever its status.
-    pub(crate) async fn send_raw(&self, raw: &RawRequest<'_>) -> Result<Response, ServiceError> {
         let parameters = [
-            ("start_date", raw.start_date),
-            ("end_date", raw.end_date),
-            ("next_token", raw.next_token.map(Secret::expose)),
+            ("start_date", request.start_date.as_deref()),
+            ("end_date", request.end_date.as_deref()),
+            (
+                "next_token",
+                request.next_token.as_ref().map(Secret::expose),
+            ),
         ];
         let parameters = parameters.into_iter();
         let request = Request {
             method: Method::GET,
-            path: format!("/{}/batches", raw.version),
+            path: format!("/{}/batches", request.version),
             query: parameters
                 .filter_map(|(name, value)| Some((name, value?.to_owned())))
                 .collect(),
             form: None,
-            token: raw.token.cloned(),
+            token: token.cloned(),
         };
-        self.http.send_any(&request).await
-    }
-
-    /// Requests a token; returns the response, whatever its status.
-    pub(crate) async fn send_token_request(
-        &self,
-        version: Version,
-    ) -> Result<Response, ServiceError> {
-        self.http.send_any(&self.token_request(version)).await
+        self.http.send(&request).await
     }
 }
 
 impl Response {
-    /// Reads a token response: the token, and the names of all fields.
-    pub(crate) async fn token(&mut self) -> Result<(TokenResponse, Vec<String>), ServiceError> {
-        let body = self.read_all(TOKEN_LIMIT).await?;
-        let token = read_token(&body).map_err(|error| self.parse_error(error))?;
-        let fields: Map<String, Value> = serde_json::from_slice(&body).unwrap_or_default();
-        Ok((token, fields.into_iter().map(|(name, _)| name).collect()))
+    /// Reads a token response.
+    pub(crate) async fn token(self) -> Result<TokenResponse, ServiceError> {
+        let mut response = self.success().await?;
+        let body = response.read_all(TOKEN_LIMIT).await?;
+        read_token(&body).map_err(|error| response.parse_error(error))
     }
 }
 
@@ -167,12 +151,12 @@ struct TokenBody<'a> {
 
 fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
     let invalid = |why: &str| ParseError::Broken(why.to_owned());
-    let body: TokenBody<'_> =
+    let used: TokenBody<'_> =
         serde_json::from_slice(body).map_err(|error| match error.classify() {
             Category::Eof => ParseError::Cut,
             _ => invalid("the token response is not a JSON object with one `access_token`"),
         })?;
-    let token = body
+    let token = used
         .access_token
         .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
     let token = token.ok_or_else(|| invalid("the token response has no string `access_token`"))?;
@@ -182,10 +166,12 @@ fn read_token(body: &[u8]) -> Result<TokenResponse, ParseError> {
             "`access_token` is empty or contains characters that are not allowed in a header",
         ));
     }
+    let fields: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
     Ok(TokenResponse {
         access_token: Secret::new(token),
-        expires_in: body
+        expires_in: used
             .expires_in
             .and_then(|seconds| seconds.get().parse().ok()),
+        fields: fields.into_iter().map(|(name, _)| name).collect(),
     })
 }

@@ -20,9 +20,8 @@ mod v1;
 mod v1_sample;
 mod v2;
 
-// One response: sending the request, and decoding the batches.
+// What walks share, and decoding the batches of one response.
 mod decode;
-mod limiter;
 mod session;
 
 // Duplicates, and services that repeat the same pages forever.

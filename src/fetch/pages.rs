@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::batch::range::Range;
 use crate::client::Api;
 use crate::client::retry::RetryPolicy;
-use crate::client::{Service, ServiceError, Version};
+use crate::client::{Service, ServiceError, Session, Version};
 use crate::error::Failure;
 use crate::terminal::Stats;
 
@@ -15,7 +15,7 @@ use super::planner::WindowPlanner;
 use super::progress::Progress;
 use super::queue::{QueueEvent, WindowOutcome, WindowQueue, WindowReport};
 use super::repeats::RepeatGuard;
-use super::session::Session;
+use super::session::FetchSession;
 use super::v1::V1Walk;
 use super::v2::V2Walk;
 use super::window::{FetchedWindow, WalkMode, WindowHint};
@@ -62,7 +62,7 @@ impl PageOrder {
 
 /// Fetches the pages of a range. [`Pages::next`] returns them one by one.
 pub(crate) struct Pages {
-    session: Arc<Session>,
+    session: Arc<FetchSession>,
     options: FetchOptions,
     range: Range,
     /// Known after the first page.
@@ -102,11 +102,12 @@ impl Pages {
             _ => options.workers,
         };
         let options = FetchOptions { workers, ..options };
-        let session = Session::new(service, policy, stats, workers, options.lenient);
+        let client = Session::new(service, policy, stats, workers);
+        let session = FetchSession::new(client, options.lenient);
         Self::with(Arc::new(session), options, range)
     }
 
-    fn with(session: Arc<Session>, options: FetchOptions, range: Range) -> Self {
+    fn with(session: Arc<FetchSession>, options: FetchOptions, range: Range) -> Self {
         Self {
             session,
             options,
@@ -143,8 +144,7 @@ impl Pages {
     pub(crate) async fn authenticate(&mut self) -> Result<(), Failure> {
         self.choose_version().await?;
         let version = self.version.unwrap_or(Version::V2);
-        let token = self.session.tokens.get(version).await;
-        token.map(drop).map_err(Failure::from)
+        Ok(self.session.client.authenticate(version).await?)
     }
 
     /// Returns the next page, or `None` after the last one.
@@ -166,10 +166,10 @@ impl Pages {
             }
             match self.queue.next().await? {
                 QueueEvent::Page(page, is_window) => {
-                    self.session.stats.pages.add(1);
+                    self.session.client.stats.pages.add(1);
                     self.returned += page.batches.len() as u64;
                     if let Some(share) = self.progress.add(&page) {
-                        self.session.stats.set_share(share);
+                        self.session.client.stats.set_share(share);
                     }
                     if is_window && !self.first_page.is_empty() {
                         for digest in &page.digests {
@@ -253,10 +253,10 @@ impl Pages {
         if self.version.is_some() {
             return Ok(());
         }
-        match self.session.tokens.get(Version::V2).await {
-            Ok(_) => self.version = Some(Version::V2),
-            Err(no_token) if no_token.error.is_missing() => self.fall_back(&no_token.error),
-            Err(no_token) => return Err(no_token.into()),
+        match self.session.client.authenticate(Version::V2).await {
+            Ok(()) => self.version = Some(Version::V2),
+            Err(error) if error.is_missing() => self.fall_back(&error),
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Pages {
     /// useless.
     fn max_running(&self) -> usize {
         let planned = self.planner.is_some() && self.options.order != PageOrder::Lazy;
-        self.session.limiter.allowed() + usize::from(planned)
+        self.session.client.limiter.allowed() + usize::from(planned)
     }
 
     /// Starts the next planned window; returns false if there is none.

@@ -71,9 +71,7 @@ impl ReceivedPages {
 
 /// Returns the failure for a service whose pages would never end.
 pub(super) fn looping_failure(why: impl Into<String>) -> Failure {
-    let request = "GET /v2/batches".to_owned();
-    let fault = Fault::Broken(why.into());
-    ServiceError { request, fault }.into_failure(1)
+    ServiceError::new("GET /v2/batches", Fault::Broken(why.into())).into()
 }
 
 /// Detects a version 1 service that ignores dates. Otherwise, every single second would be requested.
@@ -107,10 +105,8 @@ impl RepeatGuard {
             return Ok(());
         }
         let why = "version 1 returns the same batches for any dates";
-        Err(ServiceError {
-            request: "GET /v1/batches".to_owned(),
-            fault: Fault::Broken(why.to_owned()),
-        })
+        let fault = Fault::Broken(why.to_owned());
+        Err(ServiceError::new("GET /v1/batches", fault))
     }
 }
 

@@ -7,17 +7,18 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
-use super::limiter::Permit;
 use super::queue::{WindowOutcome, WindowSender};
 use super::repeats::RepeatGuard;
-use super::session::{PageRequest, Refused, Session};
+use super::session::FetchSession;
 use super::v1_sample::{self, CreationSample};
 use super::window::{self, WindowHint};
 use crate::batch::Batch;
 use crate::batch::dedup::Id;
 use crate::batch::range::Range;
-use crate::client::{Response, ServiceError, Version};
+use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
 use crate::error::Failure;
 
 /// A response with this many batches may be incomplete (interface, section 8).
@@ -28,7 +29,7 @@ const TOO_LARGE: [u16; 2] = [413, 422];
 const CHUNK: usize = 1 << 20;
 /// Fetches one window.
 pub(super) struct V1Walk {
-    session: Arc<Session>,
+    session: Arc<FetchSession>,
     window: Range,
     is_whole_range: bool,
     hint: WindowHint,
@@ -46,7 +47,7 @@ enum V1Response {
 impl V1Walk {
     /// Prepares to fetch `window`, which may be the whole range.
     pub(super) fn new(
-        session: Arc<Session>,
+        session: Arc<FetchSession>,
         window: Range,
         is_whole_range: bool,
         hint: WindowHint,
@@ -75,7 +76,7 @@ impl V1Walk {
             Ok(V1Response::Oversized(sample)) => {
                 Ok(WindowOutcome::Replaced(sample.cut(&self.window, self.hint)))
             }
-            Err((error, _)) if error.refuses_batches(&TOO_LARGE) => {
+            Err(error) if error.refuses_batches(&TOO_LARGE) => {
                 log::info!("{error}; requesting half of the window");
                 match self.hint.newest_first {
                     Some(newest_first) => Ok(WindowOutcome::Replaced(v1_sample::ordered_parts(
@@ -86,7 +87,7 @@ impl V1Walk {
                     None => self.find_order(halves).await,
                 }
             }
-            Err((error, tries)) => Err(tries.failure(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -112,7 +113,7 @@ impl V1Walk {
                     newest_first = Some(sample.is_newest_first());
                     pending.push(window);
                 }
-                Err((error, _)) if error.refuses_batches(&TOO_LARGE) => {
+                Err(error) if error.refuses_batches(&TOO_LARGE) => {
                     if let Some([earlier, later]) = window::halves(&window) {
                         pending.extend([later, earlier]);
                     } else {
@@ -121,7 +122,7 @@ impl V1Walk {
                         pending.push(window);
                     }
                 }
-                Err((error, tries)) => return Err(tries.failure(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         pending.reverse();
@@ -134,27 +135,19 @@ impl V1Walk {
     }
 
     /// Requests `window` until its response is read or known to be too large.
-    async fn fetch(&self, window: Range) -> Result<V1Response, Refused> {
-        let request = PageRequest {
-            version: Version::V1,
-            range: window,
-            next_token: None,
-        };
+    async fn fetch(&self, window: Range) -> Result<V1Response, ServiceError> {
+        let request = PageRequest::new(Version::V1, &window, None);
         let info = ResponseInfo {
             window: (!self.is_whole_range || window != self.window).then_some(window),
             page: 1,
         };
         let session = &self.session;
-        let mut retrying = session.request(&request);
-        loop {
-            let (response, permit) = retrying.send().await?;
+        let read = |response, permit| {
             let decoder =
                 PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
-            match read(session, response, permit, decoder).await {
-                Ok(decoded) => return Ok(decoded),
-                Err(error) => retrying.back_off(error).await?,
-            }
-        }
+            read(session, response, permit, decoder)
+        };
+        session.client.request(&request, read).await
     }
 }
 
@@ -171,9 +164,9 @@ fn joined(windows: Vec<Range>, batches: usize) -> Vec<Range> {
 
 /// Reads a response. If it is too large, only the creation dates are sampled.
 async fn read(
-    session: &Session,
+    session: &FetchSession,
     mut response: Response,
-    permit: Permit<'_>,
+    permit: Permit,
     mut decoder: PageDecoder,
 ) -> Result<V1Response, ServiceError> {
     let mut sample = CreationSample::default();
@@ -236,16 +229,14 @@ impl V1Walk {
         let refused = match self.stream(self.window, &mut sent).await {
             Ok(Streamed { received, .. }) if received < LIMIT => return Ok(WindowOutcome::Done),
             Ok(Streamed { received, digest }) => {
-                self.repeat_guard
-                    .check(digest)
-                    .map_err(|error| error.into_failure(1))?;
+                self.repeat_guard.check(digest).map_err(Failure::from)?;
                 if seconds.is_none() {
                     self.note_truncated(self.window, received);
                 }
                 None
             }
-            Err((error, tries)) if error.refuses_batches(&TOO_LARGE) => Some((error, tries)),
-            Err((error, tries)) => return Err(tries.failure(error)),
+            Err(error) if error.refuses_batches(&TOO_LARGE) => Some(error),
+            Err(error) => return Err(error.into()),
         };
         let Some(seconds) = seconds else {
             return match refused {
@@ -258,11 +249,11 @@ impl V1Walk {
         for second in seconds {
             log::info!("requesting {} on its own", second.describe());
             let streamed = self.stream(second, &mut sent).await;
-            let streamed = streamed.map_err(|(error, tries)| {
+            let streamed = streamed.map_err(|error| {
                 if error.refuses_batches(&TOO_LARGE) {
-                    too_dense((error, tries), &second)
+                    too_dense(error, &second)
                 } else {
-                    tries.failure(error)
+                    error.into()
                 }
             })?;
             total += streamed.received;
@@ -283,32 +274,31 @@ impl V1Walk {
 
     /// Requests `window` and delivers batches not yet `sent` while they arrive, because the response may have
     /// any size. After a retry, batches delivered before are skipped.
-    async fn stream(&mut self, window: Range, sent: &mut SentBatches) -> Result<Streamed, Refused> {
-        let request = PageRequest {
-            version: Version::V1,
-            range: window,
-            next_token: None,
-        };
+    async fn stream(
+        &mut self,
+        window: Range,
+        sent: &mut SentBatches,
+    ) -> Result<Streamed, ServiceError> {
+        let request = PageRequest::new(Version::V1, &window, None);
         let info = ResponseInfo {
             window: (!self.is_whole_range).then_some(window),
             page: 1,
         };
         let session = Arc::clone(&self.session);
         let issues = self.sender.totals.issues.clone();
-        let mut retrying = session.request(&request);
-        loop {
-            let (mut response, permit) = retrying.send().await?;
+        let walk = Mutex::new((self, sent));
+        let (session, walk, issues) = (&session, &walk, &issues);
+        let read = |mut response, permit: Permit| async move {
             // This may wait for its turn in the queue, so other requests must be able to start.
             permit.succeeded();
+            let (walk, sent) = &mut *walk.lock().await;
             // A retry finds the same issues again.
-            self.sender.totals.issues = issues.clone();
+            walk.sender.totals.issues.clone_from(issues);
             let decoder =
                 PageDecoder::new(Version::V1, session.lenient, info, session.blank_page());
-            match self.stream_response(&mut response, decoder, sent).await {
-                Ok(streamed) => return Ok(streamed),
-                Err(error) => retrying.back_off(error).await?,
-            }
-        }
+            walk.stream_response(&mut response, decoder, sent).await
+        };
+        session.client.request(&request, read).await
     }
 
     /// Delivers one response.
@@ -345,8 +335,8 @@ impl V1Walk {
 }
 
 /// Returns the failure for a window that version 1 cannot return.
-fn too_dense((error, tries): Refused, window: &Range) -> Failure {
-    tries.failure(error).hint(format!(
+fn too_dense(error: ServiceError, window: &Range) -> Failure {
+    Failure::from(error).hint(format!(
         "more batches were created within one second ({}) than version 1 can return; use `--api v2`, which has no such limit",
         window.describe()
     ))

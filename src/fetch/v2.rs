@@ -7,15 +7,14 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, oneshot};
 use tokio::task::{self, JoinHandle};
 
 use super::decode::{DecodedPage, PageDecoder, ResponseInfo};
-use super::limiter::Permit;
 use super::planner::WindowPlanner;
 use super::queue::{ROOM, WindowOutcome, WindowSender};
 use super::repeats::looping_failure;
-use super::session::{PageRequest, Refused, Session};
+use super::session::FetchSession;
 use super::window::{self, WalkMode};
 use crate::batch::Page;
 use crate::batch::dedup::{Digest, Id};
@@ -23,8 +22,7 @@ use crate::batch::page::FirstPageIds;
 use crate::batch::page::WalkId;
 use crate::batch::range::Range;
 use crate::batch::{Batch, Timestamp};
-use crate::client::retry::Tries;
-use crate::client::{Response, ServiceError, Version};
+use crate::client::{PageRequest, Permit, Response, ServiceError, Version};
 use crate::error::Failure;
 use crate::secret::Secret;
 
@@ -39,7 +37,7 @@ const MAX_RESTARTS: u32 = 3;
 /// Number of unordered pages after which a window is split.
 const SPLIT_AFTER: u64 = 8;
 pub(super) struct V2Walk {
-    session: Arc<Session>,
+    session: Arc<FetchSession>,
     window: Range,
     mode: WalkMode,
     /// Whether the service may not have version 2.
@@ -76,7 +74,7 @@ impl Drop for PendingPage {
 
 impl V2Walk {
     pub(super) fn new(
-        session: Arc<Session>,
+        session: Arc<FetchSession>,
         window: Range,
         mode: WalkMode,
         may_be_missing: bool,
@@ -142,15 +140,15 @@ impl V2Walk {
             };
             let (mut decoded, cursor) = match result {
                 Ok(decoded) => decoded,
-                Err((error, _))
+                Err(error)
                     if self.may_be_missing
                         && pages + self.most_pages == 0
                         && error.is_missing() =>
                 {
                     return Ok(WindowOutcome::VersionMissing(error));
                 }
-                Err((error, tries)) => {
-                    self.restart(next_token.take().is_some(), error, &tries)?;
+                Err(error) => {
+                    self.restart(next_token.take().is_some(), error)?;
                     ahead = None;
                     continue;
                 }
@@ -337,19 +335,13 @@ impl V2Walk {
     }
 
     /// Restarts the walk if the cursor is no longer valid. Any other error is final.
-    fn restart(
-        &mut self,
-        had_cursor: bool,
-        error: ServiceError,
-        tries: &Tries,
-    ) -> Result<(), Failure> {
+    fn restart(&mut self, had_cursor: bool, error: ServiceError) -> Result<(), Failure> {
         let expired = had_cursor && error.refuses_batches(&EXPIRED);
         if !expired {
-            return Err(tries.failure(error));
+            return Err(error.into());
         }
         if self.restarts >= MAX_RESTARTS {
-            let failure = tries.failure(error);
-            return Err(failure
+            return Err(Failure::from(error)
                 .with_message("the service rejects its own next_token")
                 .hint("request a shorter range with `--start` and `--end`, or contact the operator of the service"));
         }
@@ -420,14 +412,14 @@ fn is_unsorted(
 }
 
 /// A decoded page with the cursor of the next one.
-type PageResult = Result<(DecodedPage, Option<String>), Refused>;
+type PageResult = Result<(DecodedPage, Option<String>), ServiceError>;
 
 /// Receives the cursor of the next page; used once.
-type EarlyCursor = Option<oneshot::Sender<String>>;
+type EarlyCursor = Mutex<Option<oneshot::Sender<String>>>;
 
 /// Requests a page, with its dates if the service accepts them together with a cursor.
 async fn fetch_page(
-    session: &Session,
+    session: &FetchSession,
     window: Range,
     next_token: Option<Secret>,
     info: ResponseInfo,
@@ -435,23 +427,20 @@ async fn fetch_page(
 ) -> PageResult {
     let has_cursor = next_token.is_some();
     let repeat_dates = !has_cursor || session.dates_with_cursor.load(Ordering::Relaxed);
-    let mut request = PageRequest {
-        version: Version::V2,
-        range: if repeat_dates {
-            window
-        } else {
-            Range::default()
-        },
-        next_token,
+    let dates = if repeat_dates {
+        window
+    } else {
+        Range::default()
     };
-    let mut early_cursor = Some(early_cursor);
-    let result = fetch_once(session, &request, info, &mut early_cursor, || {}).await;
+    let mut request = PageRequest::new(Version::V2, &dates, next_token);
+    let early_cursor = Mutex::new(Some(early_cursor));
+    let result = fetch_once(session, &request, info, &early_cursor, || {}).await;
     let has_dates = window.start.is_some() || window.end.is_some();
-    let refused = matches!(&result, Err((error, _)) if error.refuses_batches(&[422]));
+    let refused = matches!(&result, Err(error) if error.refuses_batches(&[422]));
     if !(refused && has_cursor && repeat_dates && has_dates) {
         return result;
     }
-    request.range = Range::default();
+    request = PageRequest::new(Version::V2, &Range::default(), request.next_token);
     let accepted = || {
         if session.dates_with_cursor.swap(false, Ordering::Relaxed) {
             log::info!(
@@ -459,40 +448,36 @@ async fn fetch_page(
             );
         }
     };
-    match fetch_once(session, &request, info, &mut early_cursor, accepted).await {
+    match fetch_once(session, &request, info, &early_cursor, accepted).await {
         // The request without dates is refused too, so the dates were not the reason.
-        Err((error, _)) if error.refuses_batches(&EXPIRED) => result,
+        Err(error) if error.refuses_batches(&EXPIRED) => result,
         retried => retried,
     }
 }
 
 /// Sends the request until a page is decoded. Calls `accepted` as soon as the service accepts the request.
 async fn fetch_once(
-    session: &Session,
+    session: &FetchSession,
     request: &PageRequest,
     info: ResponseInfo,
-    early_cursor: &mut EarlyCursor,
+    early_cursor: &EarlyCursor,
     accepted: impl Fn(),
 ) -> PageResult {
-    let mut pending = session.request(request);
-    loop {
-        let (response, permit) = pending.send().await?;
+    let read = |response, permit| {
         accepted();
         let decoder = PageDecoder::new(Version::V2, session.lenient, info, session.blank_page());
-        match read_page(response, permit, decoder, early_cursor).await {
-            Ok(decoded) => return Ok(decoded),
-            Err(error) => pending.back_off(error).await?,
-        }
-    }
+        read_page(response, permit, decoder, early_cursor)
+    };
+    session.client.request(request, read).await
 }
 
 /// Reads a page. Sends the cursor of the next page as soon as this page has arrived.
 async fn read_page(
     mut response: Response,
-    permit: Permit<'_>,
+    permit: Permit,
     mut decoder: PageDecoder,
-    early_cursor: &mut EarlyCursor,
-) -> Result<(DecodedPage, Option<String>), ServiceError> {
+    early_cursor: &EarlyCursor,
+) -> PageResult {
     let mut last = None;
     let mut size = 0;
     while let Some(text) = response.text(CHUNK).await? {
@@ -511,7 +496,7 @@ async fn read_page(
     }
     permit.succeeded();
     let last = last.unwrap_or_default();
-    let early_cursor = early_cursor.take();
+    let early_cursor = early_cursor.lock().await.take();
     if let (Some(early_cursor), Some(cursor)) = (early_cursor, last_cursor(&last)) {
         // Without a receiver, the cursor is not needed.
         let _ = early_cursor.send(cursor.to_owned());

@@ -14,7 +14,7 @@ pub(super) fn observed(prober: &Prober) -> Vec<TopicAnswer> {
 }
 
 fn rate_limits(prober: &Prober) -> TopicAnswer {
-    let headers = &prober.headers;
+    let headers = prober.headers.borrow();
     let responses = headers.responses[Version::V1] + headers.responses[Version::V2];
     let evidence = vec![format!(
         "{responses} responses to sequential requests, {} of them 429",
@@ -33,7 +33,7 @@ fn rate_limits(prober: &Prober) -> TopicAnswer {
 }
 
 fn gzip(prober: &Prober) -> TopicAnswer {
-    let headers = &prober.headers;
+    let headers = prober.headers.borrow();
     let counts = [Version::V2, Version::V1]
         .map(|version| (version, headers.gzip[version], headers.successes[version]));
     let used = counts.iter().filter(|(_, _, responses)| *responses > 0);
@@ -54,8 +54,8 @@ fn gzip(prober: &Prober) -> TopicAnswer {
 }
 
 fn deprecation(prober: &Prober) -> TopicAnswer {
-    let responses = prober.headers.responses[Version::V1];
-    let result = prober.headers.deprecations();
+    let responses = prober.headers.borrow().responses[Version::V1];
+    let result = prober.headers.borrow().deprecations();
     let result = match (responses, result.as_slice()) {
         (0, _) => Err("version 1 sent no response".to_owned()),
         (_, []) => Err("no response of version 1 has a Deprecation or Sunset header".to_owned()),

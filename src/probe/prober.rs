@@ -1,13 +1,14 @@
 //! Sends the requests of the probe, one at a time, with retries and a limit, and records the headers.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::listing::{BatchList, batches, read};
 use super::request::{Bearer, NoBatches, ProbeAnswer, ProbeRequest};
 use super::response::{ResponseHeaders, TokenReply};
 use super::versions::{BothVersions, MissingVersion};
-use crate::client::retry::{RetryPolicy, Tries};
-use crate::client::{Fault, RawRequest, Service, ServiceError, Version};
+use crate::client::retry::RetryPolicy;
+use crate::client::{Fault, PageRequest, Service, ServiceError, Version};
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
@@ -30,7 +31,7 @@ pub(crate) struct Prober {
     /// Set when the service is no longer reachable, to avoid more waiting.
     gone: Option<String>,
     lost_in_a_row: u32,
-    pub(super) headers: ResponseHeaders,
+    pub(super) headers: RefCell<ResponseHeaders>,
     /// How tokens expired, as text.
     pub(super) expired: Vec<String>,
     /// Whether to send dates with a cursor, as far as known.
@@ -53,7 +54,7 @@ impl Prober {
             current: BothVersions::default(),
             gone: None,
             lost_in_a_row: 0,
-            headers: ResponseHeaders::default(),
+            headers: RefCell::default(),
             expired: Vec::new(),
             dates_with_cursor: true,
         }
@@ -167,41 +168,40 @@ impl Prober {
             },
             ..self.policy
         };
-        let mut tries = Tries::new(policy, &self.stats);
-        loop {
-            self.may_ask(request.version, request.bearer)?;
-            let error = match self.send_once(request, token.as_ref()).await {
-                Ok(listing) => {
-                    self.lost_in_a_row = 0;
-                    return Ok(listing);
-                }
-                Err(error) => error,
-            };
-            if let Err(error) = tries.pause(error).await {
-                return Err(self.classify_failure(&error, request.is_bad));
+        let attempt = || async {
+            match self.may_ask(request.version, request.bearer) {
+                Ok(()) => self.send_once(request, token.as_ref()).await.map(Ok),
+                Err(error) => Ok(Err(error)),
             }
+        };
+        match policy.retry(&self.stats, attempt).await {
+            Ok(listing) => {
+                let listing = listing?;
+                self.lost_in_a_row = 0;
+                Ok(listing)
+            }
+            Err(error) => Err(self.classify_failure(&error, request.is_bad)),
         }
     }
 
     async fn send_once(
-        &mut self,
+        &self,
         request: &ProbeRequest,
         token: Option<&Secret>,
     ) -> Result<BatchList, ServiceError> {
-        let raw = RawRequest {
+        let raw = PageRequest {
             version: request.version,
-            token,
-            start_date: request.start.as_deref(),
-            end_date: request.end.as_deref(),
-            next_token: request.cursor.as_ref(),
+            start_date: request.start.clone(),
+            end_date: request.end.clone(),
+            next_token: request.cursor.clone(),
         };
-        let mut answer = self.service.send_raw(&raw).await?;
-        self.headers.record(request.version, &answer);
+        let mut answer = self.service.batches(&raw, token).await?;
+        self.headers.borrow_mut().record(request.version, &answer);
         let was_accepted = !matches!(answer.status(), 401 | 403);
         if let Bearer::Of(version) = request.bearer
-            && let Some(token) = &mut self.current[version]
+            && let Some(token) = &self.current[version]
         {
-            token.uses += u32::from(was_accepted);
+            token.uses.update(|uses| uses + u32::from(was_accepted));
         }
         if !answer.is_success() {
             let error = answer.refused().await;
@@ -257,35 +257,32 @@ impl Prober {
         &mut self,
         version: Version,
     ) -> Result<TokenReply, NoBatches> {
-        let mut tries = Tries::new(self.policy, &self.stats);
-        loop {
-            self.may_ask(version, Bearer::Of(version))?;
-            let error = match self.request_token_once(version).await {
-                Ok(token) => {
-                    self.current[version] = Some(token.clone());
-                    return Ok(token);
-                }
-                Err(error) => error,
-            };
-            if let Err(error) = tries.pause(error).await {
-                self.count_lost(&error);
-                // Without a token, further requests make no sense.
-                let missing = MissingVersion::of(version, &error)
-                    .unwrap_or_else(|| MissingVersion::NoToken(format!("no token: {error}")));
-                let reason = missing.reason().to_owned();
-                self.missing[version] = Some(missing);
-                return Err(NoBatches::Lost(reason));
+        let attempt = || async {
+            match self.may_ask(version, Bearer::Of(version)) {
+                Ok(()) => self.request_token_once(version).await.map(Ok),
+                Err(error) => Ok(Err(error)),
             }
-        }
+        };
+        let error = match self.policy.retry(&self.stats, attempt).await {
+            Ok(token) => {
+                let token = token?;
+                self.current[version] = Some(token.clone());
+                return Ok(token);
+            }
+            Err(error) => error,
+        };
+        self.count_lost(&error);
+        // Without a token, further requests make no sense.
+        let missing = MissingVersion::of(version, &error)
+            .unwrap_or_else(|| MissingVersion::NoToken(format!("no token: {error}")));
+        let reason = missing.reason().to_owned();
+        self.missing[version] = Some(missing);
+        Err(NoBatches::Lost(reason))
     }
 
-    async fn request_token_once(&mut self, version: Version) -> Result<TokenReply, ServiceError> {
-        let mut answer = self.service.send_token_request(version).await?;
-        self.headers.record(version, &answer);
-        if !answer.is_success() {
-            return Err(answer.refused().await);
-        }
-        let (response, fields) = answer.token().await?;
-        Ok(TokenReply::new(version, response, fields))
+    async fn request_token_once(&self, version: Version) -> Result<TokenReply, ServiceError> {
+        let answer = self.service.auth(version).await?;
+        self.headers.borrow_mut().record(version, &answer);
+        Ok(TokenReply::new(version, answer.token().await?))
     }
 }

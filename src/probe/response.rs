@@ -1,5 +1,6 @@
 //! What a response contains besides batches: a token, and headers about limits, deprecation and gzip.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -21,25 +22,25 @@ pub(super) struct TokenReply {
     pub(super) fields: Vec<String>,
     pub(super) expires_in: Option<u64>,
     /// The number of requests that accepted it.
-    pub(super) uses: u32,
+    pub(super) uses: Cell<u32>,
     issued: Instant,
 }
 
 impl TokenReply {
-    pub(super) fn new(version: Version, response: TokenResponse, fields: Vec<String>) -> Self {
+    pub(super) fn new(version: Version, response: TokenResponse) -> Self {
         Self {
             version,
             secret: response.access_token,
-            fields,
+            fields: response.fields,
             expires_in: response.expires_in,
-            uses: 0,
+            uses: Cell::new(0),
             issued: Instant::now(),
         }
     }
 
     /// Describes the age of the token when it was refused.
     pub(super) fn age(&self) -> String {
-        let uses = self.uses;
+        let uses = self.uses.get();
         let seconds = self.issued.elapsed().as_secs_f64();
         format!(
             "a token of {} was refused after {uses} requests, {seconds:.1} s after it was issued",
@@ -181,8 +182,9 @@ mod tests {
         let response = TokenResponse {
             access_token: Secret::new(token),
             expires_in: None,
+            fields: Vec::new(),
         };
-        TokenReply::new(Version::V2, response, Vec::new()).claimed_lifetime()
+        TokenReply::new(Version::V2, response).claimed_lifetime()
     }
 
     fn jwt(claims: &str) -> String {

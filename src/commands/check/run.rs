@@ -12,7 +12,7 @@ use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
 use crate::cli::CheckArgs;
-use crate::client::{Api, BaseUrl, Fault, Service, ServiceError, Version};
+use crate::client::{Api, BaseUrl, Fault, PageRequest, Service, ServiceError, Version};
 use crate::commands::source::ServiceSource;
 use crate::error::{self, Failure};
 use crate::probe::{self, BothVersions, MissingVersion, Prober};
@@ -131,7 +131,7 @@ impl VersionCheck {
             Version::V1 => ("auth v1", "batches v1"),
             Version::V2 => ("auth v2", "batches v2"),
         };
-        let token = match service.auth(version).await {
+        let token = match request_token(service, version).await {
             Err(error) if !self.connected && has_no_connection(&error) => {
                 report_no_connection(&mut self.results, service.base_url(), error)?;
                 return Ok(false);
@@ -143,7 +143,7 @@ impl VersionCheck {
             report_connection(&mut self.results, service.base_url())?;
         }
         let token = match token {
-            Ok(token) => token.access_token,
+            Ok(token) => token,
             Err(error) => {
                 self.missing[version] = MissingVersion::of(version, &error);
                 self.failed(auth, error, version)?;
@@ -196,7 +196,7 @@ impl VersionCheck {
             (Api::Auto, Version::V1) => !v2_works,
             (Api::V1, Version::V2) | (Api::V2, Version::V1) => false,
         };
-        self.results.failed(step, error.into_failure(1), matters)
+        self.results.failed(step, error.into(), matters)
     }
 }
 
@@ -226,9 +226,9 @@ fn report_no_connection(
         }
         Fault::Tls(_) => {
             results.ok("connection", format!("{} answers", base_url.host()))?;
-            results.failed("TLS", error.into_failure(1), true)
+            results.failed("TLS", error.into(), true)
         }
-        _ => results.failed("connection", error.into_failure(1), true),
+        _ => results.failed("connection", error.into(), true),
     }
 }
 
@@ -241,6 +241,11 @@ fn report_connection(results: &mut CheckResults, base_url: &BaseUrl) -> anyhow::
         "none: plain http"
     };
     results.ok("TLS", tls)
+}
+
+async fn request_token(service: &Service, version: Version) -> Result<Secret, ServiceError> {
+    let response = service.auth(version).await?;
+    Ok(response.token().await?.access_token)
 }
 
 /// Requests one page, parses its batches and counts them.
@@ -259,7 +264,9 @@ async fn first_page(
         },
         Version::V2 => Range::default(),
     };
-    let mut response = service.batches(version, token, &range, None).await?;
+    let request = PageRequest::new(version, &range, None);
+    let response = service.batches(&request, Some(token)).await?;
+    let mut response = response.success().await?;
     let date = response.date();
     let mut splitter = Splitter::new(match version {
         Version::V1 => Shape::Flat,

@@ -1,14 +1,14 @@
 //! Limits the number of concurrent requests: starts at the configured number, halves it when the service is
 //! overloaded, and raises it again slowly.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 /// Number of successful responses per permit after which one more permit is allowed.
 const SUCCESSES_PER_PERMIT: usize = 8;
 
-pub(super) struct ConcurrencyLimiter {
+pub(crate) struct ConcurrencyLimiter {
     state: Mutex<LimiterState>,
     freed: Notify,
 }
@@ -47,7 +47,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Returns the current limit.
-    pub(super) fn allowed(&self) -> usize {
+    pub(crate) fn allowed(&self) -> usize {
         self.state().allowed
     }
 
@@ -57,7 +57,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Waits for a permit.
-    pub(super) async fn acquire(&self) -> Permit<'_> {
+    pub(super) async fn acquire(self: &Arc<Self>) -> Permit {
         loop {
             let freed = self.freed.notified();
             if let Some(permit) = self.try_acquire() {
@@ -67,7 +67,7 @@ impl ConcurrencyLimiter {
         }
     }
 
-    fn try_acquire(&self) -> Option<Permit<'_>> {
+    fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
         let mut state = self.state();
         if state.in_use >= state.allowed {
             return None;
@@ -75,21 +75,21 @@ impl ConcurrencyLimiter {
         state.in_use += 1;
         state.peak = state.peak.max(state.in_use);
         Some(Permit {
-            limiter: self,
+            limiter: Arc::clone(self),
             reductions: state.reductions,
         })
     }
 }
 
 /// Permission to send one request; released when dropped.
-pub(super) struct Permit<'a> {
-    limiter: &'a ConcurrencyLimiter,
+pub(crate) struct Permit {
+    limiter: Arc<ConcurrencyLimiter>,
     reductions: u64,
 }
 
-impl Permit<'_> {
+impl Permit {
     /// Records a successful response.
-    pub(super) fn succeeded(self) {
+    pub(crate) fn succeeded(self) {
         let mut state = self.limiter.state();
         state.successes += 1;
         if state.allowed < state.configured
@@ -119,7 +119,7 @@ impl Permit<'_> {
     }
 }
 
-impl Drop for Permit<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.limiter.state().in_use -= 1;
         // Two, because the limit may have grown by one.
@@ -132,13 +132,13 @@ impl Drop for Permit<'_> {
 mod tests {
     use super::*;
 
-    fn fill(limiter: &ConcurrencyLimiter) -> Vec<Permit<'_>> {
+    fn fill(limiter: &Arc<ConcurrencyLimiter>) -> Vec<Permit> {
         std::iter::from_fn(|| limiter.try_acquire()).collect()
     }
 
     #[test]
     fn an_overloaded_service_halves_the_limit_once_per_group() {
-        let limiter = ConcurrencyLimiter::new(8);
+        let limiter = Arc::new(ConcurrencyLimiter::new(8));
         for permit in fill(&limiter) {
             permit.overloaded();
         }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_limit_grows_slowly_up_to_the_configured_number() {
-        let limiter = ConcurrencyLimiter::new(3);
+        let limiter = Arc::new(ConcurrencyLimiter::new(3));
         fill(&limiter).into_iter().for_each(Permit::overloaded);
         let mut answers = 0;
         while limiter.allowed() < 3 {
