@@ -23,7 +23,7 @@ Examples:
 /// Serves the whole API, versions 1 and 2. Demo data depends only on `--seed` and `--batches`. Prints its
 /// URL and credentials on standard output, then runs until Ctrl-C or SIGTERM. It then finishes open requests
 /// for up to 10 s and exits with code 0. A second signal stops it immediately.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0 picks a free port

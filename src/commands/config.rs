@@ -1,6 +1,6 @@
 //! `config`: prints the path of the config file or the settings in effect, or creates a config file.
 
-use super::Context;
+use super::context::Context;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -32,20 +32,16 @@ mod outputs;
 
 mod messages;
 
-// The async runtime, and signals that stop it.
+// What is made once and handed down; the async runtime, and signals that stop it.
+mod context;
+
 mod runtime;
 
 pub(crate) mod signals;
 
 use crate::cli::{Cli, Command};
 use crate::terminal;
-
-/// What a run needs besides its own flags: made once, and handed down. Clones share everything.
-#[derive(Clone, Default)]
-pub(crate) struct Context {
-    /// The settings from environment variables, by the names of their fields.
-    from_environment: Vec<String>,
-}
+pub(crate) use context::Context;
 
 /// Runs the subcommand of the command line.
 pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
@@ -61,7 +57,7 @@ pub(crate) fn run(context: &Context, cli: &Cli) -> anyhow::Result<()> {
         Command::Verify(args) => verify::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Config(command) => config::run(context, command),
-        Command::Serve(args) => serve::run(args),
+        Command::Serve(args) => serve::run(context, args),
         Command::Completions { shell } => Ok(terminal::print(&generate::completions(*shell))?),
         Command::Man { command } => Ok(terminal::print(&generate::man_page(command.as_deref())?)?),
     }

@@ -1,6 +1,6 @@
 //! Checks and prepares the outputs of a run before it starts.
 
-use super::Context;
+use super::context::Context;
 use std::path::{Path, PathBuf};
 
 use crate::cli::ServiceArgs;

@@ -1,6 +1,6 @@
 //! `report`: writes one self-contained HTML page with charts.
 
-use super::Context;
+use super::context::Context;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::time::Instant;

@@ -1,12 +1,13 @@
 //! The async runtime of a command, and how a signal ends the work on it.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::runtime::{Handle, Runtime};
-use tokio::task::JoinError;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 
-use super::Context;
+use super::context::Context;
 use super::signals::Signals;
 use crate::error::{Failure, Kind};
 use crate::storage::cleanup;
@@ -19,10 +20,61 @@ const GRACE_PERIOD: Duration = Duration::from_secs(10);
 /// Builds a runtime with at least two workers.
 pub(super) fn build() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
+        .worker_threads(thread::available_parallelism().map_or(2, |cores| cores.get().max(2)))
         .enable_all()
         .build()
         .context("cannot start the runtime")
+}
+
+/// How a run ended.
+pub(super) enum Ended {
+    Finished(anyhow::Result<()>),
+    Signalled(Kind),
+}
+
+/// Runs `work` until it ends, or until a signal arrived and `wait` has returned.
+pub(super) fn until_signal<W>(
+    context: &Context,
+    work: W,
+    wait: impl AsyncFnOnce(Kind, &mut Signals) -> Kind,
+) -> anyhow::Result<Ended>
+where
+    W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
+{
+    let runtime = build()?;
+    let handle = runtime.handle().clone();
+    let mut signals = {
+        let _entered = handle.enter();
+        Signals::catch().context("cannot catch signals")?
+    };
+    let context = context.clone();
+    let (sender, mut receiver) = oneshot::channel();
+    // On a separate thread: a blocked write must not keep signals from being handled. The thread owns the runtime: after
+    // a signal it may still be working, until the process exits.
+    let thread = thread::Builder::new().spawn(move || {
+        let ended = runtime.block_on(work(context));
+        let _ = sender.send((ended, runtime));
+    });
+    let thread = thread.context("cannot start a thread")?;
+    let ended = handle.block_on(async {
+        tokio::select! {
+            // If both are ready, the run finished before the signal.
+            biased;
+            ended = &mut receiver => Ok(ended),
+            kind = async {
+                let kind = signals.next().await;
+                wait(kind, &mut signals).await
+            } => Err(kind),
+        }
+    });
+    match ended {
+        Ok(Ok((ended, _runtime))) => Ok(Ended::Finished(ended)),
+        Ok(Err(_)) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => Err(anyhow::anyhow!("the run ended without a result")),
+        },
+        Err(kind) => Ok(Ended::Signalled(kind)),
+    }
 }
 
 /// Runs `work` until it ends or a signal arrives. After a signal, `left_behind` says what the run leaves behind.
@@ -34,32 +86,13 @@ pub(super) fn run<W>(
 where
     W: AsyncFnOnce(Context) -> anyhow::Result<()> + Send + 'static,
 {
-    let runtime = build()?;
-    let context = context.clone();
-    let ended = runtime.block_on(async move {
-        let mut signals = match Signals::catch().context("cannot catch signals") {
-            Ok(signals) => signals,
-            Err(error) => return Ended::Finished(Err(error)),
-        };
-        // On a separate thread: a blocked write must not keep signals from being handled.
-        let runtime = Handle::current();
-        let mut task = tokio::task::spawn_blocking(move || runtime.block_on(work(context)));
-        let kind = tokio::select! {
-            // If both are ready, the run finished before the signal.
-            biased;
-            ended = &mut task => return Ended::Finished(joined(ended)),
-            kind = signals.next() => kind,
-        };
-        if cleanup::stop() {
-            return Ended::Signalled(kind);
+    let ended = until_signal(context, work, async |kind, _| {
+        if !cleanup::stop() {
+            // The result is published, so the run has succeeded. The manifest and the last line follow.
+            tokio::time::sleep(GRACE_PERIOD).await;
         }
-        // The result is published, so the run has succeeded. The manifest and the last line follow.
-        tokio::select! {
-            biased;
-            ended = &mut task => Ended::Finished(joined(ended)),
-            () = tokio::time::sleep(GRACE_PERIOD) => Ended::Signalled(kind),
-        }
-    });
+        kind
+    })?;
     match ended {
         Ended::Finished(ended) => {
             cloud::settle();
@@ -70,25 +103,8 @@ where
             cleanup::sweep();
             cloud::sweep();
             cloud::settle();
-            // The task may still be running, and dropping the runtime would wait for it. The process exits soon.
-            std::mem::forget(runtime);
             let state = left_behind();
             Err(Failure::new(kind, format!("{}; {state}", kind.meaning())).into())
         }
     }
-}
-
-/// Returns the result of a task; a panic in it continues here.
-pub(super) fn joined(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
-    match ended {
-        Ok(ended) => ended,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// How a run ended.
-enum Ended {
-    Finished(anyhow::Result<()>),
-    Signalled(Kind),
 }

@@ -2,12 +2,16 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
+use tokio::sync::watch;
 
-use super::signals::Signals;
+use super::context::Context;
+use super::runtime::{self, Ended};
 use crate::archive::WatchedArchive;
 use crate::cli::{ServeArgs, ServeFormat};
 use crate::error::{Failure, Kind};
@@ -19,7 +23,7 @@ use crate::text;
 /// How long a stop may take before a note explains it.
 const NOTE_DELAY: Duration = Duration::from_millis(300);
 
-pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
+pub(super) fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<()> {
     let faults = Faults::parse(&args.faults)?;
     if args.archive.is_some() && faults.unknown_fields {
         let why = "`--fault unknown-fields` cannot be used with `--archive`";
@@ -28,22 +32,50 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<()> {
             .into());
     }
     let credentials = credentials(args)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    let ended = runtime.block_on(serve(args, faults, credentials));
-    // Batches may still be being generated; they are no longer needed.
-    runtime.shutdown_background();
-    ended
+    let args = args.clone();
+    let (stop, stopped) = watch::channel(false);
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let ready = Arc::clone(&is_ready);
+    let ended = runtime::until_signal(
+        context,
+        async move |_| serve(&args, faults, credentials, &ready, stopped).await,
+        async |kind, signals| {
+            if !is_ready.load(Ordering::SeqCst) {
+                return kind;
+            }
+            let _ = stop.send(true);
+            // Most stops are immediate; only a slow one needs an explanation.
+            tokio::select! {
+                kind = signals.next() => return kind,
+                () = tokio::time::sleep(NOTE_DELAY) => {}
+            }
+            terminal::note(
+                "finishing open requests (at most 10 s); press Ctrl-C again to stop at once",
+            );
+            signals.next().await
+        },
+    )?;
+    match ended {
+        Ended::Finished(ended) => ended,
+        Ended::Signalled(kind) => {
+            let message = if is_ready.load(Ordering::SeqCst) {
+                "stopped at once, with requests still open"
+            } else {
+                "stopped before the batches were ready"
+            };
+            Err(Failure::new(kind, message).into())
+        }
+    }
 }
 
+/// Serves batches until `stop` changes. Sets `is_ready` once clients can connect.
 async fn serve(
     args: &ServeArgs,
     faults: Faults,
     credentials: ExpectedCredentials,
+    is_ready: &AtomicBool,
+    mut stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
-    let mut signals = Signals::catch().context("cannot catch signals")?;
     let listener =
         server::listen(args.listen).map_err(|error| cannot_listen(args.listen, error))?;
     let address = listener
@@ -57,12 +89,8 @@ async fn serve(
         Some(path) => open(WatchedArchive::new(path)),
         None => Ok((server::generate(seed, count, unknown_fields), None)),
     });
-    let (catalog, source) = tokio::select! {
-        prepared = preparing => prepared.context("cannot prepare the batches")??,
-        kind = signals.next() => {
-            return Err(Failure::new(kind, "stopped before the batches were ready").into());
-        }
-    };
+    let (catalog, source) = preparing.await.context("cannot prepare the batches")??;
+    is_ready.store(true, Ordering::SeqCst);
     log::info!(
         "{} {} batches in {:.1?}",
         source.as_ref().map_or("generated", |_| "read"),
@@ -84,37 +112,18 @@ async fn serve(
         Some(source) => DataStore::watching(catalog, source),
         None => DataStore::from(catalog),
     };
-    let (stop, stopped) = tokio::sync::oneshot::channel();
-    let serving = server::run(listener, store, options, async {
-        // An error means that the sender was dropped, which is also a reason to stop.
-        let _ = stopped.await;
-    });
-    let second_signal = async {
-        let first = signals.next().await;
-        let _ = stop.send(first);
-        // Most stops are immediate; only a slow one needs an explanation.
-        tokio::select! {
-            kind = signals.next() => return kind,
-            () = tokio::time::sleep(NOTE_DELAY) => {}
-        }
-        terminal::note(
-            "finishing open requests (at most 10 s); press Ctrl-C again to stop at once",
-        );
-        signals.next().await
-    };
     let started = Instant::now();
-    tokio::select! {
-        requests = serving => {
-            let requests = requests?;
-            let seconds = started.elapsed().as_secs_f64();
-            let plural = if requests == 1 { "" } else { "s" };
-            terminal::conclude(&format!("stopped after {requests} request{plural} in {seconds:.1} s"));
-            Ok(())
-        }
-        kind = second_signal => {
-            Err(Failure::new(kind, "stopped at once, with requests still open").into())
-        }
-    }
+    let requests = server::run(listener, store, options, async {
+        // An error means that the sender was dropped, which is also a reason to stop.
+        let _ = stop.changed().await;
+    })
+    .await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let plural = if requests == 1 { "" } else { "s" };
+    terminal::conclude(&format!(
+        "stopped after {requests} request{plural} in {seconds:.1} s"
+    ));
+    Ok(())
 }
 
 /// Reads an archive; the returned source reads it again when it changes.

@@ -1,6 +1,8 @@
 //! Signals that ask the program to stop.
 
 use std::io;
+#[cfg(unix)]
+use std::sync::Arc;
 
 #[cfg(unix)]
 use tokio::signal::unix;
@@ -63,19 +65,10 @@ async fn received(signal: &mut Option<unix::Signal>) {
 /// the program without a message.
 #[cfg(unix)]
 pub(crate) fn let_writes_fail() {
-    /// SIGXFSZ, which has no name in tokio; the same number on Linux, macOS and the BSDs.
+    /// SIGXFSZ, which has no name in signal-hook; the same number on Linux, macOS and the BSDs.
     const FILE_TOO_LARGE: i32 = 25;
-    if is_ignored(FILE_TOO_LARGE) {
-        return;
-    }
-    // Once caught it stays caught, even without a runtime. A failure here changes nothing.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build();
-    if let Ok(runtime) = runtime {
-        let _entered = runtime.enter();
-        let _ = listen(unix::SignalKind::from_raw(FILE_TOO_LARGE));
-    }
+    // A failure here changes nothing.
+    let _ = signal_hook::flag::register(FILE_TOO_LARGE, Arc::default());
 }
 
 #[cfg(not(unix))]

@@ -1,6 +1,6 @@
 //! Where a command reads batches from: the service, a sandbox that runs as long as the command, or an archive.
 
-use super::Context;
+use super::context::Context;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `summary`: computes statistics per group and writes them to the terminal or a file.
 
-use super::Context;
+use super::context::Context;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::Path;

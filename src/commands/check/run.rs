@@ -1,9 +1,7 @@
 //! The steps of `check`: settings, connection, TLS, both API versions, the clock, and the probe.
 
-use crate::commands::Context;
 use std::time::SystemTime;
 
-use anyhow::Context as _;
 use chrono::Utc;
 
 use super::report::CheckResults;
@@ -13,6 +11,8 @@ use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
 use crate::cli::CheckArgs;
 use crate::client::{Api, BaseUrl, Fault, PageRequest, Service, ServiceError, Version};
+use crate::commands::context::Context;
+use crate::commands::runtime;
 use crate::commands::source::ServiceSource;
 use crate::error::{self, Failure};
 use crate::probe::{self, BothVersions, MissingVersion, Prober};
@@ -22,11 +22,7 @@ use crate::secret::Secret;
 const CHUNK_SIZE: usize = 64 * 1024;
 
 pub(crate) fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    runtime.block_on(check(context, args))
+    runtime::build()?.block_on(check(context, args))
 }
 
 async fn check(context: &Context, args: &CheckArgs) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! The run of an export: opens the outputs, fetches, publishes, and writes the manifest last.
 
-use crate::commands::Context;
+use crate::commands::context::Context;
 use std::collections::{BTreeSet, HashSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;

@@ -1,13 +1,11 @@
 //! The run of `sync`: fetches into the archive, and stops cleanly on a signal.
 
-use crate::commands::Context;
+use crate::commands::context::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use chrono::Utc;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::{changes, status};
@@ -16,7 +14,7 @@ use crate::archive::{Archive, ArchiveStart, Owner, Run};
 use crate::batch::range::{Range, written};
 use crate::cli::SyncArgs;
 use crate::commands::messages::{count, issue_warnings};
-use crate::commands::signals::Signals;
+use crate::commands::runtime::Ended;
 use crate::commands::source::ServiceSource;
 use crate::commands::{outputs, runtime};
 use crate::error::Failure;
@@ -43,39 +41,29 @@ pub(crate) fn run(context: &Context, args: &SyncArgs) -> anyhow::Result<()> {
         lookback: i64::try_from(args.lookback.as_secs()).unwrap_or(i64::MAX),
         full: args.full,
     };
-    let runtime = runtime::build()?;
-    let context = context.clone();
+    let (stop, stopped) = watch::channel(None);
+    let is_open = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&is_open);
     let args = args.clone();
-    let ended = runtime.block_on(async move {
-        let mut signals = Signals::catch().context("cannot catch signals")?;
-        let (stop, stopped) = watch::channel(None);
-        let is_open = Arc::new(AtomicBool::new(false));
-        let opened = Arc::clone(&is_open);
-        // On a separate thread: a blocked write must not keep signals from being handled.
-        let handle = Handle::current();
-        let mut syncing = tokio::task::spawn_blocking(move || {
-            handle.block_on(update_archive(&context, &args, &request, &opened, stopped))
-        });
-        let kind = tokio::select! {
-            kind = signals.next() => kind,
-            ended = &mut syncing => return runtime::joined(ended),
-        };
-        let _ = stop.send(Some(kind));
-        let grace_period = if is_open.load(Ordering::SeqCst) {
-            GRACE_PERIOD
-        } else {
-            Duration::ZERO
-        };
-        tokio::select! {
-            ended = &mut syncing => runtime::joined(ended),
-            // What is not committed is rolled back when the archive is next opened.
-            () = tokio::time::sleep(grace_period) => Err(Failure::new(kind, kind.meaning()).into()),
-            kind = signals.next() => Err(Failure::new(kind, kind.meaning()).into()),
-        }
-    });
-    // The task may still be running, and dropping the runtime would wait for it. The process exits soon.
-    std::mem::forget(runtime);
-    ended
+    let ended = runtime::until_signal(
+        context,
+        async move |context| update_archive(&context, &args, &request, &opened, stopped).await,
+        async |kind, signals| {
+            let _ = stop.send(Some(kind));
+            if !is_open.load(Ordering::SeqCst) {
+                return kind;
+            }
+            tokio::select! {
+                kind = signals.next() => kind,
+                () = tokio::time::sleep(GRACE_PERIOD) => kind,
+            }
+        },
+    )?;
+    match ended {
+        Ended::Finished(ended) => ended,
+        // What is not committed is rolled back when the archive is next opened.
+        Ended::Signalled(kind) => Err(Failure::new(kind, kind.meaning()).into()),
+    }
 }
 
 async fn update_archive(

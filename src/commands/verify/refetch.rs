@@ -1,6 +1,6 @@
 //! Fetches the batches again, from the service or an archive, and compares them with a file.
 
-use crate::commands::Context;
+use crate::commands::context::Context;
 use std::path::Path;
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! The run of `verify`: decides what to compare, reads both sides, and prints the result.
 
-use crate::commands::Context;
+use crate::commands::context::Context;
 use std::path::{Path, PathBuf};
 
 use super::expected::Expected;

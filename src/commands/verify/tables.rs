@@ -3,7 +3,7 @@
 use super::expected::Expected;
 use crate::batch::range::Range;
 use crate::cli::VerifyArgs;
-use crate::commands::Context;
+use crate::commands::context::Context;
 use crate::config::Settings;
 use crate::error::Failure;
 use crate::postgres::Reach;
