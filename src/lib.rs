@@ -37,6 +37,9 @@ mod export;
 mod formats;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(not(feature = "postgres"))]
+#[path = "postgres/disabled.rs"]
+mod postgres;
 mod storage;
 
 // What else is done with batches.

@@ -53,12 +53,6 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
     cause.downcast_ref()
 }
 
-/// Returns whether TLS failed because the certificate is not trusted.
-#[cfg(feature = "postgres")]
-pub(crate) fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
-    TlsProblem::of(error) == Some(TlsProblem::Untrusted)
-}
-
 /// Returns whether the service certainly did not process a request over HTTP/2 (RFC 9113, section 8.7): it
 /// closed the connection without an error, or refused the stream.
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {

@@ -35,7 +35,7 @@ pub(crate) mod bounded;
 pub(crate) mod certificates;
 
 pub(crate) use base_url::BaseUrl;
-#[cfg(any(feature = "cloud", feature = "postgres"))]
+#[cfg(feature = "cloud")]
 pub(crate) use certificates::read_certificates;
 pub(crate) use error::{Fault, ServiceError};
 pub(crate) use limiter::Permit;

@@ -66,7 +66,6 @@ impl Destination {
             manifest: None,
             success_marker: None,
         };
-        #[cfg(feature = "postgres")]
         if let Location::Table(_) = place {
             check_table(args)?;
             return Ok(made(place, None, Format::Postgres, Compression::None));
@@ -174,7 +173,6 @@ fn refuse_slips(path: &Path, args: &OutputArgs) -> Result<(), Failure> {
 }
 
 /// Refuses flags that do not apply to a table.
-#[cfg(feature = "postgres")]
 fn check_table(args: &OutputArgs) -> Result<(), Failure> {
     if let Some(format) = args.format {
         return Err(usage(format!(

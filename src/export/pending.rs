@@ -83,9 +83,7 @@ impl Pending {
                 upload.write_all(&text).map_err(Failure::from_output)?;
                 Upload::publish_all(vec![upload])
             }
-            Location::Stdout => Ok(()),
-            #[cfg(feature = "postgres")]
-            Location::Table(_) => Ok(()),
+            Location::Stdout | Location::Table(_) => Ok(()),
         }
     }
 

@@ -9,13 +9,8 @@ use crate::batch::{Batch, Representation};
 use crate::error::Failure;
 use crate::formats::{BatchWriter, WriterReport};
 use crate::pipeline::Sink;
-#[cfg(feature = "postgres")]
 use crate::postgres::CopyLoader;
-use crate::storage::Location;
-#[cfg(feature = "postgres")]
-use crate::storage::Published;
-#[cfg(feature = "postgres")]
-use crate::storage::cleanup;
+use crate::storage::{Location, Published, cleanup};
 
 pub(crate) enum ExportSink {
     One {
@@ -23,7 +18,6 @@ pub(crate) enum ExportSink {
         place: Location,
     },
     Many(Box<PartitionedWriter>),
-    #[cfg(feature = "postgres")]
     Table {
         loader: Box<CopyLoader>,
         place: Location,
@@ -35,7 +29,6 @@ impl ExportSink {
         let written = match self {
             Self::One { writer, .. } => writer.write(batch),
             Self::Many(partitions) => partitions.write(batch),
-            #[cfg(feature = "postgres")]
             Self::Table { loader, .. } => return loader.write(batch),
         };
         written.map_err(Failure::from_output)
@@ -45,9 +38,7 @@ impl ExportSink {
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         match self {
             Self::One { writer, .. } => writer.flush().map_err(Failure::from_output),
-            Self::Many(_) => Ok(()),
-            #[cfg(feature = "postgres")]
-            Self::Table { .. } => Ok(()),
+            Self::Many(_) | Self::Table { .. } => Ok(()),
         }
     }
 
@@ -55,9 +46,7 @@ impl ExportSink {
     pub(crate) fn crop_names(&self) -> Option<BTreeMap<String, String>> {
         match self {
             Self::Many(partitions) => partitions.crop_names(),
-            Self::One { .. } => None,
-            #[cfg(feature = "postgres")]
-            Self::Table { .. } => None,
+            Self::One { .. } | Self::Table { .. } => None,
         }
     }
 
@@ -75,7 +64,6 @@ impl ExportSink {
                 Ok((vec![written], report))
             }
             Self::Many(partitions) => partitions.publish(),
-            #[cfg(feature = "postgres")]
             Self::Table { loader, place } => {
                 let (counts, escaped_cells) = loader.finish()?;
                 // If the run is over, its last message describes the table.

@@ -10,9 +10,7 @@ use super::sqlite::write::Sqlite;
 use super::table::Table;
 use super::writer::{BatchWriter, WriterOptions};
 use super::xlsx::write::Xlsx;
-use crate::error::Failure;
-#[cfg(feature = "postgres")]
-use crate::error::Kind;
+use crate::error::{Failure, Kind};
 use crate::storage::{EncodedOutput, Escapes};
 
 /// Creates the writer for `format`.
@@ -57,7 +55,6 @@ pub(crate) fn new_writer(
             options.info,
         )?),
         // Rows go to the server, not to a file.
-        #[cfg(feature = "postgres")]
         Format::Postgres => {
             let why = "a PostgreSQL table is not written as a file";
             return Err(Failure::new(Kind::Internal, why));

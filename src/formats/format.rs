@@ -15,7 +15,6 @@ pub(crate) enum Format {
     Sqlite,
     Singer,
     /// Rows of a table, chosen by a `postgres://` address and not by name.
-    #[cfg(feature = "postgres")]
     Postgres,
 }
 
@@ -43,9 +42,9 @@ impl Format {
         match self {
             Self::Json | Self::Ndjson => Representation::Json,
             Self::Parquet | Self::Sqlite | Self::Singer => Representation::Typed,
-            Self::Csv | Self::Tsv | Self::Table | Self::Xlsx => Representation::Text,
-            #[cfg(feature = "postgres")]
-            Self::Postgres => Representation::Text,
+            Self::Csv | Self::Tsv | Self::Table | Self::Xlsx | Self::Postgres => {
+                Representation::Text
+            }
         }
     }
 
@@ -69,7 +68,6 @@ impl Format {
             Self::Parquet => "parquet",
             Self::Sqlite => "sqlite",
             Self::Singer => "singer",
-            #[cfg(feature = "postgres")]
             Self::Postgres => "postgres",
         }
     }

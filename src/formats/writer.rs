@@ -33,7 +33,6 @@ pub(crate) struct WriterReport {
     /// Text cells with visible escapes for characters that the format cannot store.
     pub(crate) escaped_cells: u64,
     /// How many rows of the table were inserted, updated or left unchanged.
-    #[cfg(feature = "postgres")]
     pub(crate) counts: Option<crate::postgres::UpsertCounts>,
 }
 

@@ -8,7 +8,7 @@ use rustls::pki_types::InvalidDnsNameError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::address::{Host, TableAddress, quoted};
-use crate::client::causes::{TlsProblem, is_untrusted, root};
+use crate::client::causes::{TlsProblem, root};
 use crate::client::retry::RetryPolicy;
 use crate::error::{Failure, Kind};
 
@@ -79,7 +79,8 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
         .into();
     }
     let cause = root(error);
-    if is_untrusted(error) {
+    let tls_problem = TlsProblem::of(error);
+    if tls_problem == Some(TlsProblem::Untrusted) {
         return Failure::new(
             Kind::Unsafe,
             format!("the certificate of PostgreSQL at {server} is not trusted"),
@@ -113,7 +114,7 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
             .into();
     }
     let failure = unreachable(address, &cause);
-    if is_cut(error) && TlsProblem::of(error).is_none() {
+    if is_cut(error) && tls_problem.is_none() {
         PgError::transient(failure)
     } else {
         failure.into()

@@ -15,7 +15,7 @@ use rustls_platform_verifier::Verifier;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Security, TableAddress};
-use crate::client::read_certificates;
+use crate::client::certificates::read_certificates;
 use crate::error::{Failure, Kind};
 
 /// Prepares the security that `address` requires; `also` is an additional authority to trust.

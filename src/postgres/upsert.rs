@@ -1,6 +1,7 @@
 //! Writes the buffered rows to the table: a rehearsal first, then a single transaction.
 
 use std::error::Error;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,11 +29,21 @@ pub(super) fn may_be_done() -> bool {
 }
 
 /// The number of rows by what happened to them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpsertCounts {
-    pub(crate) inserted: u64,
-    pub(crate) changed: u64,
-    pub(crate) unchanged: u64,
+    inserted: u64,
+    changed: u64,
+    unchanged: u64,
+}
+
+impl fmt::Display for UpsertCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} new, {} changed, {} unchanged",
+            self.inserted, self.changed, self.unchanged
+        )
+    }
 }
 
 /// The table to write.

@@ -8,7 +8,6 @@ use super::cleanup;
 use super::cloud;
 use super::path::{is_stdout, resolved};
 use crate::error::{Failure, Kind};
-#[cfg(feature = "postgres")]
 use crate::postgres;
 use crate::text;
 
@@ -19,7 +18,6 @@ pub(crate) enum Location {
     File(PathBuf),
     Object(cloud::ObjectAddress),
     /// A PostgreSQL table.
-    #[cfg(feature = "postgres")]
     Table(Box<postgres::TableAddress>),
 }
 
@@ -34,7 +32,8 @@ impl Location {
         }
         let text = path.to_string_lossy();
         if is_table(&text) {
-            return Self::table(&text);
+            let address = postgres::TableAddress::parse(&text)?;
+            return Ok(Self::Table(Box::new(address)));
         }
         if text.contains("://") {
             return Err(Failure::new(
@@ -44,16 +43,6 @@ impl Location {
             .hint("write a file and copy it there, or use s3://, gs:// or az://"));
         }
         Ok(Self::File(path.to_owned()))
-    }
-
-    #[cfg(feature = "postgres")]
-    fn table(text: &str) -> Result<Self, Failure> {
-        Ok(Self::Table(Box::new(postgres::TableAddress::parse(text)?)))
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    fn table(_: &str) -> Result<Self, Failure> {
-        Err(no_postgres())
     }
 
     pub(crate) fn is_stdout(&self) -> bool {
@@ -67,7 +56,6 @@ impl Location {
             // A file name may contain any character, including a line break.
             Self::File(path) => format!("`{}`", text::one_line(&path.to_string_lossy())),
             Self::Object(address) => format!("`{address}`"),
-            #[cfg(feature = "postgres")]
             Self::Table(address) => format!("`{address}`"),
         }
     }
@@ -78,7 +66,6 @@ impl Location {
             Self::Stdout => "-".to_owned(),
             Self::File(path) => path.display().to_string(),
             Self::Object(address) => address.to_string(),
-            #[cfg(feature = "postgres")]
             Self::Table(address) => address.to_string(),
         }
     }
@@ -86,11 +73,9 @@ impl Location {
     /// Returns the name as a path, for its extension and placeholders; `None` for standard output and tables.
     pub(crate) fn path(&self) -> Option<PathBuf> {
         match self {
-            Self::Stdout => None,
+            Self::Stdout | Self::Table(_) => None,
             Self::File(path) => Some(path.clone()),
             Self::Object(address) => Some(address.to_string().into()),
-            #[cfg(feature = "postgres")]
-            Self::Table(_) => None,
         }
     }
 
@@ -107,9 +92,7 @@ impl Location {
         let removed = match self {
             Self::File(path) => fs::remove_file(path),
             Self::Object(address) => return cloud::remove(address),
-            Self::Stdout => Ok(()),
-            #[cfg(feature = "postgres")]
-            Self::Table(_) => Ok(()),
+            Self::Stdout | Self::Table(_) => Ok(()),
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::new(
@@ -140,7 +123,6 @@ impl Location {
             }
             Self::Object(_) => format!("{} is unchanged", self.name()),
             Self::Stdout | Self::File(_) => "the output is not complete".to_owned(),
-            #[cfg(feature = "postgres")]
             Self::Table(address) => postgres::left_behind(address),
         }
     }
@@ -152,14 +134,4 @@ pub(crate) fn is_table(text: &str) -> bool {
     scheme.is_some_and(|scheme| {
         scheme.eq_ignore_ascii_case("postgres") || scheme.eq_ignore_ascii_case("postgresql")
     })
-}
-
-/// The error for builds without PostgreSQL.
-#[cfg(not(feature = "postgres"))]
-pub(crate) fn no_postgres() -> Failure {
-    Failure::new(
-        Kind::Usage,
-        "this build of trayscan does not support PostgreSQL",
-    )
-    .hint("install one that does with `cargo install --path . --features postgres`")
 }

@@ -21,8 +21,6 @@ pub(crate) mod cloud;
 pub(crate) mod sqlite;
 
 pub(crate) use escaping::Escapes;
-#[cfg(not(feature = "postgres"))]
-pub(crate) use location::no_postgres;
 pub(crate) use location::{Location, is_table};
 pub(crate) use output::{Compression, EncodedOutput, Published};
 pub(crate) use path::is_same_file;

@@ -86,7 +86,6 @@ impl OutputTarget {
                 upload: Upload::begin(address, no_clobber, alone)?,
                 local: None,
             })),
-            #[cfg(feature = "postgres")]
             Location::Table(_) => {
                 let why = format!("{name} is a table, but this output must be a file");
                 return Err(Failure::new(Kind::Usage, why).hint("name a file"));

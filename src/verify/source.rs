@@ -14,12 +14,9 @@ use crate::batch::digest::hexadecimal;
 use crate::batch::json::split;
 use crate::error::{Failure, Kind};
 use crate::formats::detect::{self, DetectedFormat, Packing};
-use crate::formats::record::{FileInfo, ReadError, RecordHandler};
-#[cfg(feature = "postgres")]
-use crate::formats::record::{Record, RecordPlace, Schema};
+use crate::formats::record::{FileInfo, ReadError, Record, RecordHandler, RecordPlace, Schema};
 use crate::formats::{csv, json, parquet, sqlite, xlsx};
-#[cfg(feature = "postgres")]
-use crate::postgres::{self, TableReader};
+use crate::postgres::{TableAddress, TableReader};
 use crate::storage::cloud::{self, ObjectAddress};
 use crate::storage::is_table;
 use crate::storage::temp_file::Scratch;
@@ -47,7 +44,6 @@ enum SourceKind {
     Spooled(Box<SpooledTempFile>),
     /// The files of a lake, as one set.
     Lake(Vec<PathBuf>),
-    #[cfg(feature = "postgres")]
     Table(Box<TableReader>),
 }
 
@@ -57,9 +53,7 @@ impl SourceKind {
         match self {
             Self::File(path) => Some(path),
             Self::Fetched(scratch) => Some(scratch.path()),
-            Self::Spooled(_) | Self::Lake(_) => None,
-            #[cfg(feature = "postgres")]
-            Self::Table(_) => None,
+            Self::Spooled(_) | Self::Lake(_) | Self::Table(_) => None,
         }
     }
 }
@@ -92,7 +86,10 @@ impl RecordSource {
         }
         let text = path.to_string_lossy();
         if is_table(&text) {
-            return Self::table(&text);
+            let address = TableAddress::parse(&text)?;
+            let name = format!("`{address}`");
+            let reader = Box::new(TableReader::new(address));
+            return Ok(Self::new(name, SourceKind::Table(reader)));
         }
         let name = format!("`{}`", text::one_line(&text));
         if let Some(address) = ObjectAddress::parse(path)? {
@@ -120,30 +117,11 @@ impl RecordSource {
         Ok(Self::new(name, kind))
     }
 
-    #[cfg(feature = "postgres")]
-    fn table(text: &str) -> Result<Self, Failure> {
-        let address = postgres::TableAddress::parse(text)?;
-        let name = format!("`{address}`");
-        Ok(Self::new(
-            name,
-            SourceKind::Table(Box::new(TableReader::new(address))),
-        ))
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    fn table(_: &str) -> Result<Self, Failure> {
-        Err(crate::storage::no_postgres())
-    }
-
     /// Returns the table; `None` if it is not one.
-    #[cfg(feature = "postgres")]
     pub(crate) fn as_table(&mut self) -> Option<&mut TableReader> {
         match &mut self.kind {
             SourceKind::Table(reader) => Some(reader),
-            SourceKind::File(_)
-            | SourceKind::Fetched(_)
-            | SourceKind::Spooled(_)
-            | SourceKind::Lake(_) => None,
+            _ => None,
         }
     }
 
@@ -191,7 +169,6 @@ impl RecordSource {
         layout: Option<&[usize]>,
         each: &mut RecordHandler<'_>,
     ) -> Result<FileInfo, ReadError> {
-        #[cfg(feature = "postgres")]
         if let SourceKind::Table(reader) = &self.kind {
             return read_table(reader, each);
         }
@@ -230,9 +207,7 @@ impl RecordSource {
                     spooled.rewind()?;
                     xlsx::read(BufReader::new(spooled), each)
                 }
-                SourceKind::Lake(_) => Err(no_bytes().into()),
-                #[cfg(feature = "postgres")]
-                SourceKind::Table(_) => Err(no_bytes().into()),
+                SourceKind::Lake(_) | SourceKind::Table(_) => Err(no_bytes().into()),
             };
         }
         let compression = detect::compression(&head);
@@ -255,11 +230,7 @@ impl RecordSource {
 
     /// Returns the size and hash of the file, without unpacking it; `None` for a table or a lake.
     pub(crate) fn measure(&mut self) -> Result<Option<FileDigest>, Failure> {
-        if self.lake().is_some() {
-            return Ok(None);
-        }
-        #[cfg(feature = "postgres")]
-        if let SourceKind::Table(_) = self.kind {
+        if let SourceKind::Lake(_) | SourceKind::Table(_) = self.kind {
             return Ok(None);
         }
         let name = self.name.clone();
@@ -299,9 +270,7 @@ impl RecordSource {
                 io::copy(spooled, &mut file)?;
                 Ok(file)
             }
-            SourceKind::Lake(_) => Err(no_bytes()),
-            #[cfg(feature = "postgres")]
-            SourceKind::Table(_) => Err(no_bytes()),
+            SourceKind::Lake(_) | SourceKind::Table(_) => Err(no_bytes()),
         }
     }
 
@@ -314,9 +283,7 @@ impl RecordSource {
                 spooled.rewind()?;
                 Box::new(spooled)
             }
-            SourceKind::Lake(_) => return Err(no_bytes()),
-            #[cfg(feature = "postgres")]
-            SourceKind::Table(_) => return Err(no_bytes()),
+            SourceKind::Lake(_) | SourceKind::Table(_) => return Err(no_bytes()),
         })
     }
 }
@@ -361,7 +328,6 @@ fn read_lake(
 }
 
 /// Reads a table of PostgreSQL.
-#[cfg(feature = "postgres")]
 fn read_table(reader: &TableReader, each: &mut RecordHandler<'_>) -> Result<FileInfo, ReadError> {
     let mut rows = reader.open().map_err(ReadError::Aborted)?;
     let info = FileInfo {

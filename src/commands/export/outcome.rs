@@ -21,13 +21,14 @@ pub(super) fn full_export(
     written: &[WrittenFile],
     report: &WriterReport,
 ) -> String {
+    let rows = report.counts.as_ref();
     format!(
         "{} ({}, {}) to {}{}",
         count(counts.written, "batch", "batches"),
         request.range.describe(),
         describe_source(source, pages),
         output_name(&request.destination, written),
-        upsert_counts(report),
+        rows.map_or_else(String::new, |rows| format!(" ({rows})")),
     )
 }
 
@@ -52,23 +53,6 @@ pub(super) fn partial_export(
         count((written.len() + kept.len()) as u64, "file", "files"),
         source.name(),
     )
-}
-
-/// Says how many rows of a table were inserted, changed or left unchanged; empty for other outputs.
-#[cfg(feature = "postgres")]
-fn upsert_counts(report: &WriterReport) -> String {
-    let describe = |counts: crate::postgres::UpsertCounts| {
-        format!(
-            " ({} new, {} changed, {} unchanged)",
-            counts.inserted, counts.changed, counts.unchanged
-        )
-    };
-    report.counts.map_or_else(String::new, describe)
-}
-
-#[cfg(not(feature = "postgres"))]
-fn upsert_counts(_: &WriterReport) -> String {
-    String::new()
 }
 
 /// Names the output, with the number of files if there may be many.

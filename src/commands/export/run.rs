@@ -21,7 +21,6 @@ use crate::cli::ExportArgs;
 use crate::commands::messages::{count, data_warnings, nothing_matched, print_notes, stopped};
 use crate::commands::source::{BatchPages, BatchSource};
 use crate::commands::{outputs, runtime};
-#[cfg(feature = "postgres")]
 use crate::config::Settings;
 use crate::error::Failure;
 use crate::export::manifest::{Draft, Manifest};
@@ -33,7 +32,6 @@ use crate::formats::csv::CsvOptions;
 use crate::formats::singer::SingerState;
 use crate::formats::{self, ExportInfo, Format, WriterOptions};
 use crate::pipeline::{self, Counts, Selection};
-#[cfg(feature = "postgres")]
 use crate::postgres::{CopyLoader, Reach};
 use crate::storage::temp_file;
 use crate::storage::{Compression, EncodedOutput, Location, OutputTarget};
@@ -446,7 +444,6 @@ fn filters(args: &ExportArgs) -> Vec<String> {
 }
 
 /// Opens the table to write to; `None` if the output is not a table.
-#[cfg(feature = "postgres")]
 fn open_table(
     args: &ExportArgs,
     request: &ExportRequest,
@@ -463,14 +460,4 @@ fn open_table(
         loader: Box::new(loader),
         place: request.destination.place.clone(),
     }))
-}
-
-#[cfg(not(feature = "postgres"))]
-#[allow(clippy::unnecessary_wraps, reason = "with PostgreSQL, it can fail")]
-fn open_table(
-    _: &ExportArgs,
-    _: &ExportRequest,
-    _: &Context,
-) -> Result<Option<ExportSink>, Failure> {
-    Ok(None)
 }

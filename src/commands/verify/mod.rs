@@ -14,7 +14,6 @@ mod expected;
 mod refetch;
 
 // PostgreSQL tables.
-#[cfg(feature = "postgres")]
 mod tables;
 
 // How a file compares with its manifest.

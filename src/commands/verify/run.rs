@@ -7,7 +7,6 @@ use super::expected::Expected;
 use super::refetch::Refetch;
 use super::report::{OtherSide, VerifyReport};
 use super::subject::{Subject, warn_of_oddities};
-#[cfg(feature = "postgres")]
 use super::tables;
 use crate::batch::filter::Fields;
 use crate::cli::VerifyArgs;
@@ -89,11 +88,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
     if expected.as_ref().is_some_and(Expected::has_empty_file) {
         source.allow_empty();
     }
-    #[cfg(feature = "postgres")]
-    let source = {
-        let request = tables::TableRequest::new(args, expected.as_ref())?;
-        tables::prepare(source, context, args, request)?
-    };
+    tables::connect(&mut source, context, args)?;
+    tables::limit(&mut source, args, expected.as_ref())?;
     let mut file = Subject {
         source,
         path: args.file.clone(),
@@ -104,12 +100,8 @@ async fn verify(context: &Context, args: &VerifyArgs) -> anyhow::Result<()> {
         let refetch = Refetch::new(context, args, expected.as_ref(), &file)?;
         refetch.compare(&mut file, expected.as_ref()).await?
     } else if let Some(other) = &args.against {
-        let other = RecordSource::open(other)?;
-        #[cfg(feature = "postgres")]
-        let other = {
-            let everything = tables::TableRequest::default();
-            tables::prepare(other, context, args, everything)?
-        };
+        let mut other = RecordSource::open(other)?;
+        tables::connect(&mut other, context, args)?;
         compare_with_file(&mut file, other)?
     } else {
         compare_with_manifest(&mut file, expected.as_ref())?

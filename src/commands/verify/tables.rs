@@ -10,51 +10,41 @@ use crate::postgres::Reach;
 use crate::terminal;
 use crate::verify::RecordSource;
 
-/// The part of a table to compare.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TableRequest {
-    range: Option<Range>,
-    columns: Option<Vec<usize>>,
-}
-
-impl TableRequest {
-    /// Takes the range from the manifest, or from the dates on the command line.
-    pub(super) fn new(args: &VerifyArgs, expected: Option<&Expected>) -> Result<Self, Failure> {
-        let range = match expected {
-            Some(expected) => Some(expected.range),
-            None if args.range.start.is_some() || args.range.end.is_some() => Some(Range::parse(
-                args.range.start.as_deref(),
-                args.range.end.as_deref(),
-                chrono::Utc::now(),
-            )?),
-            None => None,
-        };
-        Ok(Self {
-            range: range.filter(|range| range.start.is_some() || range.end.is_some()),
-            columns: expected.map(|expected| expected.columns.clone()),
-        })
-    }
-}
-
-/// Sets how to connect to the server of a table and which batches to read; leaves a file unchanged.
-pub(super) fn prepare(
-    mut source: RecordSource,
+/// Sets how to connect to the server of a table; leaves a file unchanged.
+pub(super) fn connect(
+    source: &mut RecordSource,
     context: &Context,
     args: &VerifyArgs,
-    request: TableRequest,
-) -> Result<RecordSource, Failure> {
+) -> Result<(), Failure> {
+    if let Some(table) = source.as_table() {
+        let settings = Settings::read(&args.source, &context.from_environment)?;
+        table.reach_as(Reach::new(&settings.client_options()?));
+    }
+    Ok(())
+}
+
+/// Limits a table to the range of the manifest, or to the dates on the command line; leaves a file unchanged.
+pub(super) fn limit(
+    source: &mut RecordSource,
+    args: &VerifyArgs,
+    expected: Option<&Expected>,
+) -> Result<(), Failure> {
     let name = source.name().to_owned();
     let Some(table) = source.as_table() else {
-        return Ok(source);
+        return Ok(());
     };
-    let settings = Settings::read(&args.source, &context.from_environment)?;
-    table.reach_as(Reach::new(&settings.client_options()?));
-    if let Some(range) = request.range {
+    let (start, end) = (args.range.start.as_deref(), args.range.end.as_deref());
+    let range = match expected {
+        Some(expected) => expected.range,
+        None => Range::parse(start, end, chrono::Utc::now())?,
+    };
+    let range = Some(range).filter(|range| range.start.is_some() || range.end.is_some());
+    if let Some(range) = range {
         terminal::note(&format!(
             "a table may contain many exports; of {name}, only the batches of {} are compared",
             range.describe()
         ));
     }
-    table.limit(request.range, request.columns);
-    Ok(source)
+    table.limit(range, expected.map(|expected| expected.columns.clone()));
+    Ok(())
 }
