@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::io;
 
-use rustls::AlertDescription;
+use rustls::{AlertDescription, CertificateError};
 
 /// Why there is no TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsProblem {
-    /// The certificate is not trusted.
-    Untrusted,
+    /// The certificate is not trusted; with a hint.
+    Untrusted(&'static str),
     /// The response is not TLS.
     NotTls,
     /// There is no TLS version in common.
@@ -22,9 +22,8 @@ impl TlsProblem {
     /// Returns why TLS failed; `None` if it did not, or if a retry may help.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<Self> {
         match anyhow::Chain::new(error).find_map(tls_error)? {
-            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
-                Some(Self::Untrusted)
-            }
+            rustls::Error::InvalidCertificate(error) => Some(Self::Untrusted(trust_hint(error))),
+            rustls::Error::NoCertificatesPresented => Some(Self::Untrusted(OWN_CA)),
             rustls::Error::InvalidMessage(_) => Some(Self::NotTls),
             rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)
             | rustls::Error::PeerIncompatible(
@@ -65,18 +64,25 @@ pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
+const OWN_CA: &str = "if it was issued by your own CA, name the CA certificate with `--ca-cert`";
+
 /// Returns a hint about a certificate that is not trusted.
-pub(crate) fn trust_hint(error: &(dyn Error + 'static)) -> &'static str {
-    let cause = root(error);
-    let says = |words: &str| cause.contains(words);
-    if says("not valid for") || says("NotValidForName") {
-        "the certificate is for another name; check the host name in the address"
-    } else if says("CaUsedAsEndEntity") {
-        "it is a CA certificate; give the service a certificate signed by the CA, or one made with basicConstraints=CA:FALSE"
-    } else if says("expired") || says("Expired") || says("not valid yet") || says("NotValidYet") {
-        "the certificate has expired or is not valid yet; renew it, or check the clocks"
-    } else {
-        "if it was issued by your own CA, name the CA certificate with `--ca-cert`"
+fn trust_hint(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the certificate is for another name; check the host name in the address"
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => {
+            "the certificate has expired or is not valid yet; renew it, or check the clocks"
+        }
+        // rustls does not export the type of this error.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "it is a CA certificate; give the service a certificate signed by the CA, or one made with basicConstraints=CA:FALSE"
+        }
+        _ => OWN_CA,
     }
 }
 
@@ -89,8 +95,16 @@ pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
+    use rustls::pki_types::UnixTime;
     use rustls::{InvalidMessage, PeerIncompatible};
+
+    use super::*;
 
     #[test]
     fn tls_problems_are_told_apart_by_their_types() {
@@ -114,7 +128,7 @@ mod tests {
             ),
             (
                 rustls::Error::NoCertificatesPresented,
-                Some(TlsProblem::Untrusted),
+                Some(TlsProblem::Untrusted(OWN_CA)),
             ),
             // An overloaded server may recover.
             (
@@ -125,5 +139,45 @@ mod tests {
             assert_eq!(of(error.clone()), problem, "{error}");
         }
         assert_eq!(TlsProblem::of(&io::Error::other("reset")), None);
+    }
+
+    /// Verifies a certificate for `localhost`, as a TLS client does, and returns why it is not trusted.
+    fn untrusted(
+        change: impl Fn(&mut CertificateParams),
+        name: &'static str,
+    ) -> Option<TlsProblem> {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.der().clone()).expect("a root");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().expect("a verifier");
+        let name = name.try_into().expect("a name");
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_767_225_600));
+        let verified = verifier.verify_server_cert(certificate.der(), &[], &name, &[], now);
+        TlsProblem::of(&io::Error::other(verified.err()?))
+    }
+
+    #[test]
+    fn an_untrusted_certificate_has_a_hint() {
+        let hint = |change: fn(&mut CertificateParams), name| match untrusted(change, name) {
+            Some(TlsProblem::Untrusted(hint)) => hint,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(untrusted(|_| (), "localhost"), None);
+        assert!(hint(|_| (), "example.org").contains("for another name"));
+        let expired: fn(&mut CertificateParams) =
+            |params| params.not_after = rcgen::date_time_ymd(2025, 1, 1);
+        assert!(hint(expired, "localhost").contains("has expired"));
+        let early: fn(&mut CertificateParams) =
+            |params| params.not_before = rcgen::date_time_ymd(2030, 1, 1);
+        assert!(hint(early, "localhost").contains("not valid yet"));
+        // This pins the name of the error in rustls.
+        let ca: fn(&mut CertificateParams) =
+            |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        assert!(hint(ca, "localhost").contains("it is a CA certificate"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::causes::{TlsProblem, trust_hint};
+use super::causes::TlsProblem;
 use crate::error::{Failure, Kind, Sent};
 
 /// What went wrong.
@@ -352,10 +352,9 @@ impl TlsFailure {
     pub(super) fn advice(&self) -> (String, &'static str) {
         let peer = &self.peer;
         match self.problem {
-            TlsProblem::Untrusted => (
-                format!("the certificate of {peer} is not trusted"),
-                trust_hint(self.cause.as_ref()),
-            ),
+            TlsProblem::Untrusted(hint) => {
+                (format!("the certificate of {peer} is not trusted"), hint)
+            }
             TlsProblem::NotTls => (
                 format!("{peer} does not speak TLS on this port"),
                 "is the address http:// instead of https://?",

@@ -25,7 +25,8 @@ pub(super) async fn refusal(
     limit: Duration,
 ) -> Option<u16> {
     if proxy.is_https() {
-        // Repeating the request would need TLS here. hyper-util has a distinct message for this one status.
+        // Repeating the request would need TLS here. hyper-util has a distinct message for this one status, and
+        // does not export the type of its error; the tests pin the text.
         let needs_password = message.ends_with("proxy authorization required");
         return needs_password.then_some(407);
     }

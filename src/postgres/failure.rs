@@ -80,7 +80,7 @@ pub(super) fn connecting(address: &TableAddress, error: &tokio_postgres::Error) 
     }
     let cause = root(error);
     let tls_problem = TlsProblem::of(error);
-    if tls_problem == Some(TlsProblem::Untrusted) {
+    if let Some(TlsProblem::Untrusted(_)) = tls_problem {
         return Failure::new(
             Kind::Unsafe,
             format!("the certificate of PostgreSQL at {server} is not trusted"),

@@ -13,7 +13,7 @@ use hyper::{HeaderMap, Method, header};
 use object_store::Error;
 
 use super::address::ObjectAddress;
-use crate::client::causes::{TlsProblem, root, trust_hint};
+use crate::client::causes::{TlsProblem, root};
 use crate::client::retry_after;
 use crate::text;
 
@@ -45,8 +45,8 @@ pub(super) struct StoreError {
     /// The clocks differ too much.
     is_skewed: bool,
     lost: Option<Lost>,
-    /// Why TLS failed, and the hint for it.
-    tls: Option<(TlsProblem, &'static str)>,
+    /// If TLS failed: a hint.
+    tls: Option<&'static str>,
     is_unsupported: bool,
     /// The operating system's message, if there is no response.
     reason: String,
@@ -83,11 +83,8 @@ impl StoreError {
     pub(super) fn of_connection(error: reqwest::Error, timeout: Duration) -> Self {
         let error = error.without_url();
         let tls = TlsProblem::of(&error).map(|problem| match problem {
-            TlsProblem::Untrusted => (problem, trust_hint(&error)),
-            _ => (
-                problem,
-                "check the address of the store: is it the right host and port, and https?",
-            ),
+            TlsProblem::Untrusted(hint) => hint,
+            _ => "check the address of the store: is it the right host and port, and https?",
         });
         let lost = if error.is_timeout() {
             Lost::TimedOut(timeout)

@@ -9,7 +9,7 @@ impl StoreError {
     /// Returns what to do next.
     fn hint(&self, address: &ObjectAddress) -> String {
         let bucket_noun = address.provider.bucket_noun();
-        if let Some((_, hint)) = self.tls {
+        if let Some(hint) = self.tls {
             return hint.to_owned();
         }
         if self.is_transient() {
