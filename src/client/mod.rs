@@ -45,4 +45,4 @@ pub(crate) use request::Response;
 pub(crate) use request::retry_after;
 pub(crate) use service::{PageRequest, Service, TokenResponse};
 pub(crate) use session::Session;
-pub(crate) use version::{Api, Version};
+pub(crate) use version::{Api, BothVersions, Version};

@@ -1,6 +1,7 @@
 //! Versions of the interface, and which of them may be used.
 
 use std::fmt;
+use std::ops::{Index, IndexMut};
 
 /// The versions of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +10,48 @@ pub(crate) enum Version {
     V2,
 }
 
+impl Version {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::V1 => Self::V2,
+            Self::V2 => Self::V1,
+        }
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::V1 => "v1",
             Self::V2 => "v2",
         })
+    }
+}
+
+/// A value for each version.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BothVersions<T> {
+    v1: T,
+    v2: T,
+}
+
+impl<T> Index<Version> for BothVersions<T> {
+    type Output = T;
+
+    fn index(&self, version: Version) -> &T {
+        match version {
+            Version::V1 => &self.v1,
+            Version::V2 => &self.v2,
+        }
+    }
+}
+
+impl<T> IndexMut<Version> for BothVersions<T> {
+    fn index_mut(&mut self, version: Version) -> &mut T {
+        match version {
+            Version::V1 => &mut self.v1,
+            Version::V2 => &mut self.v2,
+        }
     }
 }
 

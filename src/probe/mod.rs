@@ -12,7 +12,6 @@ mod topic;
 // Sends requests.
 mod prober;
 mod request;
-mod versions;
 
 // Reads responses.
 mod listing;
@@ -26,7 +25,6 @@ mod tokens;
 mod v1;
 mod v2;
 
-pub(crate) use prober::Prober;
+pub(crate) use prober::{MissingVersion, Prober};
 pub(crate) use run::{run, unasked};
 pub(crate) use topic::TopicAnswer;
-pub(crate) use versions::{BothVersions, MissingVersion};

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use super::listing::{BatchList, batches, read};
 use super::request::{Bearer, NoBatches, ProbeAnswer, ProbeRequest};
 use super::response::{ResponseHeaders, TokenReply};
-use super::versions::{BothVersions, MissingVersion};
 use crate::client::retry::RetryPolicy;
-use crate::client::{Fault, PageRequest, Service, ServiceError, Version};
+use crate::client::{BothVersions, Fault, Service, ServiceError, Version};
 use crate::secret::Secret;
 use crate::terminal::Stats;
 
@@ -18,6 +17,42 @@ const MAX_REQUESTS: u64 = 60;
 const MAX_BAD_RETRIES: u32 = 3;
 /// The number of pages to read for a range of a few seconds.
 const WINDOW_PAGES: usize = 3;
+
+/// Why a version is not available.
+#[derive(Clone, Debug)]
+pub(crate) enum MissingVersion {
+    /// The service does not have this version, or is not reachable.
+    NotThere(String),
+    /// It issues no token. Requests without a token are possible.
+    NoToken(String),
+}
+
+impl MissingVersion {
+    /// Interprets an error. `None` if a retry may succeed.
+    pub(crate) fn of(version: Version, error: &ServiceError) -> Option<Self> {
+        let number = match version {
+            Version::V1 => 1,
+            Version::V2 => 2,
+        };
+        let status = error.status()?;
+        let response = format!("{} answered {status}", error.request);
+        if error.is_missing() {
+            return Some(Self::NotThere(format!(
+                "version {number} is not available ({response})"
+            )));
+        }
+        // Wrong credentials are not sent again: a service may lock the account.
+        error
+            .refuses_token()
+            .then(|| Self::NoToken(format!("the service refused the credentials ({response})")))
+    }
+
+    fn reason(&self) -> &str {
+        match self {
+            Self::NotThere(reason) | Self::NoToken(reason) => reason,
+        }
+    }
+}
 
 /// Sends requests and keeps the tokens.
 pub(crate) struct Prober {
@@ -130,7 +165,7 @@ impl Prober {
     async fn send_and_renew(&mut self, request: &ProbeRequest) -> Result<BatchList, NoBatches> {
         let mut expired_token = None;
         loop {
-            self.may_ask(request.version, request.bearer)?;
+            self.may_ask(request.page.version, request.bearer)?;
             let outcome = self.send_with_retries(request).await;
             let refused = matches!(
                 &outcome,
@@ -140,7 +175,7 @@ impl Prober {
                 })
             );
             if refused && request.has_own_token() && expired_token.is_none() {
-                expired_token = self.current[request.version]
+                expired_token = self.current[request.page.version]
                     .take()
                     .map(|token| token.age());
                 continue;
@@ -169,7 +204,7 @@ impl Prober {
             ..self.policy
         };
         let attempt = || async {
-            match self.may_ask(request.version, request.bearer) {
+            match self.may_ask(request.page.version, request.bearer) {
                 Ok(()) => self.send_once(request, token.as_ref()).await.map(Ok),
                 Err(error) => Ok(Err(error)),
             }
@@ -189,14 +224,9 @@ impl Prober {
         request: &ProbeRequest,
         token: Option<&Secret>,
     ) -> Result<BatchList, ServiceError> {
-        let raw = PageRequest {
-            version: request.version,
-            start_date: request.start.clone(),
-            end_date: request.end.clone(),
-            next_token: request.cursor.clone(),
-        };
-        let mut answer = self.service.batches(&raw, token).await?;
-        self.headers.borrow_mut().record(request.version, &answer);
+        let version = request.page.version;
+        let mut answer = self.service.batches(&request.page, token).await?;
+        self.headers.borrow_mut().record(version, &answer);
         let was_accepted = !matches!(answer.status(), 401 | 403);
         if let Bearer::Of(version) = request.bearer
             && let Some(token) = &self.current[version]
@@ -213,7 +243,7 @@ impl Prober {
                 error
             });
         }
-        read(request.version, &mut answer).await
+        read(version, &mut answer).await
     }
 
     /// Interprets the final error: a refusal, or a service that fails.
@@ -247,9 +277,10 @@ impl Prober {
     /// Returns the token of `version`, or requests one.
     async fn token(&mut self, version: Version) -> Result<Secret, NoBatches> {
         if let Some(token) = &self.current[version] {
-            return Ok(token.secret.clone());
+            return Ok(token.response.access_token.clone());
         }
-        self.request_token(version).await.map(|token| token.secret)
+        let token = self.request_token(version).await?;
+        Ok(token.response.access_token)
     }
 
     /// Requests a token, with retries.

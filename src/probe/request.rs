@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::listing::BatchList;
-use crate::batch::range::written;
-use crate::client::{Fault, ServiceError, Version};
+use crate::batch::range::Range;
+use crate::client::{Fault, PageRequest, ServiceError, Version};
 use crate::secret::Secret;
 
 /// A second without batches, before the service existed.
@@ -24,11 +24,8 @@ pub(super) enum Bearer {
 /// A request for batches.
 #[derive(Clone)]
 pub(super) struct ProbeRequest {
-    pub(super) version: Version,
+    pub(super) page: PageRequest,
     pub(super) bearer: Bearer,
-    pub(super) start: Option<String>,
-    pub(super) end: Option<String>,
-    pub(super) cursor: Option<Secret>,
     /// Whether the service is expected to refuse it.
     pub(super) is_bad: bool,
 }
@@ -36,12 +33,14 @@ pub(super) struct ProbeRequest {
 impl ProbeRequest {
     /// Requests the batches of a range from `version`.
     pub(super) fn between(version: Version, (start, end): (i64, i64)) -> Self {
+        let range = Range {
+            start: Some(start),
+            end: Some(end),
+            excludes_end: false,
+        };
         Self {
-            version,
+            page: PageRequest::new(version, &range, None),
             bearer: Bearer::Of(version),
-            start: Some(written(start)),
-            end: Some(written(end)),
-            cursor: None,
             is_bad: false,
         }
     }
@@ -49,14 +48,13 @@ impl ProbeRequest {
     /// Requests all batches, without dates.
     pub(super) fn all(version: Version) -> Self {
         Self {
-            start: None,
-            end: None,
+            page: PageRequest::new(version, &Range::default(), None),
             ..Self::between(version, ALWAYS)
         }
     }
 
     pub(super) fn has_dates(&self) -> bool {
-        self.start.is_some() || self.end.is_some()
+        self.page.start_date.is_some() || self.page.end_date.is_some()
     }
 
     /// Requests an empty range, if only the status matters.
@@ -78,7 +76,12 @@ impl ProbeRequest {
 
     /// Writes both dates with `+00:00`, the other zone that the interface allows.
     pub(super) fn with_offset(mut self) -> Self {
-        for date in [&mut self.start, &mut self.end].into_iter().flatten() {
+        let PageRequest {
+            start_date,
+            end_date,
+            ..
+        } = &mut self.page;
+        for date in [start_date, end_date].into_iter().flatten() {
             *date = date.replace('Z', "+00:00");
         }
         self
@@ -86,34 +89,38 @@ impl ProbeRequest {
 
     /// Requests the page at `cursor`, with or without the dates.
     pub(super) fn page(&self, cursor: &Secret, with_dates: bool) -> Self {
-        let dates = |date: &Option<String>| date.clone().filter(|_| with_dates);
-        Self {
-            start: dates(&self.start),
-            end: dates(&self.end),
-            cursor: Some(cursor.clone()),
-            ..self.clone()
+        let mut request = self.clone();
+        request.page.next_token = Some(cursor.clone());
+        if !with_dates {
+            request.page.start_date = None;
+            request.page.end_date = None;
         }
+        request
     }
 
     /// Returns whether the token is of the same version, so that a refusal may mean that it has expired.
     pub(super) fn has_own_token(&self) -> bool {
-        self.bearer == Bearer::Of(self.version)
+        self.bearer == Bearer::Of(self.page.version)
     }
 
     /// Describes the request, without secrets.
     pub(super) fn describe(&self) -> String {
-        let mut describe = format!("GET /{}/batches", self.version);
-        let dates = [("start_date", &self.start), ("end_date", &self.end)];
+        let page = &self.page;
+        let mut describe = format!("GET /{}/batches", page.version);
+        let dates = [
+            ("start_date", &page.start_date),
+            ("end_date", &page.end_date),
+        ];
         for (name, date) in dates {
             if let Some(date) = date {
                 describe = format!("{describe}, {name} {date}");
             }
         }
-        if self.cursor.is_some() {
+        if page.next_token.is_some() {
             describe += ", next_token";
         }
         match self.bearer {
-            Bearer::Of(version) if version != self.version => {
+            Bearer::Of(version) if version != page.version => {
                 format!("{describe}, token of {version}")
             }
             Bearer::Of(_) => describe,

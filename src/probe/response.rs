@@ -8,19 +8,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use super::versions::BothVersions;
-use crate::client::{Response, TokenResponse, Version};
-use crate::secret::Secret;
+use crate::client::{BothVersions, Response, TokenResponse, Version};
 use crate::secret::conceal;
 
 /// A token with the response that contained it.
 #[derive(Clone)]
 pub(super) struct TokenReply {
     version: Version,
-    pub(super) secret: Secret,
-    /// The names of all fields of the response, in order.
-    pub(super) fields: Vec<String>,
-    pub(super) expires_in: Option<u64>,
+    pub(super) response: TokenResponse,
     /// The number of requests that accepted it.
     pub(super) uses: Cell<u32>,
     issued: Instant,
@@ -30,9 +25,7 @@ impl TokenReply {
     pub(super) fn new(version: Version, response: TokenResponse) -> Self {
         Self {
             version,
-            secret: response.access_token,
-            fields: response.fields,
-            expires_in: response.expires_in,
+            response,
             uses: Cell::new(0),
             issued: Instant::now(),
         }
@@ -50,7 +43,7 @@ impl TokenReply {
 
     /// Returns the lifetime in the token. `None` if it is not a JWT or has no `exp`.
     pub(super) fn claimed_lifetime(&self) -> Option<TokenLifetime> {
-        let mut parts = self.secret.expose().split('.');
+        let mut parts = self.response.access_token.expose().split('.');
         let (_, claims, _) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
             return None;
@@ -177,6 +170,7 @@ fn lines(headers: &BTreeMap<String, HeaderValues>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
     fn lifetime_of(token: &str) -> Option<TokenLifetime> {
         let response = TokenResponse {

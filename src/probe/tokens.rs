@@ -5,7 +5,6 @@ use super::prober::Prober;
 use super::request::{Bearer, NoBatches, ProbeRequest};
 use super::response::{TokenLifetime, TokenReply};
 use super::topic::{Topic, TopicAnswer};
-use super::versions::other;
 use crate::batch::range::written;
 use crate::client::Version;
 use crate::secret::conceal;
@@ -52,7 +51,13 @@ impl Granted {
 /// Returns the names of the fields in a token response, without their values.
 fn names(token: &TokenReply) -> String {
     let name = |name: &String| conceal(name).chars().take(MAX_LETTERS).collect::<String>();
-    let names: Vec<String> = token.fields.iter().take(MAX_FIELDS).map(name).collect();
+    let names: Vec<String> = token
+        .response
+        .fields
+        .iter()
+        .take(MAX_FIELDS)
+        .map(name)
+        .collect();
     names.join(", ")
 }
 
@@ -61,7 +66,7 @@ fn response(granted: &Granted) -> TopicAnswer {
         .each()
         .into_iter()
         .filter_map(|(version, token)| Some((version, token.as_ref().ok()?)))
-        .map(|(version, token)| match token.fields.as_slice() {
+        .map(|(version, token)| match token.response.fields.as_slice() {
             [_] => format!("{version}: only access_token"),
             _ => format!("{version}: {}", names(token)),
         })
@@ -76,12 +81,12 @@ fn response(granted: &Granted) -> TopicAnswer {
 fn difference(granted: &Granted) -> TopicAnswer {
     let result = match (&granted.v2, &granted.v1) {
         (Err(error), _) | (_, Err(error)) => Err(error.reason()),
-        (Ok(v2), Ok(v1)) if v2.fields != v1.fields => Ok(format!(
+        (Ok(v2), Ok(v1)) if v2.response.fields != v1.response.fields => Ok(format!(
             "v2 answers {}; v1 answers {}",
             names(v2),
             names(v1)
         )),
-        (Ok(v2), Ok(v1)) if v2.expires_in != v1.expires_in => {
+        (Ok(v2), Ok(v1)) if v2.response.expires_in != v1.response.expires_in => {
             Ok("the same fields, but a different expires_in".to_owned())
         }
         _ => Ok("no difference: the same fields".to_owned()),
@@ -96,8 +101,7 @@ async fn elsewhere(prober: &mut Prober, version: Version) -> TopicAnswer {
     if let Err(error) = prober.may_ask(version, Bearer::Of(version)) {
         return TopicAnswer::unknown(topic, &error.reason(), Vec::new());
     }
-    let there = other(version);
-    let request = ProbeRequest::nothing(there);
+    let request = ProbeRequest::nothing(version.other());
     let answer = prober
         .send(&request.clone().bearer(Bearer::Of(version)))
         .await;
@@ -127,9 +131,14 @@ pub(super) fn lifetime(prober: &Prober, granted: &Granted) -> TopicAnswer {
     let mut facts = Vec::new();
     for (version, token) in granted.each() {
         let Ok(token) = token else { continue };
-        if let Some(seconds) = token.expires_in {
+        if let Some(seconds) = token.response.expires_in {
             facts.push(format!("{version}: expires_in says {seconds} s"));
-        } else if token.fields.iter().any(|name| name == "expires_in") {
+        } else if token
+            .response
+            .fields
+            .iter()
+            .any(|name| name == "expires_in")
+        {
             facts.push(format!(
                 "{version}: expires_in is not a whole number of seconds"
             ));

@@ -10,12 +10,14 @@ use crate::batch::json::Shape;
 use crate::batch::json::split::{Item, ParseError, Splitter};
 use crate::batch::range::Range;
 use crate::cli::CheckArgs;
-use crate::client::{Api, BaseUrl, Fault, PageRequest, Service, ServiceError, Version};
+use crate::client::{
+    Api, BaseUrl, BothVersions, Fault, PageRequest, Service, ServiceError, Version,
+};
 use crate::commands::context::Context;
 use crate::commands::runtime;
 use crate::commands::source::ServiceSource;
 use crate::error::{self, Failure};
-use crate::probe::{self, BothVersions, MissingVersion, Prober};
+use crate::probe::{self, MissingVersion, Prober};
 use crate::secret::Secret;
 
 /// How much of a response to read at a time.
