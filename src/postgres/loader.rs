@@ -6,9 +6,11 @@
 use super::address::TableAddress;
 use super::failure::with_retries;
 use super::rows::{InexactCell, RowBuffer, RowSpool};
-use super::session::{Connector, Reach, join, spawn_thread};
+use super::session::{Connector, Reach, wait};
 use super::table::{EXTRA, Layout};
 use super::upsert::{self, Upsert, UpsertCounts};
+use std::sync::Arc;
+
 use crate::batch::filter::Fields;
 use crate::batch::{BATCH_ID, Batch, COLUMNS};
 use crate::error::{Failure, Kind};
@@ -19,7 +21,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Loads batches into a table. If it is dropped without [`CopyLoader::finish`], nothing is written.
 pub(crate) struct CopyLoader {
-    connector: Connector,
+    connector: Arc<Connector>,
     upsert: Upsert,
     rows: RowBuffer,
     spool: RowSpool,
@@ -40,16 +42,12 @@ impl CopyLoader {
             )
             .hint("add `batch_id` to `--fields`"));
         }
-        let connector = Connector {
-            address: address.clone(),
-            reach,
-        };
+        let address = address.clone();
+        let connector = Arc::new(Connector { address, reach });
         let layout = Layout::new(fields, lenient);
-        let (connector, upsert) = join(spawn_thread(async move || {
-            let rehearse = async || Upsert::rehearse(&connector, layout.clone()).await;
-            let upsert = with_retries(connector.reach.policy, rehearse).await?;
-            Ok((connector, upsert))
-        })?)?;
+        let upsert = wait(with_retries(connector.reach.policy, async || {
+            Upsert::rehearse(&connector, layout.clone()).await
+        }))?;
         Ok(Self {
             rows: RowBuffer::new(upsert.layout().clone()),
             spool: RowSpool::new(),
@@ -80,10 +78,7 @@ impl CopyLoader {
             spool.add(&rows.take())?;
         }
         let table = connector.address.table.quoted();
-        let counts = join(spawn_thread(async move || {
-            upsert.run(&connector, &mut spool).await
-        })?);
-        let counts = counts.map_err(|failure| {
+        let counts = wait(upsert.run(&connector, &mut spool)).map_err(|failure| {
             if upsert::may_be_done() {
                 return failure;
             }

@@ -30,7 +30,7 @@ pub(super) const AGAINST_READERS: &[&str] = &["AccessExclusiveLock"];
 
 /// The locks of one transaction.
 pub(super) struct Locks<'a> {
-    session: &'a PgSession<'a>,
+    session: &'a PgSession,
     /// The name of the table, quoted for SQL.
     table: &'a str,
     /// The user's own `lock_timeout`: `None` if not set, zero for no limit.
@@ -39,7 +39,7 @@ pub(super) struct Locks<'a> {
 
 impl<'a> Locks<'a> {
     /// Sets a lock timeout for the current transaction of `session`.
-    pub(super) async fn new(session: &'a PgSession<'a>, table: &'a str) -> Result<Self, PgError> {
+    pub(super) async fn new(session: &'a PgSession, table: &'a str) -> Result<Self, PgError> {
         // A pooler may not have passed it on.
         let given = session.connector.option(SETTING);
         if let Some(given) = &given {

@@ -1,7 +1,8 @@
 //! Reads batches back as text that the server formats, independently of the code that writes them.
 
 use std::borrow::Cow;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt as _;
 
@@ -9,16 +10,16 @@ use super::address::TableAddress;
 use super::address::quoted;
 use super::escapes;
 use super::failure::{self, PgError, with_retries};
-use super::session::{Connector, Limit, PgSession, Purpose, Reach, spawn_thread};
+use super::session::{Connector, Limit, PgSession, Purpose, Reach, wait};
 use super::table::{self, EXTRA, ExistingTable};
 use crate::batch::range::{Range, written};
 use crate::batch::{BATCH_ID, COLUMNS, FieldType, Values, find_column};
 use crate::error::{self, Failure};
 
-/// The number of rows sent together.
+/// The number of rows read together.
 const GROUP_ROWS: usize = 500;
-/// The number of such groups that may be queued.
-const QUEUED_GROUPS: usize = 2;
+
+const DOING: &str = "read the table";
 
 /// A table to read.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl Values for TableRow {
     }
 }
 
-/// The rows of a table.
+/// The rows of a table, read on demand.
 pub(crate) struct RowStream {
     /// The columns of the table, one bit each.
     pub(crate) columns: u32,
@@ -55,15 +56,12 @@ pub(crate) struct RowStream {
     pub(crate) has_extra: bool,
     /// Columns that are not fields of a batch.
     pub(crate) unknown: Vec<String>,
-    answers: Receiver<ReadEvent>,
+    fields: Vec<usize>,
+    /// `None` after the last row.
+    session: Option<PgSession>,
+    answers: Pin<Box<tokio_postgres::RowStream>>,
+    /// The rows of the current group.
     rows: std::vec::IntoIter<TableRow>,
-}
-
-enum ReadEvent {
-    Table(Vec<usize>, bool, Vec<String>),
-    Rows(Vec<TableRow>),
-    End,
-    Failed(Box<Failure>),
 }
 
 impl TableReader {
@@ -89,74 +87,37 @@ impl TableReader {
 
     /// Starts reading.
     pub(crate) fn open(&self) -> Result<RowStream, Failure> {
-        let Self {
-            address,
-            reach,
-            range,
-            columns_to_read,
-        } = self.clone();
-        let reach = reach.ok_or_else(|| {
+        let reach = self.reach.clone().ok_or_else(|| {
             let why = "no connection settings for the server of the table";
             Failure::new(error::Kind::Internal, why)
         })?;
-        let connector = Connector { address, reach };
-        let (sender, answers) = sync_channel(QUEUED_GROUPS);
-        // The channel reports how it ended.
-        let _ = spawn_thread(async move || {
-            let answer = match read(&connector, range, columns_to_read.as_deref(), &sender).await {
-                Ok(()) => ReadEvent::End,
-                Err(failure) => ReadEvent::Failed(Box::new(failure)),
-            };
-            // The receiver may be gone.
-            let _ = sender.send(answer);
-            Ok(())
-        })?;
-        match answers.recv() {
-            Ok(ReadEvent::Table(fields, has_extra, unknown)) => Ok(RowStream {
-                has_extra,
-                columns: fields.iter().fold(0, |all, column| all | 1 << column),
-                unknown,
-                answers,
-                rows: Vec::new().into_iter(),
-            }),
-            Ok(ReadEvent::Failed(failure)) => Err(*failure),
-            _ => Err(ended()),
+        let address = self.address.clone();
+        wait(self.start(&Arc::new(Connector { address, reach })))
+    }
+
+    async fn start(&self, connector: &Arc<Connector>) -> Result<RowStream, Failure> {
+        let open = async || open_table(connector).await;
+        let (session, found) = with_retries(connector.reach.policy, open).await?;
+        let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
+        if let Some(columns_to_read) = &self.columns_to_read {
+            fields.retain(|field| columns_to_read.contains(field));
         }
+        let statement = select(&found.name, &fields, has_extra, self.range);
+        let answers = session.stream(DOING, &statement).await;
+        Ok(RowStream {
+            columns: fields.iter().fold(0, |all, column| all | 1 << column),
+            has_extra,
+            unknown,
+            fields,
+            session: Some(session),
+            answers: Box::pin(answers.map_err(|error| error.failure)?),
+            rows: Vec::new().into_iter(),
+        })
     }
-}
-
-fn ended() -> Failure {
-    Failure::new(
-        error::Kind::Internal,
-        "the thread that reads the table has ended",
-    )
-}
-
-/// Sends all rows.
-async fn read(
-    connector: &Connector,
-    range: Option<Range>,
-    columns_to_read: Option<&[usize]>,
-    sender: &SyncSender<ReadEvent>,
-) -> Result<(), Failure> {
-    let (session, found) =
-        with_retries(connector.reach.policy, async || open_table(connector).await).await?;
-    let (mut fields, has_extra, unknown) = columns(&found, &connector.address)?;
-    if let Some(columns_to_read) = columns_to_read {
-        fields.retain(|field| columns_to_read.contains(field));
-    }
-    let statement = select(&found.name, &fields, has_extra, range);
-    let answer = ReadEvent::Table(fields.clone(), has_extra, unknown);
-    if sender.send(answer).is_err() {
-        return Ok(());
-    }
-    let handed_on = send_rows(&session, &statement, &fields, has_extra, sender).await;
-    session.close().await;
-    handed_on.map_err(|error| error.failure)
 }
 
 /// Finds the table, in a read-only transaction.
-async fn open_table(connector: &Connector) -> Result<(PgSession<'_>, ExistingTable), PgError> {
+async fn open_table(connector: &Arc<Connector>) -> Result<(PgSession, ExistingTable), PgError> {
     let session = connector.connect().await?;
     session.begin(Purpose::Read).await?;
     let address = &connector.address;
@@ -173,35 +134,6 @@ async fn open_table(connector: &Connector) -> Result<(PgSession<'_>, ExistingTab
         .into());
     };
     Ok((session, found))
-}
-
-/// Sends rows until the last one, or until the receiver is gone.
-async fn send_rows(
-    session: &PgSession<'_>,
-    statement: &str,
-    fields: &[usize],
-    has_extra: bool,
-    sender: &SyncSender<ReadEvent>,
-) -> Result<(), PgError> {
-    let doing = "read the table";
-    let failed =
-        |error: tokio_postgres::Error| failure::of(&session.connector.address, doing, &error);
-    let mut coming = std::pin::pin!(session.stream(doing, statement).await?);
-    let mut rows = Vec::new();
-    loop {
-        let next = session.within(doing, Limit::Long, coming.try_next());
-        let next = next.await?;
-        let is_last = next.is_none();
-        if let Some(next) = next {
-            rows.push(row(&next, fields, has_extra).map_err(failed)?);
-        }
-        if is_last || rows.len() == GROUP_ROWS {
-            let rows = ReadEvent::Rows(std::mem::take(&mut rows));
-            if sender.send(rows).is_err() || is_last {
-                return Ok(());
-            }
-        }
-    }
 }
 
 /// Converts a row.
@@ -295,17 +227,40 @@ fn select(table: &str, fields: &[usize], has_extra: bool, range: Option<Range>) 
 impl RowStream {
     /// Returns the next row; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<TableRow>, Failure> {
-        loop {
-            if let Some(row) = self.rows.next() {
-                return Ok(Some(row));
-            }
-            match self.answers.recv() {
-                Ok(ReadEvent::Rows(rows)) => self.rows = rows.into_iter(),
-                Ok(ReadEvent::End) => return Ok(None),
-                Ok(ReadEvent::Failed(failure)) => return Err(*failure),
-                Ok(ReadEvent::Table(..)) | Err(_) => return Err(ended()),
+        if self.rows.len() == 0 && self.session.is_some() {
+            let rows = wait(self.next_group());
+            self.rows = rows.map_err(|error| error.failure)?.into_iter();
+        }
+        Ok(self.rows.next())
+    }
+
+    /// Reads some rows. Closes the session after the last one, or after an error.
+    async fn next_group(&mut self) -> Result<Vec<TableRow>, PgError> {
+        let mut rows = Vec::new();
+        let Some(session) = self.session.take() else {
+            return Ok(rows);
+        };
+        let failed = |error| failure::of(&session.connector.address, DOING, &error);
+        while rows.len() < GROUP_ROWS {
+            let next = session.within(DOING, Limit::Long, self.answers.try_next());
+            let read = match next.await {
+                Ok(Some(next)) => row(&next, &self.fields, self.has_extra).map_err(failed),
+                Ok(None) => {
+                    session.close().await;
+                    return Ok(rows);
+                }
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok(row) => rows.push(row),
+                Err(error) => {
+                    session.close().await;
+                    return Err(error);
+                }
             }
         }
+        self.session = Some(session);
+        Ok(rows)
     }
 }
 

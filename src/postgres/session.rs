@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::path::PathBuf;
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::runtime::Handle;
+use tokio::task::{JoinHandle, block_in_place};
 use tokio::time::timeout;
 use tokio_postgres::config::{ChannelBinding, Config, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
@@ -73,7 +74,6 @@ pub(super) enum Purpose {
 }
 
 /// Opens sessions with an address and connection settings.
-#[derive(Clone)]
 pub(super) struct Connector {
     pub(super) address: TableAddress,
     pub(super) reach: Reach,
@@ -99,7 +99,7 @@ impl Connector {
     }
 
     /// Opens a session.
-    pub(super) async fn connect(&self) -> Result<PgSession<'_>, PgError> {
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<PgSession, PgError> {
         let address = &self.address;
         let mut config = Config::new();
         let wait = self.limit(Limit::Short);
@@ -155,7 +155,11 @@ impl Connector {
         }
     }
 
-    async fn connect_with<T>(&self, config: &Config, tls: T) -> Result<PgSession<'_>, PgError>
+    async fn connect_with<T>(
+        self: &Arc<Self>,
+        config: &Config,
+        tls: T,
+    ) -> Result<PgSession, PgError>
     where
         T: MakeTlsConnect<Socket>,
         T::Stream: Send + 'static,
@@ -182,7 +186,7 @@ impl Connector {
             }
         });
         Ok(PgSession {
-            connector: self,
+            connector: Arc::clone(self),
             client,
             driver: Cell::new(Some(Driver(driver))),
             is_open: Cell::new(false),
@@ -191,8 +195,8 @@ impl Connector {
 }
 
 /// A session on the server. Dropping it closes the connection and rolls back.
-pub(super) struct PgSession<'a> {
-    pub(super) connector: &'a Connector,
+pub(super) struct PgSession {
+    pub(super) connector: Arc<Connector>,
     client: Client,
     driver: Cell<Option<Driver>>,
     /// Whether a transaction is open and the connection is usable.
@@ -209,7 +213,7 @@ impl Drop for Driver {
     }
 }
 
-impl PgSession<'_> {
+impl PgSession {
     /// Begins a transaction with its own timeouts, unless the user has set others.
     pub(super) async fn begin(&self, purpose: Purpose) -> Result<(), PgError> {
         let mode = match purpose {
@@ -384,32 +388,9 @@ pub(super) fn milliseconds(duration: Duration) -> String {
     format!("{}ms", duration.min(LONGEST).as_millis())
 }
 
-/// Runs `work` on a thread with its own runtime: the caller may be on a runtime, which must not block.
-pub(super) fn spawn_thread<T, W>(work: W) -> Result<thread::JoinHandle<Result<T, Failure>>, Failure>
-where
-    T: Send + 'static,
-    W: AsyncFnOnce() -> Result<T, Failure> + Send + 'static,
-{
-    let failed = |error: std::io::Error| {
-        Failure::new(Kind::Internal, "cannot start a thread").caused_by(error)
-    };
-    let run = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime.map_err(failed)?.block_on(work())
-    };
-    thread::Builder::new()
-        .name("postgres".to_owned())
-        .spawn(run)
-        .map_err(failed)
-}
-
-/// Waits for a thread.
-pub(super) fn join<T>(thread: thread::JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Runs `work` on the runtime of the command, and blocks this thread until it ends.
+pub(super) fn wait<T>(work: impl Future<Output = T>) -> T {
+    block_in_place(|| Handle::current().block_on(work))
 }
 
 /// Returns the value of a setting in `options`, such as `-c statement_timeout=5s`; the last one counts.

@@ -226,7 +226,7 @@ pub(super) struct ExistingColumn {
 
 /// Finds a table by its name, quoted for SQL.
 pub(super) async fn find(
-    session: &PgSession<'_>,
+    session: &PgSession,
     table: &str,
 ) -> Result<Option<ExistingTable>, PgError> {
     let (doing, address) = ("look for the table", &session.connector.address);
@@ -285,7 +285,7 @@ fn read(table: &Row, rows: &[Row], oid: u32) -> Result<ExistingTable, tokio_post
 }
 
 /// Returns whether `batch_id` alone is a unique key.
-async fn has_key(session: &PgSession<'_>, oid: u32) -> Result<bool, PgError> {
+async fn has_key(session: &PgSession, oid: u32) -> Result<bool, PgError> {
     let doing = "look for a key";
     let parameters: [Parameter<'_>; 2] = [(&oid, Type::OID), (&COLUMNS[BATCH_ID].name, Type::TEXT)];
     let rows = session
@@ -306,7 +306,7 @@ impl ExistingTable {
     /// Checks that the table fits `layout`, and records the limits of its columns.
     pub(super) async fn check(
         &self,
-        session: &PgSession<'_>,
+        session: &PgSession,
         layout: &mut Layout,
     ) -> Result<(), PgError> {
         let (name, address) = (&self.name, &session.connector.address);
@@ -367,7 +367,7 @@ impl ExistingTable {
     }
 
     /// Checks the permissions on the whole table: those on columns alone do not allow locking it.
-    async fn check_rights(&self, session: &PgSession<'_>) -> Result<(), PgError> {
+    async fn check_rights(&self, session: &PgSession) -> Result<(), PgError> {
         let (doing, address) = ("check the permissions", &session.connector.address);
         let statement = "select has_table_privilege($1, 'select'), has_table_privilege($1, 'insert'), has_table_privilege($1, 'update')";
         let parameters: [Parameter<'_>; 1] = [(&self.oid, Type::OID)];

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -65,14 +66,17 @@ enum CommitOutcome {
 impl Upsert {
     /// Finds the table, or its future schema, and checks that batches fit. Runs all statements without
     /// batches, in a transaction that is rolled back: missing permissions are detected now.
-    pub(super) async fn rehearse(connector: &Connector, layout: Layout) -> Result<Self, PgError> {
+    pub(super) async fn rehearse(
+        connector: &Arc<Connector>,
+        layout: Layout,
+    ) -> Result<Self, PgError> {
         let session = connector.connect().await?;
         let rehearsed = Self::go_through(&session, layout).await;
         session.close().await;
         rehearsed
     }
 
-    async fn go_through(session: &PgSession<'_>, mut layout: Layout) -> Result<Self, PgError> {
+    async fn go_through(session: &PgSession, mut layout: Layout) -> Result<Self, PgError> {
         session.begin(Purpose::Write).await?;
         let found = table::find(session, &session.connector.address.table.quoted()).await?;
         let table = match &found {
@@ -104,7 +108,7 @@ impl Upsert {
 
     /// Lets the server plan all statements, which checks names, types and permissions. Nothing is written
     /// except two empty tables at most, which are rolled back.
-    async fn dry_run(&self, session: &PgSession<'_>) -> Result<(), PgError> {
+    async fn dry_run(&self, session: &PgSession) -> Result<(), PgError> {
         let locks = Locks::new(session, &self.table).await?;
         let staging = self.layout.create_staging(self.existing());
         session
@@ -141,7 +145,7 @@ impl Upsert {
     }
 
     /// Returns whether no other export is creating the table.
-    async fn try_advisory_lock(&self, session: &PgSession<'_>) -> Result<bool, PgError> {
+    async fn try_advisory_lock(&self, session: &PgSession) -> Result<bool, PgError> {
         let (doing, lock_key) = ("wait for another export", self.advisory_key());
         let statement = "select pg_try_advisory_xact_lock(hashtext($1))";
         let parameters: [Parameter<'_>; 1] = [(&lock_key, Type::TEXT)];
@@ -152,7 +156,7 @@ impl Upsert {
     }
 
     /// Creates the table if it does not exist; one export at a time, to avoid conflicts.
-    async fn create(&self, session: &PgSession<'_>, locks: &Locks<'_>) -> Result<(), PgError> {
+    async fn create(&self, session: &PgSession, locks: &Locks<'_>) -> Result<(), PgError> {
         let (lock_key, create) = (self.advisory_key(), self.layout.create(&self.table));
         locks
             .wait(&[], async || {
@@ -176,7 +180,7 @@ impl Upsert {
     }
 
     /// Checks the table again after `create`: another session may have created it since the rehearsal.
-    async fn check_again(&self, session: &PgSession<'_>) -> Result<(), PgError> {
+    async fn check_again(&self, session: &PgSession) -> Result<(), PgError> {
         let Some(found) = table::find(session, &self.table).await? else {
             return Ok(());
         };
@@ -200,7 +204,7 @@ impl Upsert {
     /// Writes the buffered rows to the table: all of them, or none.
     pub(super) async fn run(
         &self,
-        connector: &Connector,
+        connector: &Arc<Connector>,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, Failure> {
         with_retries(connector.reach.policy, async || {
@@ -211,7 +215,7 @@ impl Upsert {
 
     async fn attempt(
         &self,
-        connector: &Connector,
+        connector: &Arc<Connector>,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, PgError> {
         let session = connector.connect().await?;
@@ -249,7 +253,7 @@ impl Upsert {
     /// lost, the server can be asked about it.
     async fn prepare(
         &self,
-        session: &PgSession<'_>,
+        session: &PgSession,
         spool: &mut RowSpool,
     ) -> Result<(UpsertCounts, i64), PgError> {
         session.begin(Purpose::Write).await?;
@@ -262,7 +266,7 @@ impl Upsert {
     /// Copies the rows, compares them with those of the table, and writes those that differ.
     async fn load(
         &self,
-        session: &PgSession<'_>,
+        session: &PgSession,
         spool: &mut RowSpool,
     ) -> Result<UpsertCounts, PgError> {
         let table = &self.table;
@@ -327,11 +331,7 @@ impl Upsert {
     }
 
     /// Counts the rows that are new, and those that differ.
-    async fn compare(
-        &self,
-        session: &PgSession<'_>,
-        locks: &Locks<'_>,
-    ) -> Result<(u64, u64), PgError> {
+    async fn compare(&self, session: &PgSession, locks: &Locks<'_>) -> Result<(u64, u64), PgError> {
         let doing = "compare the batches";
         let compare = self.layout.compare(&self.table);
         let rows = locks
@@ -347,12 +347,7 @@ impl Upsert {
     }
 
     /// The error if the server did not write all rows, but reported no error.
-    fn refused(
-        &self,
-        session: &PgSession<'_>,
-        written: (u64, u64),
-        expected: (u64, u64),
-    ) -> Failure {
+    fn refused(&self, session: &PgSession, written: (u64, u64), expected: (u64, u64)) -> Failure {
         let table = &self.table;
         Failure::new(
             Kind::Output,
@@ -367,7 +362,7 @@ impl Upsert {
     }
 
     /// Copies the buffered rows to the temporary table.
-    async fn copy(&self, session: &PgSession<'_>, spool: &mut RowSpool) -> Result<(), PgError> {
+    async fn copy(&self, session: &PgSession, spool: &mut RowSpool) -> Result<(), PgError> {
         let doing = "copy batches";
         let fields = &self.layout.fields;
         let statement = self.layout.copy();
@@ -403,7 +398,7 @@ impl Upsert {
 }
 
 /// Asks the server for the result of a transaction, until it has ended.
-async fn commit_outcome(connector: &Connector, number: i64) -> Result<CommitOutcome, Failure> {
+async fn commit_outcome(connector: &Arc<Connector>, number: i64) -> Result<CommitOutcome, Failure> {
     let doing = "ask for the result of the last transaction";
     let begun = Instant::now();
     with_retries(connector.reach.policy, async || {
@@ -470,7 +465,7 @@ fn refuse_temporary(table: &str) -> Result<(), Failure> {
 }
 
 /// Returns the full name of a new table, quoted for SQL.
-async fn new_table_name(session: &PgSession<'_>) -> Result<String, PgError> {
+async fn new_table_name(session: &PgSession) -> Result<String, PgError> {
     let (doing, address) = ("look for a schema", &session.connector.address);
     let table = &address.table;
     if table.schema.is_some() {
